@@ -57,7 +57,7 @@ __inline bool exceeds_error_rate(__u8 family)
 	return __sync_fetch_and_add(&rate->errors, 1) >= ERRORS_PER_SECOND;
 }
 
-/* How an answer to the packet's source leaves */
+/* The ways by which an answer to the packet's source leaves */
 enum pf_answer_way {
 	PF_ANSWER_NOT,			/* no packet may be sent there */
 	PF_ANSWER_BACK,			/* out by the packet's interface, link addresses swapped */

@@ -12,6 +12,7 @@
 #define PF_BRIDGE_H
 
 #include "config.h"
+#include "frame.h"
 #include "kern.h"
 #include "mark.h"
 #include "time.h"
@@ -99,8 +100,8 @@ __inline bool read_frame(struct __sk_buff *skb, struct pf_bridge_frame *frame)
 
 __inline bool is_ip_or_its_arp(__be16 type)
 {
-	return type == bpf_htons(ETHERTYPE_IP) || type == bpf_htons(ETHERTYPE_IPV6) ||
-	       type == bpf_htons(ETHERTYPE_ARP) || type == bpf_htons(ETHERTYPE_REVARP);
+	return is_ip(type) || type == bpf_htons(ETHERTYPE_ARP) ||
+	       type == bpf_htons(ETHERTYPE_REVARP);
 }
 
 /* ---- ports ------------------------------------------------------------------------------------- */

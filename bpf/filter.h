@@ -321,12 +321,13 @@ __inline int come_back(struct __sk_buff *skb)
  * link header on, without a family. No interface counts it, because interfaces count by family. */
 __global int drop_hidden(struct __sk_buff *skb, struct pf_scratch *s)
 {
+	__u8 direction;
+
 	if (!s)
 		return PF_TCX_DROP;
-	__builtin_memset(&s->pd, 0, offsetof(struct pf_pdesc, ip) + sizeof(s->pd.ip));
-	s->pd.source_port = s->pd.destination_port = 0;
-	s->pd.original_source_port = s->pd.original_destination_port = 0;
-	s->pd.family = 0;
+	direction = s->pd.direction;
+	__builtin_memset(&s->pd, 0, sizeof(s->pd));	/* of the packet before */
+	s->pd.direction = direction;
 	s->outcome.decision = PF_DECISION_DEFAULT;
 	s->outcome.verdict = PF_VERDICT_DROP;
 	bad_packet(s, PF_REASON_LINK_HEADER);

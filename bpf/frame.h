@@ -25,7 +25,7 @@ __inline int pull(struct __sk_buff *skb, struct pf_pdesc *pd, __u32 offset, void
 	return 0;
 }
 
-/* What a frame carries */
+/* The kinds of packets that frames carry */
 enum pf_payload {
 	PF_PAYLOAD_OTHER,		/* ARP and the like: pf has no say */
 	PF_PAYLOAD_IP,
@@ -118,7 +118,7 @@ __inline bool take_tag(struct __sk_buff *skb, __be16 *protocol, __u16 *tag)
 
 	*protocol = 0;
 	*tag = 0;
-	if (type != bpf_htons(ETHERTYPE_IP) && type != bpf_htons(ETHERTYPE_IPV6))
+	if (!is_ip(type))
 		return false;
 	if (!skb->vlan_present)
 		return true;

@@ -8,40 +8,10 @@
 #            prints "ready"; after SIGTERM, a line for each TCP segment and ICMP error that came in
 #            on the wire, as "tcp SA from FROM to TO" or "icmp 3 3 from FROM to TO", then "end"
 import signal, socket, struct, sys
+from packets import ICMP, ICMP6, TCP, datagram, segment
 
 ETH_P_ALL = 3
-TCP, UDP, ICMP, ICMP6 = 6, 17, 1, 58
 FLAGS = "FSRPAU"
-
-def summed(data):
-    data += b"\0" * (len(data) % 2)
-    total = sum(struct.unpack("!%dH" % (len(data) // 2), data))
-    while total >> 16:
-        total = (total & 0xffff) + (total >> 16)
-    return ~total & 0xffff
-
-def packet(source, destination, protocol, transport, sum_at):
-    six = ":" in source
-    ends = [socket.inet_pton(socket.AF_INET6 if six else socket.AF_INET, end)
-            for end in (source, destination)]
-    pseudo = ends[0] + ends[1] + struct.pack("!HH", protocol, len(transport))
-    checksum = struct.pack("!H", summed(pseudo + transport))
-    transport = transport[:sum_at] + checksum + transport[sum_at + 2:]
-    if six:
-        header = struct.pack("!IHBB", 6 << 28, len(transport), protocol, 64) + ends[0] + ends[1]
-        return 0x86dd, header + transport
-    ip = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(transport), 1, 0, 64, protocol, 0)
-    ip += ends[0] + ends[1]
-    return 0x0800, ip[:10] + struct.pack("!H", summed(ip)) + ip[12:] + transport
-
-def segment(source, source_port, destination, destination_port, flags, seq, ack):
-    header = struct.pack("!HHIIBBHHH", source_port, destination_port, seq, ack, 0x50, flags, 65535,
-                         0, 0)
-    return packet(source, destination, TCP, header, 16)
-
-def datagram(source, source_port, destination, destination_port):
-    return packet(source, destination, UDP,
-                  struct.pack("!HHHH", source_port, destination_port, 12, 0) + b"ping", 6)
 
 class Wire:
     def __init__(self, iface, link_address=None):
@@ -73,7 +43,7 @@ def send(iface, link_address, protocol, source, source_port, destination, destin
     wire = Wire(iface, link_address)
     for number in range(int(count)):
         ends = (source, int(source_port), destination, int(destination_port))
-        wire.send(datagram(*ends) if protocol == "udp" else segment(*ends, 2, 1000 + number, 0))
+        wire.send(datagram(*ends, b"ping") if protocol == "udp" else segment(*ends, 2, 1000 + number, 0))
 
 def ack(iface, link_address, source, source_port, destination, destination_port):
     wire = Wire(iface, link_address)

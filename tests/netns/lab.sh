@@ -11,6 +11,8 @@ ROOT=$(cd "$HERE/../.." && pwd)
 BIN=${BIN:-${CARGO_TARGET_DIR:-$ROOT/target}/release}
 LAB=skipstep-$$
 WORK=
+# programs of the tests import packets.py
+export PYTHONDONTWRITEBYTECODE=1
 declare -A HOSTS=() PINS=() PROCESSES=()
 
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
@@ -330,6 +332,16 @@ stop() {
 	wait "$pid" 2>/dev/null
 }
 
+# last_words NAME - ends a process that prints "end" last; prints its output but for "ready" and
+# "end". In a subshell `stop` alone would not wait.
+last_words() {
+	local log=$WORK/$1.log
+	kill "${PROCESSES[$1]}"
+	await 5 grep -q '^end$' "$log" || echo "$1 did not end"
+	stop "$1"
+	grep -v '^ready$\|^end$\|^$' "$log"
+}
+
 # await SECONDS COMMAND... - repeats a command until it succeeds
 await() {
 	local deadline=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
@@ -360,6 +372,11 @@ has_read() {
 			"$place/fdinfo/${descriptor##*/}" && return
 	done
 	return 1
+}
+
+# link_address HOST IFACE
+link_address() {
+	on "$1" ip -o link show "$2" | sed 's/.*link.ether \([0-9a-f:]*\) .*/\1/'
 }
 
 # listening HOST tcp|udp PORT - whether some process listens there

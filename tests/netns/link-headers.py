@@ -9,6 +9,7 @@
 # The name of a header is the list of its tags, outermost first ("8100-88a8"), or "plain", or the
 # tags followed by "snap" for an 802.2 LLC/SNAP header. All tags have VLAN identifier 0.
 import errno, itertools, re, select, signal, socket, struct, sys
+from packets import datagram
 
 ETH_P_802_2 = 4
 TPIDS = (0x8100, 0x88a8, 0x9100)
@@ -35,28 +36,9 @@ def name(tags, snap):
     words = ["%04x" % tag for tag in tags] + ["snap"] * snap
     return "-".join(words) or "plain"
 
-def summed(data):
-    data += b"\0" * (len(data) % 2)
-    total = sum(struct.unpack("!%dH" % (len(data) // 2), data))
-    while total >> 16:
-        total = (total & 0xffff) + (total >> 16)
-    return ~total & 0xffff
-
-def packet(source, destination, data):
-    six = ":" in source
-    ends = [socket.inet_pton(socket.AF_INET6 if six else socket.AF_INET, end)
-            for end in (source, destination)]
-    length = 8 + len(data)
-    udp = struct.pack("!HHHH", 1000, 7777, length, 0) + data
-    pseudo = ends[0] + ends[1] + struct.pack("!HH", 17, length)
-    udp = udp[:6] + struct.pack("!H", summed(pseudo + udp)) + data
-    if six:
-        return 0x86dd, struct.pack("!IHBB", 6 << 28, length, 17, 64) + ends[0] + ends[1] + udp
-    ip = struct.pack("!BBHHHBBH", 0x45, 0, 20 + length, 1, 0, 64, 17, 0) + ends[0] + ends[1]
-    return 0x0800, ip[:10] + struct.pack("!H", summed(ip)) + ip[12:] + udp
-
 def frame(addresses, tags, snap, source, destination):
-    kind, payload = packet(source, destination, ("@" + name(tags, snap)).encode())
+    data = ("@" + name(tags, snap)).encode()
+    kind, payload = datagram(source, 1000, destination, 7777, data)
     if snap:
         payload = bytes.fromhex("aaaa03000000") + struct.pack("!H", kind) + payload
         kind = len(payload)

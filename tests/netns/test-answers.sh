@@ -29,9 +29,6 @@ on gateway sh -c 'echo 0 >/proc/sys/net/ipv4/conf/all/rp_filter'
 C=10.8.1.2 S=10.8.2.2 X=10.8.3.2
 C6=2001:db8:1::2 S6=2001:db8:2::2 X6=2001:db8:3::2
 program=$HERE/answers.py
-link_address() { # HOST IFACE
-	on "$1" ip -o link show "$2" | sed 's/.*link.ether \([0-9a-f:]*\) .*/\1/'
-}
 dmz0=$(link_address gateway dmz0)
 eth0=$(link_address stranger eth0)
 
@@ -45,10 +42,7 @@ listen() {
 }
 # heard HOST - ends that and prints them, each kind once
 heard() {
-	kill "${PROCESSES[hear-$1]}"
-	await 5 grep -q '^end$' "$WORK/hear-$1.log"
-	stop "hear-$1"
-	grep -v '^ready$\|^end$\|^$' "$WORK/hear-$1.log" | sort -u | xargs -r -d '\n' printf '%s;' | sed 's/;$//'
+	last_words "hear-$1" | sort -u | xargs -r -d '\n' printf '%s;' | sed 's/;$//'
 }
 forge() { # PROTOCOL FROM FROM-PORT TO TO-PORT [COUNT] - the stranger sends that
 	on stranger python3 "$program" send eth0 "${BESIDE:-$dmz0}" "$@" || die "nothing was sent"

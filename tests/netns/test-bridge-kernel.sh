@@ -45,7 +45,7 @@ END_OF_RULES
 witness server 4242
 on client ip address add 192.168.100.9/32 dev eth0
 on client ip neighbour replace 192.168.100.99 lladdr \
-	"$(on server ip -o link show eth0 | sed 's/.*link.ether \([0-9a-f:]*\) .*/\1/')" dev eth0
+	"$(link_address server eth0)" dev eth0
 same "rdr-to on the way in" passed "$(probe_web client "$SERVER4" 81)"
 same "rdr-to on the way out" passed "$(probe_web client 192.168.100.99 82)"
 same "nat-to on the way out" 192.168.100.9 "$(seen_from client "$SERVER4" 4242)"

@@ -32,7 +32,7 @@ between_drivers
 offloads third eth0 1 gro
 offloads third eth0 0 tx-checksum
 mac() { # HOST
-	on "$1" ip -o link show eth0 | sed 's/.*link.ether \([0-9a-f:]*\) .*/\1/'
+	link_address "$1" eth0
 }
 CLIENT=$(mac client) SERVER=$(mac server) THIRD=$(mac third) QUIET=00:00:5e:00:53:77
 knows() { # HOST ADDRESS LINK-ADDRESS

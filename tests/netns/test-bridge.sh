@@ -24,7 +24,7 @@ for name in client server third; do
 	number=$((number + 1))
 done
 mac() { # HOST
-	on "$1" ip -o link show eth0 | sed 's/.*link.ether \([0-9a-f:]*\) .*/\1/'
+	link_address "$1" eth0
 }
 CLIENT=$(mac client) SERVER=$(mac server) THIRD=$(mac third)
 promiscuous() { # ports that hear what is not for them

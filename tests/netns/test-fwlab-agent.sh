@@ -75,7 +75,7 @@ same "datagrams, over IPv6" "(True, 'inet6')" \
 # Frames have the addresses of benchmarks, which the gateway has to know.
 on gateway ip route add 198.19.0.0/16 via "$SERVER4"
 on gateway ip route add 198.18.0.0/16 via "$CLIENT4"
-NEXT=$(on gateway ip -o link show dev lan0 | grep -o 'link/ether [^ ]*' | cut -d ' ' -f 2)
+NEXT=$(link_address gateway lan0)
 frames() {
 	between "$@" --engine packet --client-if eth0 --server-if eth0 --next-link "$NEXT"
 }

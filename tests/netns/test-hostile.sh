@@ -31,7 +31,7 @@ await 5 on client ping -n -q -c 1 -W 1 $SERVER4
 start talk client python3 "$HERE/hostile.py" talk "$WORK/ends" "$WORK/go" $SERVER4 $SERVER6
 await 20 test -e "$WORK/ends" || die "nobody talks: $(cat "$WORK/talk.log")"
 
-mac_of() { on gateway ip -o link show dev "$1" | sed 's/.*link.ether \([^ ]*\).*/\1/'; }
+mac_of() { link_address gateway "$1"; }
 on client python3 "$HERE/hostile.py" throw "$WORK/ends" eth0 "$(mac_of lan0)" client 6000 1
 same "frames of the client's side are sent" 0 $?
 on server python3 "$HERE/hostile.py" throw "$WORK/ends" eth0 "$(mac_of wan0)" server 6000 2 \

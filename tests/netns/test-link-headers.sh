@@ -11,9 +11,6 @@ host peer host far
 wire peer eth0 host lan0
 address peer eth0 10.9.1.2/24 2001:db8:1::2/64
 address host lan0 10.9.1.1/24 2001:db8:1::1/64
-link_address() { # HOST IFACE
-	on "$1" ip -o link show "$2" | sed 's/.*link.ether \([0-9a-f:]*\) .*/\1/'
-}
 program=$HERE/link-headers.py
 
 # heard SENDER IFACE LINK-ADDRESS FROM TO LISTENER - the link headers that hide no datagram
@@ -23,10 +20,7 @@ heard() {
 	await 5 grep -q ready "$log" || die "the listener does not start"
 	on "$1" python3 "$program" send "$2" "$3" "$4" "$5" >/dev/null || die "no frame was sent"
 	sleep 0.2 # for a frame that should not arrive there is no event
-	kill "${PROCESSES[$listener]}"
-	await 5 grep -q '^end$' "$log"
-	stop "$listener"
-	grep -v '^ready$\|^end$' "$log"
+	last_words "$listener"
 }
 lan0=$(link_address host lan0)
 eth0=$(link_address peer eth0)

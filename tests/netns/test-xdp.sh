@@ -175,7 +175,7 @@ tag = struct.pack("!HH", 0x8100, 7) if kind == "tag" else b""
 for _ in range(50):
     s.send(gateway + own + tag + b"\x08\x00" + packet)
 END_OF_PROGRAM
-lan_address=$(on gateway ip -o link show lan0 | sed 's/.*link.ether \([0-9a-f:]*\) .*/\1/')
+lan_address=$(link_address gateway lan0)
 intruders() { # KIND - of 50 frames, how many went by XDP
 	local before after
 	goes_on "$SERVER4" >/dev/null

@@ -68,19 +68,17 @@ pub(super) fn index_of(host: &Host, name: &str) -> Result<u32> {
     })
 }
 
-/// The link header of a packet, whose last two bytes `frame` writes. On a port of a bridge every
-/// frame is for another station, because all others are not bridged.
+/// Returns the link header of a packet up to its last EtherType. On a port of a bridge every frame
+/// is for another station, because all others are not bridged.
 pub(super) fn link_header(packet: &TestPacket, host: &Host) -> Vec<u8> {
     let interface = host.interface(&packet.interface);
     let is_port = interface.is_some_and(|interface| interface.port);
     let is_loopback = interface.is_some_and(|interface| interface.loopback);
-    let destination = match packet.link.for_other_station || is_port {
+    let mut header = link_header_to(match packet.link.for_other_station || is_port {
         true => OTHER_STATION,
         false if is_loopback => [0; 6],
         false => LINK_ADDRESS,
-    };
-    let mut header = destination.to_vec();
-    header.extend([2, 0, 0, 0, 0, 2]);
+    });
     for VlanTag { ether_type, id } in &packet.link.tags {
         header.extend(ether_type.to_be_bytes());
         header.extend(id.to_be_bytes());
@@ -90,22 +88,17 @@ pub(super) fn link_header(packet: &TestPacket, host: &Host) -> Vec<u8> {
         header.extend((packet.bytes.len() as u16 + 8).min(0x5ff).to_be_bytes());
         header.extend([0xaa, 0xaa, 3, 0, 0, 0]);
     }
-    header.extend([0; 2]);
     header
 }
 
-/// The packet behind a link header, which ends with the EtherType of the packet.
+/// Returns the link header of a frame for a link address, without tags, up to its EtherType.
+pub(super) fn link_header_to(destination: [u8; 6]) -> Vec<u8> {
+    [destination, [2, 0, 0, 0, 0, 2]].concat()
+}
+
+/// Returns the frame of a packet behind a link header, with the EtherType of the packet between.
 pub(super) fn frame(link_header: &[u8], packet: &[u8]) -> Vec<u8> {
     let version = packet.first().map_or(4, |byte| byte >> 4);
     let ether_type: u16 = if version == 6 { 0x86dd } else { 0x0800 };
-    let mut frame = link_header.to_vec();
-    frame.truncate(link_header.len() - 2);
-    frame.extend(ether_type.to_be_bytes());
-    frame.extend(packet);
-    frame
-}
-
-/// The link header of a frame for this host without tags.
-pub(super) fn plain_link_header() -> Vec<u8> {
-    [&LINK_ADDRESS[..], &[2, 0, 0, 0, 0, 2, 0, 0]].concat()
+    [link_header, &ether_type.to_be_bytes(), packet].concat()
 }

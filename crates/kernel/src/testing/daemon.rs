@@ -11,6 +11,7 @@ use super::arrival;
 use super::hook::Hook;
 use super::passage::Passage;
 use crate::error::Result;
+use crate::network::LINK_ADDRESS;
 
 impl Passage<'_> {
     /// Puts a fragment to the others of its datagram.
@@ -50,7 +51,7 @@ impl Passage<'_> {
         let mut given_back = packet.bytes.clone();
         given_back.extend(handoff.as_bytes());
         let context = arrival::context(packet, self.host, self.names)?;
-        let frame = (&arrival::plain_link_header()[..], &given_back[..]);
+        let frame = (&arrival::link_header_to(LINK_ADDRESS)[..], &given_back[..]);
         let run = self.machine.run(self.programs, Hook::Return, frame, &context)?;
         let outcome = self.outcome()?;
         self.fate(packet, &run, &outcome)

@@ -14,6 +14,7 @@ use super::TestEngine;
 use super::arrival;
 use crate::error::{Error, Result};
 use crate::map::{self, Map};
+use crate::network::LINK_ADDRESS;
 use crate::object::{self, Sizes, find_map, find_program, slots_for};
 use crate::program::{Program, SkBuff};
 use crate::table_index::Indexing;
@@ -151,7 +152,7 @@ impl Lookups {
         let program = &self.programs[what as usize];
         let runs = PACKETS as u32 / BATCH;
         let run = program.run_packet(
-            &arrival::frame(&arrival::plain_link_header(), &[0; 64]),
+            &arrival::frame(&arrival::link_header_to(LINK_ADDRESS), &[0; 64]),
             &SkBuff::new(),
             runs,
         )?;
