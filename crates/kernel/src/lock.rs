@@ -95,10 +95,11 @@ fn holders(file: &File) -> BTreeSet<u32> {
     let named: BTreeSet<u32> = locks.lines().filter_map(|line| taker_of(line, &id)).collect();
     let (alive, gone): (BTreeSet<u32>, BTreeSet<u32>) =
         named.into_iter().partition(|pid| Path::new(&format!("/proc/{pid}")).exists());
-    if gone.is_empty() {
+    if gone.is_empty() && !alive.is_empty() {
         return alive;
     }
-    // the process that took the lock left the open file to others
+    // the process that took the lock left the open file to others; within a PID namespace,
+    // /proc/locks leaves out such a lock
     let heirs = numbers_in("/proc").filter(|pid| has_lock(*pid, &id));
     heirs.chain(alive.iter().copied()).collect()
 }

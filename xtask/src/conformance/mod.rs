@@ -62,7 +62,7 @@ pub struct Arguments {
     output: PathBuf,
 }
 
-/// What became of a file's vectors on one evaluator.
+/// Results of a file's vectors on one evaluator.
 #[derive(Default)]
 struct Tally {
     passed: usize,
@@ -81,52 +81,91 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let choices = arguments.engine.available()?;
     let named: Vec<&str> = arguments.file.iter().map(String::as_str).collect();
     let files = if named.is_empty() { FILES } else { &named[..] };
-    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    let mut total = Total::default();
+    // the files whose packets are played: one name for each vector
+    let (mut names, mut vectors) = (Vec::new(), Vec::new());
     for name in files {
-        let lines =
-            select(vector::lines(&arguments.vectors.join(format!("{name}.jsonl.gz")))?, &arguments);
+        let path = arguments.vectors.join(format!("{name}.jsonl.gz"));
+        let lines = select(vector::lines(&path)?, &arguments);
         if *name != shows::FILE {
             let tally = printed::compare(&lines)?;
             show_printed(name, &tally, arguments.show);
-            passed += tally.equal;
-            failed += tally.differences.len();
-            skipped += tally.other_host;
+            total.passed += tally.equal;
+            total.failed += tally.differences.len();
+            total.skipped += tally.other_host;
         }
-        if *name == printed::FILE {
-            continue;
-        }
-        let mut tallies: Vec<Tally> = choices.iter().map(|_| Tally::default()).collect();
-        let played = match *name {
-            shows::FILE => shows::all(&lines, &arguments.vectors, &choices, jobs)?,
-            _ => replay::all(&lines, &choices, jobs)?,
-        };
-        for results in played {
-            for (tally, result) in tallies.iter_mut().zip(results) {
-                match result {
-                    Played::Equal => tally.passed += 1,
-                    Played::Different(difference) => tally.failed.push(difference),
-                    Played::NotBuilt => tally.not_built += 1,
-                }
+        match *name {
+            printed::FILE => (),
+            shows::FILE => {
+                let played = shows::all(&lines, &arguments.vectors, &choices, jobs)?;
+                total.add(name, &tallies(&choices, played), &arguments)?;
+            }
+            _ => {
+                names.extend(lines.iter().map(|_| *name));
+                vectors.extend(lines);
             }
         }
-        print!("{name:<20}");
-        for (choice, tally) in choices.iter().zip(&tallies) {
+    }
+    let mut played = replay::all(&vectors, &choices, jobs)?.into_iter();
+    for file in names.chunk_by(|a, b| a == b) {
+        let played = played.by_ref().take(file.len());
+        total.add(file[0], &tallies(&choices, played), &arguments)?;
+    }
+    let Total { passed, failed, skipped } = total;
+    println!("conformance: {passed} passed, {failed} failed, {skipped} vectors skipped");
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Results of all files and evaluators.
+#[derive(Default)]
+struct Total {
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+}
+
+impl Total {
+    /// Prints the results of a file, and counts them.
+    fn add(
+        &mut self,
+        file: &str,
+        tallies: &[(Choice, Tally)],
+        arguments: &Arguments,
+    ) -> anyhow::Result<()> {
+        print!("{file:<20}");
+        for (choice, tally) in tallies {
             print!(" {} {}/{} ", choice.name(), tally.passed, tally.passed + tally.failed.len());
             if tally.not_built != 0 {
                 print!("(and {} not built) ", tally.not_built);
             }
-            passed += tally.passed;
-            failed += tally.failed.len();
+            self.passed += tally.passed;
+            self.failed += tally.failed.len();
         }
         println!();
-        let only_model = tallies.iter().map(|tally| tally.not_built).max().unwrap_or(0);
-        skipped += only_model;
-        for (choice, tally) in choices.iter().zip(&tallies) {
-            show(choice.name(), tally, &arguments)?;
+        self.skipped += tallies.iter().map(|(_, tally)| tally.not_built).max().unwrap_or(0);
+        for (choice, tally) in tallies {
+            show(choice.name(), tally, arguments)?;
+        }
+        Ok(())
+    }
+}
+
+/// Counts the results of a file's vectors for each evaluator.
+fn tallies(
+    choices: &[Choice],
+    played: impl IntoIterator<Item = Vec<Played>>,
+) -> Vec<(Choice, Tally)> {
+    let mut tallies: Vec<_> = choices.iter().map(|choice| (*choice, Tally::default())).collect();
+    for results in played {
+        for ((_, tally), result) in tallies.iter_mut().zip(results) {
+            match result {
+                Played::Equal => tally.passed += 1,
+                Played::Different(difference) => tally.failed.push(difference),
+                Played::NotBuilt => tally.not_built += 1,
+            }
         }
     }
-    println!("conformance: {passed} passed, {failed} failed, {skipped} vectors skipped");
-    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    tallies
 }
 
 /// How many rule sets of a file print as recorded, and the first that do not.

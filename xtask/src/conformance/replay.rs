@@ -32,7 +32,8 @@ pub struct Difference {
     pub scenario: Option<String>,
 }
 
-/// Plays every vector, in any order; the results are in the order of `lines`.
+/// Plays every vector, in any order; the results are in the order of `lines`. Each thread makes its
+/// evaluators once: the kernel takes five seconds to verify the programs of one.
 pub fn all(lines: &[String], choices: &[Choice], jobs: usize) -> anyhow::Result<Vec<Vec<Played>>> {
     let host = host::standard();
     let start = |_| choices.iter().map(|choice| choice.start()).collect::<Result<Vec<_>, _>>();

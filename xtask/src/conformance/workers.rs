@@ -1,11 +1,15 @@
-//! The lines of a file, shared out among threads.
+//! The lines of files, shared out among threads.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-/// Has every line worked on, in any order, by so many threads; the results are in the order of
-/// `lines`. Each thread, told its number, makes what it works with by `begin`: evaluators stay on
-/// the thread that made them.
+/// Time between two lines that say how far the work is.
+const PAUSE: Duration = Duration::from_secs(30);
+
+/// Hands every line to one of `jobs` threads, in any order; the results are in the order of `lines`.
+/// Each thread, told its number, makes its tools by `begin`: evaluators stay on the thread that
+/// made them. A line is printed every 30 seconds.
 pub fn share_out<T, R: Send>(
     lines: &[String],
     jobs: usize,
@@ -14,6 +18,7 @@ pub fn share_out<T, R: Send>(
 ) -> anyhow::Result<Vec<R>> {
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<Option<R>>> = Mutex::new(lines.iter().map(|_| None).collect());
+    let told = Mutex::new(Instant::now());
     let worker = |job| -> anyhow::Result<()> {
         let mut tools = begin(job)?;
         loop {
@@ -23,6 +28,11 @@ pub fn share_out<T, R: Send>(
             };
             let result = work(&mut tools, line)?;
             results.lock().expect("no thread panics with the lock")[place] = Some(result);
+            let mut told = told.lock().expect("no thread panics with the lock");
+            if told.elapsed() >= PAUSE {
+                *told = Instant::now();
+                println!("conformance: at vector {place} of {}", lines.len());
+            }
         }
     };
     std::thread::scope(|scope| {
