@@ -257,39 +257,73 @@ __inline __u32 wait_for_claim(const __u32 *word, __u32 entry)
 	return now;
 }
 
-/* Whether a claim must give way to what else there is with its key in its two lines. */
-__global int gives_way(const struct pf_key_spot *spot, const struct pf_state_key *key,
-		       const struct pf_key_entry *claimed)
+/* Returns a bit for each entry of a line that has a spot's tag, claimed or not: without branches,
+ * since the verifier would go both ways at each. */
+__inline __u64 entries_with_tag(const struct pf_key_line *line, const struct pf_key_spot *spot)
+{
+	const __u32 mask = ~spot->index_mask & ~PF_KEY_CLAIMED;
+	__u64 found = 0, difference;
+
+#pragma unroll
+	for (int i = 0; i < PF_KEY_ENTRIES; i++) {
+		difference = (now_in(line->entry[i]) ^ spot->tag) & mask;
+		found |= ((difference - 1) >> 63) << i;
+		barrier_var(found);	/* one after the other, as in entries_in */
+	}
+	return found;
+}
+
+/* 1 if a claim must give way to one of the entries in `found`, all in one line, which have its
+ * tag. */
+__global int gives_way_to(const struct pf_key_spot *spot, const struct pf_state_key *key,
+			  const struct pf_key_entry *claimed, __u32 number, __u32 found)
+{
+	const struct pf_key_line *line = bpf_map_lookup_elem(&state_keys, &number);
+	struct pf_state_ref ref;
+	__u32 entry, after;
+	bool behind;
+	int i;
+
+	if (!line || !spot || !key || !claimed)
+		return 1;
+	bpf_for(i, 0, PF_KEY_ENTRIES) {
+		if (!(found >> i & 1))
+			continue;
+		entry = now_in(line->entry[i & (PF_KEY_ENTRIES - 1)]);
+		if ((entry & ~spot->index_mask & ~PF_KEY_CLAIMED) != spot->tag ||
+		    !leads_to(entry, spot, key, &ref, 0))
+			continue;
+		behind = number > claimed->line || (number == claimed->line && (__u32)i > claimed->at);
+		if (!(entry & PF_KEY_CLAIMED) || !behind)
+			return 1;
+		after = wait_for_claim(&line->entry[i & (PF_KEY_ENTRIES - 1)], entry);
+		/* a claim that came since sees this one */
+		if (after == entry || (after && (after & ~spot->index_mask) == spot->tag))
+			return 1;
+	}
+	return 0;
+}
+
+/* Whether a claim must give way to another entry with its key in its two lines. Hardly any other
+ * entry there has its tag. */
+__inline bool gives_way(const struct pf_key_spot *spot, const struct pf_state_key *key,
+			const struct pf_key_entry *claimed)
 {
 	const struct pf_key_line *line;
-	struct pf_state_ref ref;
-	__u32 number, entry, after;
-	bool behind;
+	__u32 number, found;
 
-	if (!spot || !key || !claimed)
-		return 1;
 	for (__u32 which = 0; which < 2; which++) {
 		number = spot->line[which];
 		line = bpf_map_lookup_elem(&state_keys, &number);
 		if (!line)
-			return 1;
-		for (__u32 i = 0; i < PF_KEY_ENTRIES; i++) {
-			entry = now_in(line->entry[i]);
-			if ((entry & ~spot->index_mask & ~PF_KEY_CLAIMED) != spot->tag ||
-			    (number == claimed->line && i == claimed->at) ||
-			    !leads_to(entry, spot, key, &ref, 0))
-				continue;
-			behind = number > claimed->line ||
-				 (number == claimed->line && i > claimed->at);
-			if (!(entry & PF_KEY_CLAIMED) || !behind)
-				return 1;
-			after = wait_for_claim(&line->entry[i], entry);
-			/* a claim that came since sees this one */
-			if (after == entry || (after && (after & ~spot->index_mask) == spot->tag))
-				return 1;
-		}
+			return true;
+		found = entries_with_tag(line, spot);
+		if (number == claimed->line)
+			found &= ~(1u << (claimed->at & (PF_KEY_ENTRIES - 1)));
+		if (found && gives_way_to(spot, key, claimed, number, found))
+			return true;
 	}
-	return 0;
+	return false;
 }
 
 /* Leads a key to the state in a place, by an entry in a spot. Returns 0, or -1 if it leads to one

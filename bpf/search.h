@@ -222,8 +222,9 @@ __inline int look_at_rules(struct pf_tree_search *search, const struct pf_cell *
 	return search->rule < search->rules ? 0 : go_to_tree(search, search->tree + 1);
 }
 
-/* Nodes that are gone down from in one step: most trees are less deep. */
-#define NODES_A_STEP	16
+/* Nodes that one step goes down from: most trees are less deep. The verifier walks through each of
+ * them in each of STEPS_AT_ONCE steps. */
+#define NODES_A_STEP	8
 
 /* Goes down from a node, and looks at the first rules of the leaf that it comes to. */
 __inline int descend(struct pf_tree_search *search, struct pf_chunk *first,
@@ -253,18 +254,21 @@ __inline int descend(struct pf_tree_search *search, struct pf_chunk *first,
 	return 0;
 }
 
-/* Steps that are taken before bpf_loop begins, and then in each of its: where calls and returns are
- * guarded, one costs more than a cell. */
+/* Steps before bpf_loop begins, and then in each of its rounds: where the kernel guards calls and
+ * returns, a round costs more than a cell. Few searches are longer than the first steps, and the
+ * verifier's time grows with both. */
 #define STEPS_AT_ONCE	32
+#define STEPS_A_ROUND	8
 
-/* Looks at the next cells. Returns 1 if a rule is to be tested, or the search is over. */
-__inline int look_at_cells(struct pf_tree_search *search, struct pf_chunk *first)
+/* Looks at the next cells, at most `steps`, a constant. Returns 1 if a rule is to be tested, or the
+ * search is over. */
+__inline int look_at_cells(struct pf_tree_search *search, struct pf_chunk *first, int steps)
 {
 	struct pf_cell *cell;
 	int ends;
 
 #pragma clang loop unroll(disable)
-	for (int n = 0; n < STEPS_AT_ONCE; n++) {
+	for (int n = 0; n < steps; n++) {
 		cell = cell_at(search, first, search->cell);
 		if (!cell) {
 			search->at = SEARCH_FAILED;
@@ -288,7 +292,7 @@ static int look_at_more_cells(__unused __u32 i, void *arg)
 	struct pf_tree_search *search = &loop->s->search;
 	struct pf_chunk *first = chunk_at(search, 0);
 
-	return first ? look_at_cells(search, first) : 1;
+	return first ? look_at_cells(search, first, STEPS_A_ROUND) : 1;
 }
 
 /* Where the packet is on the axis of what rules ask besides headers. A plain walk looks at none of
@@ -490,8 +494,8 @@ __global __u32 next_candidate(struct pf_scratch *s)
 	if (search->at >= SEARCH_OVER)
 		return NO_RULE;
 	search->candidate = NO_RULE;
-	if (!look_at_cells(search, first))
-		bpf_loop(search->steps / STEPS_AT_ONCE + 1, look_at_more_cells, &loop, 0);
+	if (!look_at_cells(search, first, STEPS_AT_ONCE))
+		bpf_loop(search->steps / STEPS_A_ROUND + 1, look_at_more_cells, &loop, 0);
 	if (search->candidate != NO_RULE)
 		return index_of(search, search->candidate);
 	/* who made the forest knows how long a search is at most */
