@@ -14,7 +14,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of these files: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		63
+#define PF_ABI_VERSION		64
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -95,6 +95,7 @@ enum pf_reason {
 	PF_REASON_TRANSLATE,
 	PF_REASON_NO_ROUTE,
 	PF_REASON_LINK_HEADER,		/* IP behind headers not parsed; not one of OpenBSD's */
+	PF_REASON_UNATTACHED,		/* by a device that pf is not attached to; not OpenBSD's */
 	PF_REASON_MAX,
 };
 
@@ -103,7 +104,7 @@ enum pf_reason {
 	"memory", "bad-timestamp", "congestion", "ip-option",		\
 	"proto-cksum", "state-mismatch", "state-insert",		\
 	"state-limit", "src-limit", "synproxy", "translate",		\
-	"no-route", "link-header",					\
+	"no-route", "link-header", "unattached",				\
 }
 
 /* counters of the state table (pfctl -si, "State Table") */

@@ -16,6 +16,7 @@
 #include "packet.h"
 #include "reason.h"
 #include "scratch.h"
+#include "stamp.h"
 #include "syncookie.h"
 #include "track.h"
 
@@ -295,7 +296,7 @@ __inline int come_back(struct __sk_buff *skb)
 		return PF_TCX_DROP;
 	switch (frame.order) {
 	case PF_HANDOFF_WHOLE:
-		skb->mark = frame.mark | PF_MARK_REASSEMBLED;
+		sign_mark(skb, frame.mark | PF_MARK_REASSEMBLED);
 		skb->priority = frame.priority;
 		bpf_set_hash(skb, HASH_MAGIC | frame.largest);
 		skb->cb[0] = frame.received;
@@ -303,7 +304,7 @@ __inline int come_back(struct __sk_buff *skb)
 	case PF_HANDOFF_SEND:
 		if (bpf_skb_change_tail(skb, length, 0))
 			return PF_TCX_DROP;
-		skb->mark = (frame.mark & ~PF_MARK_MASK) | PF_MARK_GENERATED;
+		sign_mark(skb, (frame.mark & ~PF_MARK_MASK) | PF_MARK_GENERATED);
 		skb->priority = frame.priority;
 		if (!carry_delay(skb, frame.delay))
 			return PF_TCX_DROP;
@@ -368,10 +369,14 @@ __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 	struct pf_scratch *s = bpf_map_lookup_elem(&scratch, &zero);
 	struct pf_status *status = pf_status();
 	bool pass;
+	int result;
 
 	/* before the scratch value is touched: a copy that we send comes by while we are at work */
-	if (is_generated(skb))
+	if (is_generated(skb)) {
+		if (direction == PF_IN)
+			stamp_generated(skb);
 		return pass_generated(skb, direction);
+	}
 	if (!s || !status)
 		return PF_TCX_DROP;
 	begin(s, status->generation);
@@ -399,7 +404,10 @@ __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 	s->now = uptime();
 	read_mark(skb, s);
 	pass = filter(skb, s) && !too_long(s);
-	return s->held ? hold(skb, s) : act(skb, s, pass);
+	result = s->held ? hold(skb, s) : act(skb, s, pass);
+	if (direction == PF_IN && result == PF_TCX_NEXT)
+		stamp(skb, s->pd.ip);
+	return result;
 }
 
 #endif /* PF_FILTER_H */

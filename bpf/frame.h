@@ -67,30 +67,41 @@ __inline bool is_mislabelled(const struct __sk_buff *skb, const struct pf_pdesc 
 	return pd->direction == PF_IN && is_ip((__be16)skb->protocol) && type != (__be16)skb->protocol;
 }
 
+/* Walks over the tags behind the Ethernet header of a frame. Returns the offset behind them, or 0
+ * if the frame ends before; writes the type that stands there, and adds to the number of tags. */
+__inline __u32 skip_tags(struct __sk_buff *skb, __be16 *type, __u32 *tags)
+{
+	struct ethernet ethernet;
+	struct vlan_tag tag;
+	__u32 at = sizeof(ethernet);
+
+	if (bpf_skb_load_bytes(skb, 0, &ethernet, sizeof(ethernet)))
+		return 0;
+	*type = ethernet.type;
+	for (int i = 0; i < MAX_VLAN_TAGS; i++) {
+		if (!is_vlan_tag(*type))
+			break;
+		if (bpf_skb_load_bytes(skb, at, &tag, sizeof(tag)))
+			return 0;
+		*type = tag.type;
+		at += sizeof(tag);
+		++*tags;
+	}
+	return at;
+}
+
 /* Finds the IP header and writes its offset and family to the descriptor, whose direction is
  * set. */
 __inline enum pf_payload find_ip(struct __sk_buff *skb, struct pf_pdesc *pd)
 {
-	struct ethernet ethernet;
-	struct vlan_tag tag;
 	__be16 type = skb->protocol;
 	__u32 tags = !!skb->vlan_present;
 
 	pd->ip = 0;
 	if (has_ethernet_header(skb)) {
-		if (bpf_skb_load_bytes(skb, 0, &ethernet, sizeof(ethernet)))
-			return PF_PAYLOAD_OTHER;
-		type = ethernet.type;
-		pd->ip = sizeof(ethernet);
-		for (int i = 0; i < MAX_VLAN_TAGS; i++) {
-			if (!is_vlan_tag(type))
-				break;
-			if (bpf_skb_load_bytes(skb, pd->ip, &tag, sizeof(tag)))
-				return PF_PAYLOAD_HIDDEN;
-			type = tag.type;
-			pd->ip += sizeof(tag);
-			tags++;
-		}
+		pd->ip = skip_tags(skb, &type, &tags);
+		if (!pd->ip)
+			return is_vlan_tag(type) ? PF_PAYLOAD_HIDDEN : PF_PAYLOAD_OTHER;
 		if (is_mislabelled(skb, pd, type))
 			return PF_PAYLOAD_HIDDEN;
 		if (bpf_ntohs(type) < ETHERTYPE_MIN && is_ip_in_llc(skb, pd->ip))

@@ -98,6 +98,19 @@ __inline bool is_macvlan_port(const struct net_device *device)
 	       bpf_core_enum_value(enum netdev_priv_flags, IFF_MACVLAN_PORT);
 }
 
+/* True if filters of a clsact qdisc see the packets of a hook of tcx, behind its programs. */
+__inline bool has_clsact_filters(const struct bpf_mprog_entry *programs)
+{
+	const void *bundle = programs ? programs->parent : NULL;
+	const struct tcx_entry *entry;
+
+	if (!bundle)
+		return false;
+	entry = bpf_core_cast(bundle - bpf_core_field_offset(struct tcx_entry, bundle),
+			      struct tcx_entry);
+	return entry->miniq;
+}
+
 /* Whether `on` names this interface. */
 __inline bool match_interface(__u8 how, __u32 id, const struct pf_interface *interface)
 {

@@ -68,6 +68,7 @@ typedef __u32 __attribute__((may_alias)) word_of_parts;
 
 #define __kptr_access	__attribute__((preserve_access_index))
 
+#define NFPROTO_IPV6		10
 #define NF_INET_PRE_ROUTING	0
 #define NF_INET_FORWARD		2
 #define NF_INET_POST_ROUTING	4
@@ -88,6 +89,7 @@ typedef struct {
 
 struct nf_hook_entry {
 	const void *hook;
+	void *priv;
 } __kptr_access;
 
 struct nf_hook_entries {
@@ -135,12 +137,31 @@ typedef struct {
 	struct net *net;
 } __kptr_access possible_net_t;
 
+struct bpf_prog_aux {
+	__u32 id;
+} __kptr_access;
+
+struct bpf_prog {
+	enum bpf_prog_type type;
+	struct bpf_prog_aux *aux;
+} __kptr_access;
+
 struct bpf_mprog_bundle {
 	__u32 count;
 } __kptr_access;
 
+struct bpf_mprog_fp {
+	struct bpf_prog *prog;
+} __kptr_access;
+
 struct bpf_mprog_entry {
+	struct bpf_mprog_fp fp_items[64];
 	struct bpf_mprog_bundle *parent;
+} __kptr_access;
+
+struct tcx_entry {
+	void *miniq;
+	struct bpf_mprog_bundle bundle;
 } __kptr_access;
 
 struct Qdisc_ops {
@@ -159,6 +180,8 @@ struct net_device {
 	unsigned long priv_flags : 32;	/* first, because clang wants a bit field aligned */
 	unsigned short type;
 	unsigned int xdp_features;
+	int ifindex;
+	char name[16];
 	__u64 features;
 	void *rx_handler;
 	possible_net_t nd_net;
@@ -181,6 +204,10 @@ struct xdp_buff {
 
 struct sk_buff {
 	struct net_device *dev;
+	unsigned int len;
+	__u16 mac_header;
+	__u16 network_header;
+	__u16 tc_index;
 	__u8 ip_summed : 2;
 	__u32 vlan_all;			/* of a tag that stands apart */
 } __kptr_access;

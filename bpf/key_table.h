@@ -293,7 +293,8 @@ __global int gives_way_to(const struct pf_key_spot *spot, const struct pf_state_
 		if ((entry & ~spot->index_mask & ~PF_KEY_CLAIMED) != spot->tag ||
 		    !leads_to(entry, spot, key, &ref, 0))
 			continue;
-		behind = number > claimed->line || (number == claimed->line && (__u32)i > claimed->at);
+		behind = number > claimed->line ||
+			 (number == claimed->line && (__u32)i > claimed->at);
 		if (!(entry & PF_KEY_CLAIMED) || !behind)
 			return 1;
 		after = wait_for_claim(&line->entry[i & (PF_KEY_ENTRIES - 1)], entry);

@@ -3,12 +3,33 @@
  * What a packet carries through the kernel from the inbound to the outbound side, in the upper half
  * of skb->mark: tag, priority, and that we made it ourselves, or put it together; and in
  * skb->tstamp its delay.
+ *
+ * A socket may set skb->mark too (SO_MARK, with CAP_NET_RAW). Nobody but tc can write
+ * skb->tc_index, so the upper half is believed only of a packet that has a number there: its stamp,
+ * or its queue.
  */
 #ifndef PF_MARK_H
 #define PF_MARK_H
 
 #include "kern.h"
+#include "queue.h"
 #include "scratch.h"
+#include "time.h"
+
+/* Clears the upper half of a mark that is not ours. A test says what a packet carries. */
+__inline void drop_foreign_mark(struct __sk_buff *skb)
+{
+	if (skb->mark & PF_MARK_MASK && !skb->tc_index && !driven_by_test())
+		skb->mark &= ~PF_MARK_MASK;
+}
+
+/* Writes a mark whose upper half is ours. */
+__inline void sign_mark(struct __sk_buff *skb, __u32 mark)
+{
+	skb->mark = mark;
+	if (mark & PF_MARK_MASK && !skb->tc_index)
+		skb->tc_index = STAMP_BIT;
+}
 
 /* Packets made by the firewall are not filtered, wherever they come by, as in OpenBSD. */
 __inline bool is_generated(const struct __sk_buff *skb)
@@ -53,7 +74,7 @@ __inline void write_mark(struct __sk_buff *skb, __u32 what, __u32 tag, __u32 pri
 		((prio ^ PF_DEFAULT_PRIO) << PF_MARK_PRIO_SHIFT & PF_MARK_PRIO_MASK);
 
 	if ((skb->mark & PF_MARK_MASK) != ours)
-		skb->mark = (skb->mark & ~PF_MARK_MASK) | ours;
+		sign_mark(skb, (skb->mark & ~PF_MARK_MASK) | ours);
 }
 
 /* The delay that the packet carries, 0 for none. */

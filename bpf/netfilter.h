@@ -12,7 +12,11 @@
 #ifndef PF_NETFILTER_H
 #define PF_NETFILTER_H
 
+#include "config.h"
 #include "kern.h"
+
+/* BPF_PROG_TYPE_NETFILTER, which Debian 12's headers do not know yet */
+#define PROG_TYPE_NETFILTER	32
 
 /* Functions and words of the kernel that have no type to ask for; their addresses are zero where
  * there are none, or where /proc/kallsyms hides them from who loads the programs
@@ -61,16 +65,33 @@ __inline bool selinux_looks(void)
 	       count_at(&selinux_xfrm_refcount) || count_at(&netlabel_mgmt_protocount);
 }
 
-/* Whether anybody looks at packets here. */
+/* True if the first hook is our guard, which asks for the programs that the packet has met. */
+__inline bool begins_with_guard(const struct nf_hook_entries *entries)
+{
+	const struct pf_status *status = pf_status();
+	const struct bpf_prog *program = bpf_core_cast(entries->hooks[0].priv, struct bpf_prog);
+
+	return status && status->guard_id && program->type == PROG_TYPE_NETFILTER &&
+	       program->aux->id == status->guard_id;
+}
+
+/* True if anybody but our guard looks at packets here. */
 __inline bool is_hooked(const struct nf_hook_entries *entries)
 {
 	const void *hook;
+	__u32 others;
 
 	if (!entries)
 		return false;
-	if (entries->num_hook_entries != 1)
-		return true;
+	others = entries->num_hook_entries;
 	hook = entries->hooks[0].hook;
+	if (begins_with_guard(entries)) {
+		if (!--others)
+			return false;
+		hook = entries->hooks[1].hook;
+	}
+	if (others != 1)
+		return true;
 	if (hook == &apparmor_ip_postroute)
 		return false;
 	return (hook != &selinux_ip_forward && hook != &selinux_ip_postroute) || selinux_looks();

@@ -57,7 +57,7 @@ __inline enum pf_left_to left_to(const struct net_device *device, const struct n
 	if (device->rx_handler)
 		return PF_LEFT_TO_UPPER;
 	/* a bridge of ours is a second program, too */
-	if (programs && programs->parent->count > 1)
+	if (programs && (programs->parent->count > 1 || has_clsact_filters(programs)))
 		return PF_LEFT_TO_PROGRAM;
 	if (has_ipsec(net))
 		return PF_LEFT_TO_IPSEC;
@@ -88,7 +88,7 @@ __inline __u8 takes_frames(const struct net_device *device)
 	const struct bpf_mprog_entry *programs = device->tcx_egress;
 
 	if (!(device->xdp_features & NETDEV_XDP_ACT_NDO_XMIT) || !has_no_queue_of_its_own(device) ||
-	    (programs && programs->parent->count > 1) ||
+	    (programs && (programs->parent->count > 1 || has_clsact_filters(programs))) ||
 	    (bpf_core_field_exists(device->nf_hooks_egress) && device->nf_hooks_egress))
 		return PF_EXPRESS_NOT;
 	return device->xdp_features & NETDEV_XDP_ACT_NDO_XMIT_SG ? PF_EXPRESS_ANY : PF_EXPRESS_SHORT;

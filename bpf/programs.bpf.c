@@ -7,6 +7,7 @@
 #include "delay.h"
 #include "express.h"
 #include "filter.h"
+#include "guard.h"
 #include "restore.h"
 #include "shortcut.h"
 #include "sweep.h"
@@ -16,6 +17,7 @@ int pf_ingress(struct __sk_buff *skb)
 {
 	int result;
 
+	drop_foreign_mark(skb);
 	if (skb->pkt_type == PACKET_OTHERHOST && !is_generated(skb)) {
 		result = turn_away(skb);
 		if (result != STEP_ASIDE)
@@ -30,6 +32,7 @@ int pf_egress(struct __sk_buff *skb)
 {
 	int result;
 
+	drop_foreign_mark(skb);
 	/* ours, most of all what pf_ingress has sent on past the kernel */
 	if (is_generated(skb) && !carried_delay(skb))
 		return pass_generated(skb, PF_OUT);
@@ -65,6 +68,13 @@ int pf_express_veth(struct xdp_md *xdp)
 	if (is_more_than_bytes(bpf_cast_to_kern_ctx(xdp)))
 		return XDP_PASS;
 	return take_express(xdp, bpf_xdp_get_buff_len(xdp));
+}
+
+/* behind pf_ingress and before pf_egress, for what they do not see */
+SEC("netfilter")
+int pf_guard(struct bpf_nf_ctx *ctx)
+{
+	return guard(ctx);
 }
 
 /* on skipstepd's device, instead of the two */

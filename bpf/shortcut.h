@@ -10,6 +10,7 @@
 #include "onward.h"
 #include "ordinary.h"
 #include "queue.h"
+#include "stamp.h"
 
 /* Whether the packet carries nothing from hook to hook, or from rules that had it before. */
 __inline bool carries_nothing(const struct __sk_buff *skb, __u8 direction)
@@ -157,7 +158,10 @@ __global int take_shortcut(struct __sk_buff *skb, __u8 direction)
 		else
 			tell_test_plainly(s, verdict == PF_PLAINLY_PASS);
 	} else if (direction == PF_IN && verdict == PF_PLAINLY_PASS) {
-		return take_path(skb, s, config->fast_forward);
+		verdict = take_path(skb, s, config->fast_forward);
+		if (verdict == PF_TCX_NEXT)
+			stamp(skb, s->pd.ip);
+		return verdict;
 	}
 	return verdict == PF_PLAINLY_PASS ? PF_TCX_NEXT : PF_TCX_DROP;
 }

@@ -170,6 +170,7 @@ struct pf_delayed {
  * queue's. skb->tc_index carries that number past the forwarding code, which sets the priority --- */
 
 #define PF_QUEUE_MAJOR		0x7066		/* "pf", of the qdisc's handle */
+#define PF_QUEUE_MAX		0x7fff
 
 /* ---- delays: skb->tstamp carries the milliseconds past the forwarding code, as if they were a time of
  * departure: one so long ago that it is over for who takes it for that ------------------------------ */

@@ -23,6 +23,11 @@ enum pf_fast_forward {
 	PF_FAST_FORWARD_YES,		/* past netfilter too */
 };
 
+enum pf_unattached {			/* packets of devices that pf is not attached to */
+	PF_UNATTACHED_BLOCK = 0,
+	PF_UNATTACHED_PASS,
+};
+
 struct pf_config {
 	__u32 rules;			/* how many there are in the main rule set, with which a walk begins */
 	__u32 steps;			/* most rules to look at for one packet */
@@ -44,6 +49,8 @@ struct pf_config {
 	__u32 fast_forward;		/* pf_fast_forward */
 	__u32 plain;			/* plain.h may ask the rules */
 	__u32 segment;			/* of the first rule of the main rule set */
+	__u32 unattached;		/* pf_unattached */
+	__u32 pad;
 	__u64 unknown_systems;		/* as pf_fingerprint.systems, if none fits */
 };
 
@@ -91,10 +98,14 @@ struct pf_status {
 	__u32 bound;			/* states bound to an interface, current: they come before floating ones */
 	__u32 sweeps;			/* begun so far */
 	__u32 second;			/* of the boot clock, as the timer keeps it */
-	__u32 pad;
+	__u32 stamp;			/* secret of the stamps of judged packets */
 	__u64 beat;			/* jiffy in which it was noted */
 	__u64 second_until;		/* jiffy from which it is too old to be believed */
 	struct pf_syncookies syncookies;
+	__u32 ingress_id;		/* number of pf_ingress in the kernel */
+	__u32 egress_id;
+	__u32 guard_id;			/* 0 where the kernel has no such programs */
+	__u32 pad;
 };
 
 enum pf_forwarded {		/* who sent packets on past the kernel's forwarding */
@@ -164,7 +175,7 @@ struct pf_outcome {
 	__u8 divert;			/* pf_divert_kind: it goes to a socket or a program of this host */
 	__be16 divert_port;		/* of the program */
 	__u8 counted[PF_REASON_MAX];	/* how often the packet counted each reason */
-	__u8 pad[2];
+	__u8 pad;
 };
 
 /* argument of the pf_kill program: remove this state, if it still is the one meant */

@@ -1,7 +1,8 @@
-# Attaches a program that passes all packets on to tcx of an interface, as somebody else's would
-# stand there, until it is killed.
+# Attaches a program to tcx of an interface, as somebody else's would stand there, until it is
+# killed. The program passes all packets on to the next one; with `accept` it is the first one, and
+# accepts all packets, which the next one then does not see.
 #
-#   another-program.py INTERFACE ingress|egress
+#   another-program.py INTERFACE ingress|egress [accept]
 import ctypes, platform, signal, socket, struct, sys
 
 BPF = {"x86_64": 321, "aarch64": 280}[platform.machine()]
@@ -18,10 +19,22 @@ def bpf(command, attributes):
     return fd
 
 
-# r0 = TCX_NEXT; exit
-code = ctypes.create_string_buffer(struct.pack("<BBhi BBhi", 0xB7, 0, 0, -1, 0x95, 0, 0, 0))
+accepts = sys.argv[3:] == ["accept"]
+TCX_PASS, TCX_NEXT, BPF_F_BEFORE = 0, -1, 8
+verdict = TCX_PASS if accepts else TCX_NEXT
+# r0 = verdict; exit
+code = ctypes.create_string_buffer(struct.pack("<BBhi BBhi", 0xB7, 0, 0, verdict, 0x95, 0, 0, 0))
 license = ctypes.create_string_buffer(b"ISC")
 program = bpf(PROG_LOAD, struct.pack("IIQQ", SCHED_CLS, 2, ctypes.addressof(code), ctypes.addressof(license)))
-link = bpf(LINK_CREATE, struct.pack("III", program, socket.if_nametoindex(sys.argv[1]), ATTACH[sys.argv[2]]))
+link = bpf(
+    LINK_CREATE,
+    struct.pack(
+        "IIII",
+        program,
+        socket.if_nametoindex(sys.argv[1]),
+        ATTACH[sys.argv[2]],
+        BPF_F_BEFORE if accepts else 0,
+    ),
+)
 print("ready", flush=True)
 signal.pause()

@@ -52,6 +52,16 @@ for interfaces in none any; do
 	stop second
 	goes_past "xdp on $interfaces, and gone"
 
+	for interface in lan0 wan0; do
+		on gateway tc qdisc add dev $interface clsact
+		on gateway tc filter add dev $interface ingress protocol all u32 match u32 0 0 \
+			classid 1:7
+	done
+	goes_by_the_kernel "xdp on $interfaces, a filter of clsact" "other programs"
+	on gateway tc qdisc delete dev lan0 clsact
+	on gateway tc qdisc delete dev wan0 clsact
+	goes_past "xdp on $interfaces, and gone"
+
 	on gateway ip xfrm policy add dir out src 192.0.2.77 dst 192.0.2.78
 	goes_by_the_kernel "xdp on $interfaces, a policy of IPsec" IPsec
 	on gateway ip xfrm policy delete dir out src 192.0.2.77 dst 192.0.2.78

@@ -60,6 +60,10 @@ pub struct Config {
     pub plain: u32,
     /// [`crate::Rule::segment`] of the first rule of the main rule set.
     pub segment: u32,
+    /// One of [`unattached`].
+    pub unattached: u32,
+    /// Zero.
+    pub pad: u32,
     /// As [`crate::Fingerprint::systems`], if none fits.
     pub unknown_systems: u64,
 }
@@ -90,6 +94,14 @@ pub mod old_list {
     pub const SCRUB: usize = 4;
     /// How many there are.
     pub const LISTS: usize = 5;
+}
+
+/// `enum pf_unattached`: `set unattached`.
+pub mod unattached {
+    /// packets of interfaces that pf is not attached to are dropped
+    pub const BLOCK: u32 = 0;
+    /// nobody judges them
+    pub const PASS: u32 = 1;
 }
 
 /// `enum pf_fast_forward`: `set fast-forward`.

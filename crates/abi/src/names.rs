@@ -22,6 +22,7 @@ pub const REASONS: [&str; REASON_MAX] = [
     "translate",
     "no-route",
     "link-header",
+    "unattached",
 ];
 
 /// Names of limit counters in the order of `enum pf_limit_counter`, as `pfctl -si` prints them.

@@ -4,6 +4,9 @@
 /// Handle of the HTB qdisc whose classes are queues (`PF_QUEUE_MAJOR`).
 pub const MAJOR: u16 = 0x7066;
 
+/// The highest number of a queue (`PF_QUEUE_MAX`).
+pub const MAX: u32 = 0x7fff;
+
 /// The priority of a packet in `queue`; 0 is none.
 pub fn priority(queue: u16) -> u32 {
     if queue == 0 { 0 } else { u32::from(MAJOR) << 16 | u32::from(queue) }

@@ -3,7 +3,7 @@
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Reasons there are (`PF_REASON_MAX`); their order is that of [`crate::names::REASONS`].
-pub const REASON_MAX: usize = 18;
+pub const REASON_MAX: usize = 19;
 
 /// `enum pf_state_counter`: indices of [`Counters::state`].
 #[allow(missing_docs)]
@@ -82,14 +82,22 @@ pub struct Status {
     pub sweeps: u32,
     /// Second of the boot clock, as the timer that sweeps keeps it.
     pub second: u32,
-    /// Zero.
-    pub pad: u32,
+    /// Secret of the marks that judged packets have for the guard.
+    pub stamp: u32,
     /// Jiffy in which `second` was noted.
     pub beat: u64,
     /// Jiffy from which `second` is too old to be believed.
     pub second_until: u64,
     /// Keys of syncookies.
     pub syncookies: Syncookies,
+    /// Number of pf_ingress in the kernel.
+    pub ingress_id: u32,
+    /// Number of pf_egress.
+    pub egress_id: u32,
+    /// Number of pf_guard; 0 where the kernel has no such programs.
+    pub guard_id: u32,
+    /// Zero.
+    pub pad: u32,
 }
 
 /// `struct pf_syncookies`: the keys, and what was sent with them.
@@ -227,7 +235,7 @@ pub struct Outcome {
     /// How often the packet counted each reason.
     pub counted: [u8; REASON_MAX],
     /// Zero.
-    pub pad: [u8; 2],
+    pub pad: u8,
 }
 
 /// `enum pf_forwarded`: who sent packets on past the kernel's forwarding.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use skipstep_abi as abi;
-use skipstep_abi::config::{fast_forward, old_list, reassemble, syncookies};
+use skipstep_abi::config::{fast_forward, old_list, reassemble, syncookies, unattached};
 use skipstep_abi::limits::{IDLE_SLOT, MAX_RULES, MAX_STEPS};
 use skipstep_abi::rule::rule_flags;
 use skipstep_abi::verdict::evaluator;
@@ -13,6 +13,7 @@ use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::skip::skip_steps;
 use skipstep_ruleset::{
     AnchorCall, Evaluator, FastForward, OldList, Options, Rule, Ruleset, Syncookies, TableName,
+    Unattached,
 };
 
 use crate::rule::Compiler;
@@ -347,6 +348,10 @@ fn config(
             FastForward::No => fast_forward::NO,
             FastForward::Auto => fast_forward::AUTO,
             FastForward::Yes => fast_forward::YES,
+        },
+        unattached: match options.unattached {
+            Unattached::Block => unattached::BLOCK,
+            Unattached::Pass => unattached::PASS,
         },
         limit_states: options.limits.states,
         reassemble: reassemble(options, &image.rules),

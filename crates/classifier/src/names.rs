@@ -12,7 +12,7 @@ use crate::Error;
 /// Anchors that have a number, those that states were made in and that are gone included.
 const MAX_ANCHORS: u32 = 1 << 16;
 /// Queues: minor numbers of classes.
-const MAX_QUEUES: u32 = 1 << 16;
+const MAX_QUEUES: u32 = skipstep_abi::queue::MAX + 1;
 
 /// Everything that has a number: what an instance keeps from one rule set to the next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -348,6 +348,8 @@ pub fn may_ask(options: &Options, old: &[abi::Stretch], rules: &[abi::Rule]) -> 
         // where the fast path runs, and what it leaves to the kernel: not what rules say
         fast_forward: _,
         xdp: _,
+        // for the guard, which asks no rules
+        unattached: _,
         // for rules with `os`, which are not eligible
         fingerprints: _,
         // no packet is treated otherwise for these

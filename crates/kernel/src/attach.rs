@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use libbpf_rs::Link;
@@ -18,8 +18,8 @@ use skipstep_ruleset::interface::Host;
 use crate::error::{Context, Error, Result};
 use crate::lab::offload;
 use crate::object::Programs;
-use crate::pins::{BRIDGE_LINKS, LINKS};
-use crate::program::{Program, check, pin};
+use crate::pins::{BRIDGE_LINKS, LINKS, unpin};
+use crate::program::{Program, pin};
 
 /// Why a driver is left alone that shows XDP frames without the tag that they came with.
 const HIDES_TAGS: &str = "it takes VLAN tags off frames: run `ethtool -K INTERFACE rxvlan off`";
@@ -41,7 +41,7 @@ pub(crate) fn attach_bridge(programs: &Programs, directory: &Path, index: u32) -
 
 /// Has it be one no more.
 pub(crate) fn detach_bridge(directory: &Path, index: u32) -> Result<()> {
-    detach(&bridge_path(directory, index))
+    unpin(&bridge_path(directory, index))
 }
 
 /// Whether both directions of an interface are attached.
@@ -52,7 +52,7 @@ pub(crate) fn is_attached(directory: &Path, index: u32) -> bool {
 /// Detaches everything.
 pub(crate) fn detach_all(directory: &Path) -> Result<()> {
     for path in links(directory)? {
-        detach(&path)?;
+        unpin(&path)?;
     }
     Ok(())
 }
@@ -67,7 +67,7 @@ pub(crate) fn all_gone(directory: &Path) -> bool {
 /// Removes the links of interfaces that are gone.
 pub(crate) fn forget_gone(directory: &Path) -> Result<()> {
     for path in links(directory)?.iter().filter(|path| matches!(leads_to(path), None | Some(0))) {
-        detach(path)?;
+        unpin(path)?;
     }
     Ok(())
 }
@@ -84,14 +84,14 @@ pub(crate) fn follow_xdp(
     for interface in host.interfaces.iter().filter(|interface| !interface.loopback) {
         let path = path(directory, interface.index, "xdp");
         if !wanted.iter().any(|name| name == "any" || interface.is(name)) {
-            detach(&path)?;
+            unpin(&path)?;
             continue;
         }
         if !interface.veth && offload::takes_tags_off(&interface.name) {
-            detach(&path)?;
+            unpin(&path)?;
             refusals.insert(interface.name.clone(), HIDES_TAGS.to_owned());
         } else if leads_to(&path) != Some(interface.index) {
-            detach(&path)?;
+            unpin(&path)?;
             let program = if interface.veth { &programs.express_veth } else { &programs.express };
             match link(program, BPF_XDP, XDP_FLAGS_DRV_MODE, interface.index) {
                 Ok(link) => pin(link.as_fd(), &path)?,
@@ -128,7 +128,7 @@ fn attach_one(program: &Program, side: u32, place: u32, path: &Path, index: u32)
     if leads_to(path) == Some(index) {
         return Ok(());
     }
-    detach(path)?;
+    unpin(path)?;
     match link(program, side, place, index) {
         Err(error) if error.raw_os_error() == Some(nix::libc::ENODEV) => Ok(()),
         Err(error) if error.raw_os_error() == Some(nix::libc::EINVAL) => {
@@ -140,25 +140,8 @@ fn attach_one(program: &Program, side: u32, place: u32, path: &Path, index: u32)
 
 /// Links a program to an interface.
 fn link(program: &Program, hook: u32, flags: u32, index: u32) -> io::Result<OwnedFd> {
-    let options = libbpf_sys::bpf_link_create_opts {
-        sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,
-        flags,
-        ..Default::default()
-    };
-    // SAFETY: the program is loaded, and the options are those of this libbpf
-    let fd = unsafe {
-        libbpf_sys::bpf_link_create(program.as_fd().as_raw_fd(), index as i32, hook, &options)
-    };
-    check(fd)?;
-    // SAFETY: the kernel just gave us this descriptor and nobody else has it
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-fn detach(path: &Path) -> Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other.context(|| format!("{}: detach", path.display())),
-    }
+    let options = libbpf_sys::bpf_link_create_opts { flags, ..Default::default() };
+    program.link(index, hook, options)
 }
 
 /// Index of the interface that a pinned link is on; 0 if that is gone, `None` if there is no link.

@@ -23,7 +23,8 @@ use crate::rule_home::RuleHome;
 use crate::rundir::{Lock, RunDir};
 use crate::state::Found;
 use crate::{
-    attach, bridge, commit, divert, host, limiter, map, netns, pins, queue, routing, source, state,
+    attach, bridge, commit, divert, guard, host, limiter, map, netns, pins, queue, routing, source,
+    state,
 };
 
 /// Longest name of an instance.
@@ -128,6 +129,7 @@ impl Instance {
     /// Detaches the data plane everywhere and removes all that belongs to the instance.
     pub fn remove(self) -> Result<()> {
         let _lock = self.run.lock()?;
+        guard::detach(&self.directory)?;
         attach::detach_all(&self.directory)?;
         queue::remove_all()?;
         pins::remove(&self.directory)?;
@@ -165,6 +167,8 @@ impl Instance {
             attach::attach(&self.programs, &self.directory, index)?;
         }
         self.follow_xdp(&mut change, &host)?;
+        guard::attach(&self.programs, &self.directory)?;
+        let_namespaces_go();
         self.start()?;
         self.keep(change, &host)?;
         if self.running() {
@@ -187,6 +191,23 @@ impl Instance {
         Ok(self.run.memory()?.without_xdp)
     }
 
+    /// True if the guard drops the packets of interfaces that the filter is not attached to.
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.wants_guard() && guard::is_attached(&self.directory)
+    }
+
+    /// True if packets are filtered and the rules ask for the guard, but the kernel has no programs
+    /// for hooks of netfilter.
+    pub fn lacks_guard(&self) -> bool {
+        self.running() && self.wants_guard() && !guard::is_attached(&self.directory)
+    }
+
+    /// True unless `set unattached pass` is in force.
+    fn wants_guard(&self) -> bool {
+        let config = self.maps.configs.at(self.generation() & 1);
+        config.is_ok_and(|config| config.unattached == abi::config::unattached::BLOCK)
+    }
+
     /// Stops filtering and detaches the data plane everywhere; false if it did not filter. Rules,
     /// tables and states stay.
     pub fn disable(&self) -> Result<bool> {
@@ -197,6 +218,7 @@ impl Instance {
         if was_running {
             status.store(0, offset_of!(abi::Status, since), self.uptime()?);
         }
+        guard::detach(&self.directory)?;
         attach::detach_all(&self.directory)?;
         Ok(was_running)
     }
@@ -263,6 +285,7 @@ impl Instance {
                 attach::attach(&self.programs, &self.directory, interface.index)?;
             }
             self.follow_xdp(&mut change, host)?;
+            guard::attach(&self.programs, &self.directory)?;
         }
         self.keep(change, host)
     }
@@ -421,12 +444,25 @@ fn give_back(run: &RunDir) {
     }
 }
 
+/// Lets go of network namespaces that the guards of other instances alone keep.
+fn let_namespaces_go() {
+    for name in pins::list().unwrap_or_default() {
+        if let Ok(directory) = directory(&name) {
+            // the next attempt may have more luck; it is not this instance's business
+            let _ = is_stale(&RunDir::new(&name), &directory);
+        }
+    }
+}
+
 /// Whether what is pinned filtered a network namespace that is gone.
 fn is_stale(run: &RunDir, directory: &Path) -> Result<bool> {
     if !run.is_known() {
         return Err(Error::Forgotten { name: run.name() });
     }
     let (here, there) = (Netns::current(), run.memory()?.namespace);
+    if here != there {
+        guard::let_go(directory, &there)?;
+    }
     Ok(here.succeeds(&there) || (here != there && attach::all_gone(directory)))
 }
 

@@ -20,6 +20,7 @@ pub mod diverter;
 pub mod error;
 mod forget;
 mod gone;
+mod guard;
 pub mod host;
 pub mod instance;
 mod interfaces;

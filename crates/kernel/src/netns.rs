@@ -1,8 +1,10 @@
 //! Which network namespace this thread is in. Inode numbers are used again after a namespace is
 //! gone; cookies are not, until the next boot.
 
+use std::fs;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use nix::libc;
 use serde::{Deserialize, Serialize};
@@ -31,6 +33,27 @@ impl Netns {
     }
 }
 
+/// True if a thread is in the network namespace with an inode, or if a mount or an open file keeps
+/// it: as far as /proc shows them.
+pub(crate) fn is_used(wanted: u64) -> bool {
+    let link = format!("net:[{wanted}]");
+    let leads_there = |path: &Path| fs::read_link(path).is_ok_and(|to| to == Path::new(&link));
+    let mounted = ["/proc/self/mountinfo", "/proc/1/mountinfo"]
+        .map(|mounts| fs::read_to_string(mounts).unwrap_or_default())
+        .iter()
+        .any(|mounts| mounts.contains(&link));
+    mounted
+        || entries(Path::new("/proc")).any(|process| {
+            let mut threads = entries(&process.join("task"));
+            threads.any(|thread| leads_there(&thread.join("ns/net")))
+                || entries(&process.join("fd")).any(|file| leads_there(&file))
+        })
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
 /// True if the calling thread is in the network namespace of process 1.
 pub(crate) fn is_first() -> bool {
     let same = |first: &str, ours: &str| Some(inode(first)? == inode(ours)?);
@@ -42,7 +65,7 @@ pub(crate) fn is_first() -> bool {
 }
 
 fn inode(path: &str) -> Option<u64> {
-    std::fs::metadata(path).map(|metadata| metadata.ino()).ok()
+    fs::metadata(path).map(|metadata| metadata.ino()).ok()
 }
 
 fn cookie() -> Option<u64> {
@@ -74,5 +97,11 @@ mod tests {
         assert!(!here.succeeds(&here));
         assert!(here.succeeds(&Netns { cookie: here.cookie + 1, ..here }));
         assert!(!here.succeeds(&Netns { inode: here.inode + 1, ..here }));
+    }
+
+    #[test]
+    fn a_namespace_is_used_while_a_thread_is_in_it() {
+        assert!(is_used(Netns::current().inode));
+        assert!(!is_used(1));
     }
 }

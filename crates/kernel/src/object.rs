@@ -1,13 +1,14 @@
 //! The compiled data plane: sizes its maps, loads it, hands out maps and programs.
 
 use libbpf_rs::libbpf_sys::BPF_F_MMAPABLE;
-use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder, OpenObject};
+use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder, OpenObject, ProgramType};
 use skipstep_abi as abi;
 use skipstep_abi::names::map as map_name;
 use skipstep_ruleset::Direction;
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::path::Path;
+use std::sync::OnceLock;
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::error::{Context, Error, Result, last_cause};
@@ -138,6 +139,9 @@ impl Sizes {
         }
     }
 }
+
+/// The program for hooks of netfilter.
+const GUARD: &str = "pf_guard";
 
 /// The first kernel with tcx.
 const FIRST_RELEASE: (u32, u32) = (6, 6);
@@ -365,6 +369,9 @@ pub struct Programs {
     pub forget_limited: Program,
     /// Has sources of limiters leave tables.
     pub settle: Program,
+    /// Drops packets that no other program has judged; `None` if the kernel has no programs for
+    /// hooks of netfilter.
+    pub guard: Option<Program>,
 }
 
 impl Programs {
@@ -376,7 +383,7 @@ impl Programs {
         }
     }
 
-    fn from(program: impl Fn(&'static str) -> Result<Program>) -> Result<Self> {
+    fn from(program: impl Fn(&'static str) -> Result<Program>, has_guard: bool) -> Result<Self> {
         Ok(Programs {
             ingress: program("pf_ingress")?,
             egress: program("pf_egress")?,
@@ -393,12 +400,16 @@ impl Programs {
             drop_source: program("pf_drop_source")?,
             forget_limited: program("pf_forget_limited")?,
             settle: program("pf_settle")?,
+            guard: match has_guard {
+                true => Some(program(GUARD)?),
+                false => None,
+            },
         })
     }
 
     /// The programs pinned in `directory`.
     pub(crate) fn open(directory: &Path) -> Result<Self> {
-        Programs::from(|name| Program::open(directory, name))
+        Programs::from(|name| Program::open(directory, name), directory.join(GUARD).exists())
     }
 
     /// Pins every program in `directory` under its name.
@@ -407,6 +418,7 @@ impl Programs {
         let Programs { come_back, give_back, let_go, .. } = self;
         let Programs { sweep, start, kill, restore, drop_source, forget_limited, settle, .. } =
             self;
+        let Programs { guard, .. } = self;
         for program in [ingress, egress, bridge, express, express_veth] {
             program.pin(directory)?;
         }
@@ -415,6 +427,9 @@ impl Programs {
         }
         for program in [sweep, start, kill, restore, drop_source, forget_limited, settle] {
             program.pin(directory)?;
+        }
+        if let Some(guard) = guard {
+            guard.pin(directory)?;
         }
         Ok(())
     }
@@ -433,12 +448,16 @@ pub(crate) fn load_object(object: &[u8], sizes: &Sizes) -> Result<(Object, Maps,
     verifier::listen();
     let object = open(object, sizes)?.load().map_err(refused)?;
     let maps = Maps::from(|name| find_map(&object, name))?;
-    let programs = Programs::from(|name| find_program(&object, name))?;
+    let programs = Programs::from(|name| find_program(&object, name), kernel_has_guards())?;
     let status = abi::Status {
         abi_version: abi::VERSION,
         capacity: sizes.states,
         secret: random()?,
         source_capacity: sizes.sources,
+        stamp: random()?,
+        ingress_id: programs.ingress.id()?,
+        egress_id: programs.egress.id()?,
+        guard_id: programs.guard.as_ref().map_or(Ok(0), Program::id)?,
         ..abi::Status::default()
     };
     maps.status.set(&0, &status)?;
@@ -475,6 +494,10 @@ fn open(object: &[u8], sizes: &Sizes) -> Result<OpenObject> {
             let flags = map.map_flags() | BPF_F_MMAPABLE;
             map.set_map_flags(flags).context(|| format!("map {name}: flags"))?;
         }
+    }
+    if !kernel_has_guards() {
+        let guard = open.progs_mut().find(|program| program.name() == GUARD);
+        guard.into_iter().for_each(|mut guard| guard.set_autoload(false));
     }
     Ok(open)
 }
@@ -526,6 +549,12 @@ pub fn check_kernel() -> Result<()> {
         return Err(Error::Kernel { lacks: "BTF" });
     }
     Ok(())
+}
+
+/// True if the kernel runs BPF programs on hooks of netfilter (Linux 6.4, CONFIG_NETFILTER).
+fn kernel_has_guards() -> bool {
+    static KNOWN: OnceLock<bool> = OnceLock::new();
+    *KNOWN.get_or_init(|| ProgramType::Netfilter.is_supported().unwrap_or(false))
 }
 
 /// Major and minor number of the running kernel.

@@ -1,6 +1,6 @@
 //! Where an instance lives: `/sys/fs/bpf/skipstep/NAME/` holds its maps and programs, and its links
-//! in `links/`, those of bridges in `bridge/`. A directory is complete or absent: it is filled
-//! under another name and renamed.
+//! in `links/`, those of bridges in `bridge/`, those of the guard in `guard/`. A directory is
+//! complete or absent: it is filled under another name and renamed.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -27,6 +27,9 @@ pub(crate) const LINKS: &str = "links";
 
 /// Folder of links that make ports of bridges: they stay when the filter is disabled.
 pub(crate) const BRIDGE_LINKS: &str = "bridge";
+
+/// Folder of links of the guard.
+pub(crate) const GUARD_LINKS: &str = "guard";
 
 /// Bits of a mode that let other users write, and that keep them from renaming what others have.
 const WRITABLE: u32 = 0o022;
@@ -118,9 +121,11 @@ pub(crate) fn create(directory: &Path, sizes: &Sizes) -> Result<(Maps, Programs)
     let (mut maps, programs) = object::load(sizes)?;
     let unfinished = directory.with_file_name(unfinished_name());
     remove(&unfinished)?;
-    let folders = [&unfinished, &unfinished.join(LINKS), &unfinished.join(BRIDGE_LINKS)];
-    for folder in unfinished.parent().into_iter().chain(folders.map(PathBuf::as_path)) {
+    for folder in unfinished.parent().into_iter().chain([&*unfinished]) {
         private::folder(folder)?;
+    }
+    for links in [LINKS, BRIDGE_LINKS, GUARD_LINKS] {
+        private::folder(&unfinished.join(links))?;
     }
     maps.pin(&unfinished)?;
     programs.pin(&unfinished)?;
@@ -158,6 +163,15 @@ pub(crate) fn remove(directory: &Path) -> Result<()> {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         other => other.context(|| format!("{}: remove", directory.display())),
+    }
+}
+
+/// Removes a pin; a program that is attached by this link alone is detached. The pin may be
+/// missing.
+pub(crate) fn unpin(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        other => other.context(|| format!("{}: detach", path.display())),
     }
 }
 

@@ -106,6 +106,44 @@ impl Program {
         Ok(Program { fd, name })
     }
 
+    /// Returns the number that the kernel knows the program by.
+    pub(crate) fn id(&self) -> Result<u32> {
+        let mut info = libbpf_sys::bpf_prog_info::default();
+        let mut length = size_of_val(&info) as u32;
+        // SAFETY: the descriptor is open, and the info has the length given
+        let result = unsafe {
+            libbpf_sys::bpf_prog_get_info_by_fd(self.fd.as_raw_fd(), &raw mut info, &raw mut length)
+        };
+        check(result).context(|| format!("program {}: look", self.name))?;
+        Ok(info.id)
+    }
+
+    /// Attaches the program to a hook of `target`, an interface's index, or 0 for the network
+    /// namespace, for as long as the link is held or pinned.
+    pub(crate) fn link(
+        &self,
+        target: u32,
+        hook: u32,
+        options: libbpf_sys::bpf_link_create_opts,
+    ) -> io::Result<OwnedFd> {
+        let options = libbpf_sys::bpf_link_create_opts {
+            sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,
+            ..options
+        };
+        // SAFETY: the program is loaded, and the options are those of this libbpf
+        let fd = unsafe {
+            libbpf_sys::bpf_link_create(
+                self.fd.as_raw_fd(),
+                target as i32,
+                hook,
+                &raw const options,
+            )
+        };
+        check(fd)?;
+        // SAFETY: the kernel just gave us this descriptor and nobody else has it
+        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    }
+
     /// Pins the program in `directory` under its name.
     pub(crate) fn pin(&self, directory: &Path) -> Result<()> {
         pin(self.fd.as_fd(), &directory.join(self.name))

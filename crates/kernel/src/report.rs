@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use skipstep_abi as abi;
 pub use skipstep_abi::names::LIMIT_COUNTERS;
 use skipstep_abi::status::{forwarded, left_to};
+use skipstep_ruleset::interface::Interface;
 use skipstep_scenario::engine::{RuleCounters, Status};
 
 use crate::change::Change;
@@ -15,7 +16,7 @@ use crate::diverter::DivertCounters;
 use crate::error::Result;
 use crate::instance::Instance;
 use crate::record::{Memory, Record, wall_clock};
-use crate::{attach, counters};
+use crate::{attach, counters, host};
 
 /// Fragments that wait for others of their datagram.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -79,8 +80,13 @@ pub struct InstanceStatus {
 /// Where the data plane sees the packets of an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hook {
-    /// Nowhere.
+    /// Nowhere: nothing is filtered, or `set skip on` names the interface.
     None,
+    /// Nowhere, though packets are filtered: the interface has appeared and nobody has attached it.
+    Unattached {
+        /// True if the guard drops its packets.
+        guarded: bool,
+    },
     /// When the kernel has made skbs of them.
     Tc {
         /// Why the driver does not, though `set xdp on` names the interface.
@@ -250,12 +256,43 @@ impl Instance {
                 zeroed: UNIX_EPOCH + Duration::from_secs(memory.zeroed_at(name)),
             })
         };
-        memory.names.interfaces.iter().map(view).collect()
+        let known = memory.names.interfaces.iter().map(view);
+        let mut views = known.collect::<Result<Vec<InterfaceView>>>()?;
+        if self.running() {
+            views.extend(self.unknown_interfaces(&views)?);
+            views.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        Ok(views)
+    }
+
+    /// Interfaces of the host that nobody has told the filter of.
+    fn unknown_interfaces(&self, known: &[InterfaceView]) -> Result<Vec<InterfaceView>> {
+        let is_unknown =
+            |interface: &Interface| !known.iter().any(|view| view.index == Some(interface.index));
+        let interfaces = host::read()?.interfaces.into_iter().filter(is_unknown);
+        let view = |interface: Interface| InterfaceView {
+            name: interface.name,
+            index: Some(interface.index),
+            groups: interface.groups,
+            skip: false,
+            hook: self.unattached(),
+            counters: InterfaceCounters::default(),
+            zeroed: SystemTime::now(),
+        };
+        Ok(interfaces.map(view).collect())
+    }
+
+    /// Returns the hook of an interface that the filter is not attached to.
+    fn unattached(&self) -> Hook {
+        match self.running() {
+            true => Hook::Unattached { guarded: self.is_guarded() },
+            false => Hook::None,
+        }
     }
 
     fn hook(&self, memory: &Memory, name: &str, index: u32) -> Hook {
         if !attach::is_attached(&self.directory, index) {
-            Hook::None
+            self.unattached()
         } else if attach::has_xdp(&self.directory, index) {
             Hook::Xdp
         } else {

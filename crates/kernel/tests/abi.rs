@@ -122,7 +122,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             rules, steps, evaluator, limit_states, reassemble, loginterface, hostid,
             limit_src_nodes, limit_table_entries,
             syncookies, syncookies_start, syncookies_end, default_rule, old, timeouts, fingerprints,
-            sctp_ports, fast_forward, plain, segment, unknown_systems,
+            sctp_ports, fast_forward, plain, segment, unattached, pad, unknown_systems,
         }
         pf_stretch => abi::Stretch { first, end }
         pf_state_key => abi::StateKey {
@@ -152,8 +152,8 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             abi_version, generation, running, since, states, half_open, next_state_id,
             states_used, sweep_cursor, first_enabled, capacity, secret, translated, sources,
             sources_used, source_cursor, source_capacity, table_entries, boot_time, crossing, limited_sources, leaving,
-            bound, sweeps, second, pad, beat, second_until,
-            syncookies,
+            bound, sweeps, second, stamp, beat, second_until,
+            syncookies, ingress_id, egress_id, guard_id, pad,
         }
         pf_syncookies => abi::Syncookies { key, in_flight, keys_made, next_key_at, active, pad }
         pf_counters => abi::Counters {
@@ -329,6 +329,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         }
         "FOREST_OF_" abi::forest::forest_of { TCP, TCP_FOLLOWS, UDP, OTHER, ICMP_FOLLOWS, INET6 }
         "STRETCH_ASKS_" abi::forest::stretch_asks { NOTHING, TAG, USER, GROUP }
+        "UNATTACHED_" abi::config::unattached { BLOCK, PASS }
         "FAST_FORWARD_" abi::config::fast_forward { NO, AUTO, YES }
         "PLAIN_" abi::rule::plain { TEST, VERDICT, STATE }
         "EXPRESS_" abi::state::express { NOT, SHORT, ANY }
@@ -391,7 +392,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         "" abi::table_index { INDEX_NODE, INDEX_NEGATED, LINE_KEYS, LINE_GOES_ON, INDEX_WORDS }
         "TABLE_" abi::table::table_op { BLOCK, MATCH, PASS, XPASS }
         "TABLE_OP_" abi::table::table_op { MAX }
-        "QUEUE_" abi::queue { MAJOR }
+        "QUEUE_" abi::queue { MAJOR, MAX }
         "LOG_" abi::state::log_flags { ALL, USER }
         "REASSEMBLE_" abi::config::reassemble { YES, NO_DF, BY_RULE }
         "DECISION_" abi::status::decision { NONE, DEFAULT, RULE, ORPHAN }

@@ -12,7 +12,7 @@ use skipstep_ruleset::rule::{IcmpMatch, InterfaceMatch, TcpFlags};
 use skipstep_ruleset::{
     Action, BlockPolicy, BlockReturn, Direction, Evaluator, Family, FastForward, KeepKind, Limiter,
     LimiterUse, Log, Not, Overload, Owner, Ports, Queue, Scrub, SourceTrack, StatePolicy,
-    Syncookies, Timeout,
+    Syncookies, Timeout, Unattached,
 };
 
 pub use old::OldStatement;
@@ -109,6 +109,8 @@ pub enum Setting {
     Evaluator(Evaluator),
     /// `fast-forward`, of skipstep only
     FastForward(FastForward),
+    /// `unattached`, of skipstep only
+    Unattached(Unattached),
     /// `xdp on`, of skipstep only, empty for `none`
     Xdp(Vec<Not<InterfaceMatch>>),
     /// `hostid`

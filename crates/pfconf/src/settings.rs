@@ -3,6 +3,7 @@
 use skipstep_ruleset::rule::InterfaceMatch;
 use skipstep_ruleset::{
     BlockPolicy, Evaluator, FastForward, Limits, Not, Options, StatePolicy, Syncookies, Timeout,
+    Unattached,
 };
 
 use crate::ast::{Limit, Setting};
@@ -118,6 +119,7 @@ pub fn apply(setting: &Setting, options: &mut Options) {
         }
         Setting::Evaluator(evaluator) => options.evaluator = *evaluator,
         Setting::FastForward(fast_forward) => options.fast_forward = *fast_forward,
+        Setting::Unattached(unattached) => options.unattached = *unattached,
         Setting::Hostid(hostid) => options.hostid = Some(*hostid),
         Setting::Debug(level) => options.debug = *level,
         Setting::FailPolicy(policy) => options.fail_policy = *policy,
@@ -173,6 +175,8 @@ pub fn echo(setting: &Setting) -> Option<String> {
         Setting::FastForward(FastForward::No) => "fast-forward no".to_string(),
         Setting::FastForward(FastForward::Auto) => "fast-forward auto".to_string(),
         Setting::FastForward(FastForward::Yes) => "fast-forward yes".to_string(),
+        Setting::Unattached(Unattached::Block) => "unattached block".to_string(),
+        Setting::Unattached(Unattached::Pass) => "unattached pass".to_string(),
         Setting::Hostid(hostid) => format!("hostid 0x{hostid:08x}"),
         Setting::Debug(level) => format!("debug {}", DEBUG_LEVELS[usize::from(*level)]),
         Setting::FailPolicy(BlockPolicy::Drop) => "fail-policy drop".to_string(),

@@ -244,8 +244,20 @@ fn put_in_force(
     };
     if instance.running() {
         tell_without_xdp(&instance)?;
+        tell_without_guard(&instance);
     }
     Ok(())
+}
+
+/// Warns if nothing closes interfaces that appear until skipstepd attaches them, though the rules
+/// ask for it.
+pub fn tell_without_guard(instance: &Instance) {
+    if instance.lacks_guard() {
+        eprintln!(
+            "pfctl: warning: this kernel has no BPF programs for netfilter: interfaces that appear \
+             are open until skipstepd attaches them; write `set unattached pass` if you know"
+        );
+    }
 }
 
 /// Says which interfaces that `set xdp on` names do without XDP, and why. Their packets are

@@ -133,6 +133,7 @@ fn run_flags(args: &Args) -> Result<ExitCode> {
             bail!("pf already enabled");
         }
         load::tell_without_xdp(&instance)?;
+        load::tell_without_guard(&instance);
         say("pf enabled");
     }
     if let Some(level) = args.debug_level {

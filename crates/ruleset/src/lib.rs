@@ -34,7 +34,7 @@ pub use old::{OldKind, OldList, OldRule};
 pub use optimize::{Counted, Optimizer, TablesMade};
 pub use options::{
     BlockPolicy, Evaluator, FastForward, Limits, Optimization, Options, StatePolicy,
-    SyncookieMarks, Syncookies, Timeout, Timeouts,
+    SyncookieMarks, Syncookies, Timeout, Timeouts, Unattached,
 };
 pub use queue::{Limiter, LimiterUse, Queue, ServiceCurve};
 pub use reason::Reason;

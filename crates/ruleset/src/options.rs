@@ -29,6 +29,8 @@ pub struct Options {
     pub evaluator: Evaluator,
     /// `set fast-forward`, of skipstep only
     pub fast_forward: FastForward,
+    /// `set unattached`, of skipstep only
+    pub unattached: Unattached,
     /// `set xdp on`, of skipstep only: interface and group names.
     pub xdp: Vec<String>,
     /// `set hostid`
@@ -59,6 +61,7 @@ impl Default for Options {
             reassemble_no_df: false,
             evaluator: Evaluator::default(),
             fast_forward: FastForward::default(),
+            unattached: Unattached::default(),
             xdp: Vec::new(),
             hostid: None,
             fingerprints: None,
@@ -150,6 +153,16 @@ pub enum Evaluator {
     /// trees find it among many
     #[default]
     Compiled,
+}
+
+/// `set unattached`: the fate of IP packets of an interface that the filter is not attached to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Unattached {
+    /// The guard drops them, and counts and logs the reason `unattached`.
+    #[default]
+    Block,
+    /// Nobody judges them.
+    Pass,
 }
 
 /// `set fast-forward`: whether packets of states that want nothing but to judge and count them go a

@@ -23,6 +23,7 @@ pub enum Reason {
     Translate,
     NoRoute,
     LinkHeader,
+    Unattached,
 }
 
 impl Reason {
@@ -49,6 +50,7 @@ impl Reason {
         Reason::Translate,
         Reason::NoRoute,
         Reason::LinkHeader,
+        Reason::Unattached,
     ];
 
     /// The name that `pfctl -si` prints.

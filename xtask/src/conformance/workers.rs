@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 /// Time between two lines that say how far the work is.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// Hands every line to one of `jobs` threads, in any order; the results are in the order of `lines`.
-/// Each thread, told its number, makes its tools by `begin`: evaluators stay on the thread that
-/// made them. A line is printed every 30 seconds.
+/// Hands every line to one of `jobs` threads, in any order; the results are in the order of
+/// `lines`. Each thread, told its number, makes its tools by `begin`: evaluators stay on the thread
+/// that made them. A line is printed every 30 seconds.
 pub fn share_out<T, R: Send>(
     lines: &[String],
     jobs: usize,

@@ -69,10 +69,16 @@ pub(super) fn maps(
     map::clear_per_cpu(&maps.scratch)?;
     maps.counters.set(&0, &abi::Counters::default())?;
     // the data plane's memos are of a generation: none comes twice
-    record.generation = maps.status.at(0)?.generation;
+    let status = maps.status.at(0)?;
+    record.generation = status.generation;
+    let abi::Status { stamp, ingress_id, egress_id, guard_id, .. } = status;
     maps.status.set(
         &0,
         &abi::Status {
+            stamp,
+            ingress_id,
+            egress_id,
+            guard_id,
             abi_version: abi::VERSION,
             generation: record.generation,
             capacity: maps.states.capacity(),

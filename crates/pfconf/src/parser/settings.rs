@@ -1,7 +1,7 @@
 //! `set` (pf-features section 2).
 
 use skipstep_ruleset::options::{Evaluator, FastForward, Optimization};
-use skipstep_ruleset::{BlockPolicy, Syncookies, Timeout};
+use skipstep_ruleset::{BlockPolicy, Syncookies, Timeout, Unattached};
 
 use super::address::unsigned_number;
 use super::rule::did_you_mean;
@@ -15,8 +15,15 @@ use crate::token::Kind;
 /// half of it.
 const SYNCOOKIES_START: u8 = 25;
 /// Names of settings that are no reserved words: skipstep's own, and FreeBSD's.
-const NOT_RESERVED: [&str; 6] =
-    ["evaluator", "fast-forward", "xdp", "fail-policy", "keepcounters", "require-order"];
+const NOT_RESERVED: [&str; 7] = [
+    "evaluator",
+    "fast-forward",
+    "unattached",
+    "xdp",
+    "fail-policy",
+    "keepcounters",
+    "require-order",
+];
 
 impl Parser<'_> {
     pub(super) fn set(&mut self) -> Parse<StatementKind> {
@@ -39,6 +46,7 @@ impl Parser<'_> {
             "reassemble" => Self::reassemble,
             "evaluator" => Self::evaluator,
             "fast-forward" => Self::fast_forward,
+            "unattached" => Self::unattached,
             "xdp" => |parser| parser.interfaces().map(Setting::Xdp),
             "require-order" => Self::require_order,
             "fail-policy" => |parser| Ok(Setting::FailPolicy(parser.policy()?)),
@@ -218,6 +226,22 @@ impl Parser<'_> {
                 self.error_with_help(format!("unknown evaluator {word}"), place, help)
             }
         }
+    }
+
+    fn unattached(&mut self) -> Parse<Setting> {
+        let place = self.place();
+        if self.accept("block") {
+            return Ok(Setting::Unattached(Unattached::Block));
+        }
+        if self.accept("pass") {
+            return Ok(Setting::Unattached(Unattached::Pass));
+        }
+        let word = self.string()?;
+        self.error_with_help(
+            format!("invalid value '{word}' for unattached"),
+            place,
+            Some("write `block` or `pass`".to_string()),
+        )
     }
 
     fn fast_forward(&mut self) -> Parse<Setting> {

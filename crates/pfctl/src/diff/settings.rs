@@ -3,7 +3,7 @@
 use crate::words::debug_level_name;
 use skipstep_ruleset::{
     BlockPolicy, Evaluator, FastForward, Limits, Optimization, Options, StatePolicy, Syncookies,
-    Timeout,
+    Timeout, Unattached,
 };
 
 /// One line for each setting, always in the same order.
@@ -19,6 +19,7 @@ pub fn lines(options: &Options) -> Vec<String> {
         reassemble_no_df,
         evaluator,
         fast_forward,
+        unattached,
         xdp,
         hostid,
         fingerprints,
@@ -62,6 +63,13 @@ pub fn lines(options: &Options) -> Vec<String> {
                 FastForward::No => "no",
                 FastForward::Auto => "auto",
                 FastForward::Yes => "yes",
+            }
+        ),
+        format!(
+            "set unattached {}",
+            match unattached {
+                Unattached::Block => "block",
+                Unattached::Pass => "pass",
             }
         ),
         format!(

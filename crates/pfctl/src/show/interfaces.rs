@@ -54,6 +54,9 @@ fn block(interface: &InterfaceView, detail: Detail) -> String {
     if detail.verbose() && interface.skip {
         text += " (skip)";
     }
+    if detail.verbose() && matches!(interface.hook, Some(Hook::Unattached { .. })) {
+        text += " (unattached)";
+    }
     text.push('\n');
     if !detail.very_verbose() {
         return text;
@@ -97,6 +100,10 @@ pub fn json(interfaces: &[InterfaceView], filter: Option<&str>) -> Value {
 fn hook_text(hook: &Hook) -> String {
     match hook {
         Hook::None => "none".to_owned(),
+        Hook::Unattached { guarded: true } => {
+            "none: unattached, the guard drops its packets".to_owned()
+        }
+        Hook::Unattached { guarded: false } => "none: unattached, its packets pass".to_owned(),
         Hook::Tc { without_xdp: None } => "tc".to_owned(),
         Hook::Tc { without_xdp: Some(why) } => format!("tc; no XDP: {why}"),
         Hook::Xdp => "XDP and tc".to_owned(),

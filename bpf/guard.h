@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
+/*
+ * The guard: a program on netfilter's hooks that drops IP packets which pf has not judged. The link
+ * of such a program belongs to the network namespace and is pinned, so the guard needs no process:
+ * an interface that appears is closed until pf's programs are attached to it.
+ *
+ * Where packets come in (PRE_ROUTING) the guard demands a stamp that pf_ingress has put into
+ * skb->tc_index: where the IP header stands that pf has judged, mixed with a secret. Programs of tc
+ * alone can write there. So the guard also drops a packet that the kernel has unwrapped behind
+ * pf_ingress, or that another program has let in before pf_ingress saw it. Where packets leave
+ * (POST_ROUTING) pf_egress comes behind the guard, which therefore asks whether that program is
+ * attached.
+ */
+#ifndef PF_GUARD_H
+#define PF_GUARD_H
+
+#include "config.h"
+#include "interface.h"
+#include "kern.h"
+#include "log.h"
+#include "reason.h"
+#include "scratch.h"
+#include "stamp.h"
+
+#define NF_DROP		0
+#define NF_ACCEPT	1
+
+extern int bpf_dynptr_from_skb(struct __sk_buff *skb, __u64 flags, struct bpf_dynptr *packet) __ksym;
+
+/* Programs that a hook of tcx has at most (BPF_MPROG_MAX). */
+#define MOST_PROGRAMS	64
+
+struct nf_hook_state {
+	__u8 hook;
+	__u8 pf;
+	struct net_device *in;
+	struct net_device *out;
+} __kptr_access;
+
+/* The argument of a program on a hook of netfilter. */
+struct bpf_nf_ctx {
+	const struct nf_hook_state *state;
+	struct sk_buff *skb;
+};
+
+/* True if a hook of tcx runs the program with an id. Mostly the program is the first one. */
+__inline bool runs(const struct bpf_mprog_entry *programs, __u32 id)
+{
+	const struct bpf_prog *program;
+
+	if (!programs)
+		return false;
+	program = programs->fp_items[0].prog;
+	if (program && program->aux->id == id)
+		return true;
+	for (int i = 1; i < MOST_PROGRAMS; i++) {
+		void *place = (void *)programs + bpf_core_field_offset(struct bpf_mprog_entry, fp_items) +
+			      i * bpf_core_type_size(struct bpf_mprog_fp);
+
+		if (bpf_probe_read_kernel(&program, sizeof(program), place) || !program)
+			return false;
+		program = bpf_core_cast(program, struct bpf_prog);
+		if (program->aux->id == id)
+			return true;
+	}
+	return false;
+}
+
+/* Writes the packet that the guard drops to the log, from its IP header on. */
+__inline void log_unattached(const struct sk_buff *skb, const struct net_device *device,
+			     __u8 family, __u8 direction)
+{
+	struct pf_log_record *record = bpf_ringbuf_reserve(&log_ring, sizeof(*record), 0);
+	struct bpf_dynptr packet;
+	__u32 length;
+
+	if (!record) {
+		count_log_lost();
+		return;
+	}
+	__builtin_memset(record, 0, offsetof(struct pf_log_record, data));
+	record->time = bpf_ktime_get_boot_ns();
+	bpf_probe_read_kernel(record->ifname, sizeof(record->ifname), device->name);
+	record->rule = record->anchor_rule = -1;
+	record->uid = NOBODY;
+	record->family = family;
+	record->action = PF_ACTION_BLOCK;
+	record->reason = PF_REASON_UNATTACHED;
+	record->direction = direction;
+	record->wirelen = skb->len;
+	length = min(record->wirelen, PF_SNAPLEN);
+	if (!bpf_dynptr_from_skb((struct __sk_buff *)skb, 0, &packet) &&
+	    !bpf_dynptr_read(record->data, length, &packet, 0, 0))
+		record->caplen = length;
+	bpf_ringbuf_submit(record, 0);
+}
+
+/* Counts the packet that the guard drops, for its reason and, if userland has told of the device,
+ * for its interface. */
+__inline void count_unattached(const struct pf_interface *interface, __u32 bytes, bool six, bool out)
+{
+	struct pf_interface_stats *stats;
+	__u32 id = interface ? interface->id : 0;
+
+	count_reason(PF_REASON_UNATTACHED);
+	stats = id ? bpf_map_lookup_elem(&interface_stats, &id) : NULL;
+	if (!stats)
+		return;
+	stats->packets[six][out][1]++;
+	stats->bytes[six][out][1] += bytes;
+}
+
+/* Decides about a packet that pf has not judged, on a device. */
+__inline int judge_unattached(const struct sk_buff *skb, const struct pf_status *status,
+			      const struct net_device *device, bool six, bool out)
+{
+	const struct pf_config *config = pf_config(status->generation);
+	const struct pf_interface *interface = interface_at(device->ifindex);
+
+	if (!status->running || !config || config->unattached == PF_UNATTACHED_PASS ||
+	    (interface && skipped(interface, status->generation)))
+		return NF_ACCEPT;
+	count_unattached(interface, skb->len, six, out);
+	log_unattached(skb, device, six ? AF_INET6 : AF_INET, out ? PF_OUT : PF_IN);
+	return NF_DROP;
+}
+
+/* Decides about a packet on a hook of netfilter. */
+__inline int guard(const struct bpf_nf_ctx *ctx)
+{
+	const struct nf_hook_state *state = ctx->state;
+	const struct sk_buff *skb = ctx->skb;
+	const bool out = state->hook == NF_INET_POST_ROUTING;
+	const struct net_device *device = out ? state->out : state->in;
+	const struct pf_status *status = pf_status();
+
+	if (!status || !device)
+		return NF_DROP;
+	if (out ? runs(device->tcx_egress, status->egress_id)
+		: runs(device->tcx_ingress, status->ingress_id) &&
+		  /* where a filter of clsact accepts a packet, the kernel writes over tc_index */
+		  (has_stamp(skb, status) || has_clsact_filters(device->tcx_ingress)))
+		return NF_ACCEPT;
+	return judge_unattached(skb, status, device, state->pf == NFPROTO_IPV6, out);
+}
+
+#endif /* PF_GUARD_H */

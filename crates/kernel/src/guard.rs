@@ -1,0 +1,73 @@
+//! The guard: a program on hooks of netfilter that drops IP packets which no other program of ours
+//! has judged (bpf/guard.h). Its links belong to the network namespace and are pinned in `guard/`,
+//! so the guard outlives us. The kernel keeps a namespace for as long as such a link is pinned: the
+//! next of our processes lets go of namespaces that nobody else uses.
+
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use libbpf_rs::libbpf_sys::{
+    self, BPF_NETFILTER, bpf_link_create_opts__bindgen_ty_1__bindgen_ty_5 as OfNetfilter,
+};
+use libbpf_rs::{NF_INET_POST_ROUTING, NF_INET_PRE_ROUTING, NFPROTO_IPV4, NFPROTO_IPV6};
+
+use crate::error::{Context, Result};
+use crate::netns::{self, Netns};
+use crate::object::Programs;
+use crate::pins::{self, GUARD_LINKS};
+use crate::program::pin;
+
+/// Priority of the guard, ahead of all others: the kernel keeps the least one for itself.
+const FIRST: i32 = i32::MIN + 1;
+
+/// Links of the guard: name, family, hook.
+const LINKS: [(&str, i32, i32); 4] = [
+    ("inet-in", NFPROTO_IPV4, NF_INET_PRE_ROUTING),
+    ("inet-out", NFPROTO_IPV4, NF_INET_POST_ROUTING),
+    ("inet6-in", NFPROTO_IPV6, NF_INET_PRE_ROUTING),
+    ("inet6-out", NFPROTO_IPV6, NF_INET_POST_ROUTING),
+];
+
+/// Sets the guard of the current network namespace, unless the guard is there already. Does nothing
+/// where the kernel has no programs for hooks of netfilter.
+pub(crate) fn attach(programs: &Programs, directory: &Path) -> Result<()> {
+    let Some(guard) = &programs.guard else { return Ok(()) };
+    for (name, family, hook) in LINKS {
+        let path = path(directory, name);
+        if path.exists() {
+            continue;
+        }
+        let mut options = libbpf_sys::bpf_link_create_opts::default();
+        options.__bindgen_anon_1.netfilter =
+            OfNetfilter { pf: family as u32, hooknum: hook as u32, priority: FIRST, flags: 0 };
+        let link = guard.link(0, BPF_NETFILTER, options);
+        let link = link.context(|| format!("guard {name}: attach"))?;
+        pin(link.as_fd(), &path)?;
+    }
+    Ok(())
+}
+
+/// Takes the guard away.
+pub(crate) fn detach(directory: &Path) -> Result<()> {
+    for (name, ..) in LINKS {
+        pins::unpin(&path(directory, name))?;
+    }
+    Ok(())
+}
+
+/// Takes the guard away if nobody uses its network namespace any more, which is `namespace`.
+pub(crate) fn let_go(directory: &Path, namespace: &Netns) -> Result<()> {
+    if is_attached(directory) && !netns::is_used(namespace.inode) {
+        return detach(directory);
+    }
+    Ok(())
+}
+
+/// True if the guard stands on all of its hooks.
+pub(crate) fn is_attached(directory: &Path) -> bool {
+    LINKS.iter().all(|(name, ..)| path(directory, name).exists())
+}
+
+fn path(directory: &Path, name: &str) -> PathBuf {
+    directory.join(GUARD_LINKS).join(name)
+}
