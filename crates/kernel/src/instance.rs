@@ -18,7 +18,7 @@ use crate::error::{Context, Error, Result};
 use crate::netns::Netns;
 use crate::object::{Maps, Programs, Sizes};
 use crate::queue::QueueStats;
-use crate::record::{Load, Record, wall_clock};
+use crate::record::{Load, Memory, Record, wall_clock};
 use crate::rule_home::RuleHome;
 use crate::rundir::{Lock, RunDir};
 use crate::state::Found;
@@ -157,19 +157,26 @@ impl Instance {
     }
 
     /// Attaches the data plane to every interface and starts to filter; false if it already did.
+    /// Filters from then on even if this ends with an error, unless no interface is attached.
     pub fn enable(&self) -> Result<bool> {
         let mut change = self.begin()?;
         let host = host::read()?;
-        self.follow(&mut change, &host)?;
-        for index in self.maps.interfaces.keys().collect::<Vec<_>>() {
-            attach::attach(&self.programs, &self.directory, index)?;
+        self.attach_all(&mut change.memory, &host)?;
+        let was_running = self.running();
+        let followed = self
+            .follow(&mut change, &host)
+            .and_then(|()| self.follow_xdp(&mut change, &host))
+            .and_then(|()| self.start());
+        if !was_running {
+            self.begin_to_filter()?;
         }
-        self.follow_xdp(&mut change, &host)?;
-        self.start()?;
+        followed?;
         self.keep(change, &host)?;
-        if self.running() {
-            return Ok(false);
-        }
+        Ok(!was_running)
+    }
+
+    /// Has the programs judge the packets that they see.
+    fn begin_to_filter(&self) -> Result<()> {
         let status = &self.maps.shared_status;
         if status.load(0, offset_of!(abi::Status, first_enabled)) == 0 {
             // ids go on rising when an instance is made anew
@@ -179,7 +186,33 @@ impl Instance {
         }
         status.store(0, offset_of!(abi::Status, since), self.uptime()?);
         status.store(0, offset_of!(abi::Status, running), 1);
-        Ok(true)
+        Ok(())
+    }
+
+    /// Attaches the data plane to every interface, and remembers the ones that refuse.
+    ///
+    /// # Errors
+    /// No interface can be attached, as on a kernel without tcx.
+    fn attach_all(&self, memory: &mut Memory, host: &Host) -> Result<()> {
+        let mut refused = BTreeMap::new();
+        for interface in &host.interfaces {
+            if let Err(error) = attach::attach(&self.programs, &self.directory, interface.index) {
+                refused.insert(interface.name.clone(), error);
+            }
+        }
+        if refused.len() == host.interfaces.len()
+            && let Some((_, error)) = refused.pop_first()
+        {
+            return Err(error);
+        }
+        memory.unattached =
+            refused.into_iter().map(|(name, error)| (name, error.to_string())).collect();
+        Ok(())
+    }
+
+    /// Returns the interfaces that could not be attached when this was last tried, and why not.
+    pub fn unattached(&self) -> Result<BTreeMap<String, String>> {
+        Ok(self.run.memory()?.unattached)
     }
 
     /// Interfaces that `set xdp on` names and whose drivers do not run XDP, and why not.
@@ -259,9 +292,7 @@ impl Instance {
         self.follow(&mut change, host)?;
         attach::forget_gone(&self.directory)?;
         if self.running() {
-            for interface in &host.interfaces {
-                attach::attach(&self.programs, &self.directory, interface.index)?;
-            }
+            self.attach_all(&mut change.memory, host)?;
             self.follow_xdp(&mut change, host)?;
         }
         self.keep(change, host)

@@ -243,14 +243,20 @@ fn put_in_force(
         }
     };
     if instance.running() {
-        tell_without_xdp(&instance)?;
+        warn_of_interfaces(&instance)?;
     }
     Ok(())
 }
 
-/// Says which interfaces that `set xdp on` names do without XDP, and why. Their packets are
-/// filtered all the same.
-pub fn tell_without_xdp(instance: &Instance) -> Result<()> {
+/// Names the interfaces that are not filtered, and those that `set xdp on` names and that do without
+/// XDP, with the reasons. Packets of the latter are filtered all the same.
+pub fn warn_of_interfaces(instance: &Instance) -> Result<()> {
+    for (interface, why) in instance.unattached()? {
+        eprintln!(
+            "pfctl: warning: {interface}: not filtered, its packets pass: {why}: mend that, then \
+             run `pfctl -e` again"
+        );
+    }
     for (interface, why) in instance.without_xdp()? {
         eprintln!("pfctl: {interface}: no XDP: {why}");
     }

@@ -129,10 +129,12 @@ fn run_flags(args: &Args) -> Result<ExitCode> {
     }
     if args.enable {
         let instance = create(args)?;
-        if !instance.enable()? {
+        let is_new = instance.enable()?;
+        load::warn_of_interfaces(&instance)?;
+        if !is_new {
+            // OpenBSD's pfctl ends with 1 here, too
             bail!("pf already enabled");
         }
-        load::tell_without_xdp(&instance)?;
         say("pf enabled");
     }
     if let Some(level) = args.debug_level {

@@ -171,7 +171,7 @@ impl Complaint {
 /// filtered before anything else is done, so that as little as can be passes unseen.
 fn follow_interfaces(signals: &Signals, name: &str, mut watch: Watch, debug: bool) {
     let (mut complaint, mut unguarded) = (Complaint::default(), Complaint::default());
-    let mut known = None;
+    let (mut known, mut unattached) = (None, BTreeMap::new());
     while !signals.stop() {
         let guard = |interfaces: &BTreeSet<u32>| {
             unguarded.note(open(name).and_then(|instance| match instance {
@@ -190,6 +190,7 @@ fn follow_interfaces(signals: &Signals, name: &str, mut watch: Watch, debug: boo
             Some(instance) => {
                 let host = host::read()?;
                 instance.refresh(&host)?;
+                tell_unattached(&mut unattached, instance.unattached()?);
                 Ok(Some(host))
             }
             None => Ok(None),
@@ -201,6 +202,14 @@ fn follow_interfaces(signals: &Signals, name: &str, mut watch: Watch, debug: boo
         }
         known = host;
     }
+}
+
+/// Names interfaces that are not filtered, unless they are the ones that are `known` to be so.
+fn tell_unattached(known: &mut BTreeMap<String, String>, now: BTreeMap<String, String>) {
+    for (name, why) in now.iter().filter(|(name, why)| known.get(*name) != Some(*why)) {
+        say(&format!("{name}: not filtered, its packets pass: {why}"));
+    }
+    *known = now;
 }
 
 /// Removes the rules that belong to processes which are no more.
