@@ -193,21 +193,19 @@ impl Instance {
     ///
     /// # Errors
     /// No interface can be attached, as on a kernel without tcx.
-    fn attach_all(&self, memory: &mut Memory, host: &Host) -> Result<()> {
+    pub(crate) fn attach_all(&self, memory: &mut Memory, host: &Host) -> Result<()> {
         let mut refused = BTreeMap::new();
         for interface in &host.interfaces {
             if let Err(error) = attach::attach(&self.programs, &self.directory, interface.index) {
                 refused.insert(interface.name.clone(), error);
             }
         }
-        if refused.len() == host.interfaces.len()
-            && let Some((_, error)) = refused.pop_first()
-        {
-            return Err(error);
+        let describe = |(name, error): (&String, &Error)| (name.clone(), error.to_string());
+        memory.unattached = refused.iter().map(describe).collect();
+        match refused.pop_first() {
+            Some((_, error)) if memory.unattached.len() == host.interfaces.len() => Err(error),
+            _ => Ok(()),
         }
-        memory.unattached =
-            refused.into_iter().map(|(name, error)| (name, error.to_string())).collect();
-        Ok(())
     }
 
     /// Returns the interfaces that could not be attached when this was last tried, and why not.

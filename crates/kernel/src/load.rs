@@ -201,6 +201,10 @@ impl Instance {
         queue::replace(queues[0], queues[1], &change.memory.names, host)?;
         let old = std::mem::replace(&mut change.record, record);
         if self.running() {
+            if main {
+                // for a host on which no skipstepd runs
+                let _ = self.attach_all(&mut change.memory, host);
+            }
             self.follow_xdp(&mut change, host)?;
         }
         change.save_drafted(draft)?;

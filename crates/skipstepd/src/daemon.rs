@@ -87,8 +87,9 @@ pub fn run(options: &Options) -> Result<()> {
     open(&name)?;
     let (starting, started) = mpsc::channel();
     let follower = {
-        let (signals, name, debug) = (signals.clone(), name.clone(), options.debug);
-        thread::spawn(move || follow_interfaces(&signals, &name, watch, debug))
+        let (signals, name, starting) = (signals.clone(), name.clone(), starting.clone());
+        let debug = options.debug;
+        thread::spawn(move || follow_interfaces(&signals, &name, watch, starting, debug))
     };
     let reassembler = {
         let (signals, name, starting) = (signals.clone(), name.clone(), starting.clone());
@@ -168,10 +169,18 @@ impl Complaint {
 }
 
 /// Tells the filter of every change of interfaces, addresses and routes. A new interface is
-/// filtered before anything else is done, so that as little as can be passes unseen.
-fn follow_interfaces(signals: &Signals, name: &str, mut watch: Watch, debug: bool) {
+/// filtered before anything else is done, so that as little as can be passes unseen. The interfaces
+/// that are there come first; then `starting` is dropped.
+fn follow_interfaces(
+    signals: &Signals,
+    name: &str,
+    mut watch: Watch,
+    starting: Sender<()>,
+    debug: bool,
+) {
     let (mut complaint, mut unguarded) = (Complaint::default(), Complaint::default());
     let (mut known, mut unattached) = (None, BTreeMap::new());
+    let mut starting = Some(starting);
     while !signals.stop() {
         let guard = |interfaces: &BTreeSet<u32>| {
             unguarded.note(open(name).and_then(|instance| match instance {
@@ -179,7 +188,8 @@ fn follow_interfaces(signals: &Signals, name: &str, mut watch: Watch, debug: boo
                 None => Ok(()),
             }));
         };
-        let Some(changed) = complaint.note(watch.wait(Some(TICK), guard)) else {
+        let timeout = if starting.is_some() { Duration::ZERO } else { TICK };
+        let Some(changed) = complaint.note(watch.wait(Some(timeout), guard)) else {
             thread::sleep(TICK);
             continue;
         };
@@ -201,6 +211,7 @@ fn follow_interfaces(signals: &Signals, name: &str, mut watch: Watch, debug: boo
             say(&format!("interfaces: {}", names.join(" ")));
         }
         known = host;
+        starting = None;
     }
 }
 
