@@ -1,6 +1,6 @@
 # From the boot rules to those of pf.conf: whatever goes wrong on the way, the boot rules stay,
-# every interface is attached, and the journal says what to do. There is no systemd here: the commands of
-# the units run as their units have them run, in their order.
+# every interface is attached, and the journal says what to do. There is no systemd here: the
+# commands of the units run as their units have them run, in their order.
 . "$(dirname "$0")/units.sh"
 ip link set lo up
 
@@ -56,6 +56,17 @@ rules() {
 	return $status
 }
 
+# pf.conf wants more than there is room for by default, and cannot be loaded yet
+wanted() {
+	cat <<-END_OF_RULES
+		set limit { states 200000, src-nodes 20000 }
+		pass from later0:network
+	END_OF_RULES
+	seq 12000 | sed 's/.*/block in proto udp to port &/'
+}
+wanted >"$WORK/pf.conf"
+echo 'pass in on early0 prot tcp from host.invalid' >>"$WORK/pf.conf"
+
 ip link add early0 type veth peer name early1
 for number in 1 2; do
 	said=$(as_command skipstep-boot ExecStart $number 2>&1)
@@ -108,6 +119,10 @@ echo 'pass from later0:network' >"$WORK/pf.conf"
 said=$(rules)
 same "once all is there the same pf.conf is loaded" "0 " "$? $said"
 same "and in force" "pass inet from 192.0.2.0/24 to any flags S/SA" "$("$BIN/pfctl" -sr)"
+wanted >"$WORK/pf.conf"
+said=$(rules)
+same "more states, source nodes and rules than by default" "0 " "$? $said"
+same "of the states" 200000 "$("$BIN/pfctl" -sm | awk '$1 == "states" { print $NF }')"
 ip link add last0 type veth peer name last1
 same "nobody has attached it" "" "$(hook last0)"
 said=$(as_command skipstep-rules ExecReload 2>&1)

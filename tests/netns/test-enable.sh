@@ -28,4 +28,12 @@ same "the interface is attached now" tc "$(pf gateway -sI -vv -i lan0 | sed -n '
 same "pfctl -d" "0 pf disabled" "$(pf gateway -d 2>&1 | sed 's/^/0 /')"
 said=$(pf gateway -d 2>&1)
 same "pfctl -d of a filter that is not enabled" "1 pfctl: pf not enabled" "$? $said"
+
+# limits that no machine has the memory for do not keep other rules from being loaded
+pf gateway -q --remove
+echo 'set limit states 4000000000' >"$WORK/large"
+said=$(pf gateway -q --room-for "$WORK/large" -f - <<<"block all" 2>&1)
+same "--room-for more than there is: pfctl ends with" 0 $?
+same "and warns" 1 "$(grep -c 'warning: no room for what .*/large asks for (4000000000' <<<"$said")"
+same "the rules are loaded" "block drop all" "$(pf gateway -sr)"
 verdict

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use nix::time::{ClockId, clock_gettime};
 use skipstep_abi as abi;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Next, Ruleset};
+use skipstep_ruleset::{Limits, Next, Ruleset};
 use skipstep_scenario::engine::{LimiterView, SourceView, StateView};
 
 use crate::change::Change;
@@ -99,6 +99,34 @@ impl Instance {
 
     /// The instance, made with an empty rule set and room for `states` states if there is none.
     pub fn open_or_create(name: &str, states: u32) -> Result<Self> {
+        Self::open_or_create_sized(name, &Sizes::instance(states, 0, 0))
+    }
+
+    /// Opens or makes the instance, with room for what `limits` say and for rule sets of `rules`
+    /// rules that follow one another. One that filters stays as it is: making it anew would let
+    /// packets pass meanwhile.
+    pub fn open_with_room(name: &str, limits: &Limits, rules: u32) -> Result<Self> {
+        let sizes = Sizes::instance(limits.states, limits.src_nodes, rules);
+        let mut instance = Self::open_or_create_sized(name, &sizes)?;
+        if instance.running() || instance.has(&sizes) {
+            return Ok(instance);
+        }
+        let change = instance.begin()?;
+        let all = Next::main(&Ruleset::default(), change.record.ruleset.clone());
+        let change = instance.make_anew(&sizes, change, &all.ruleset)?;
+        instance.commit(change, all, &host::read()?)?;
+        Ok(instance)
+    }
+
+    /// True if the maps are at least as large.
+    fn has(&self, sizes: &Sizes) -> bool {
+        let maps = &self.maps;
+        maps.states.capacity() >= sizes.states
+            && maps.source_nodes.capacity() >= sizes.sources
+            && maps.rule_states.capacity() >= sizes.rule_slots
+    }
+
+    fn open_or_create_sized(name: &str, sizes: &Sizes) -> Result<Self> {
         match Self::open(name) {
             Err(Error::NoInstance { .. }) => {}
             other => return other,
@@ -108,10 +136,26 @@ impl Instance {
             Err(Error::NoInstance { .. }) => {
                 // what is left of one whose network namespace is gone
                 pins::remove(&directory(name)?)?;
-                Self::create(name, &Sizes::instance(states, 0, 0), lock)
+                Self::create(name, sizes, lock)
             }
             other => other,
         }
+    }
+
+    /// Replaces an instance that does not filter by one with maps of other sizes, for `ruleset`.
+    pub(crate) fn make_anew(
+        &mut self,
+        sizes: &Sizes,
+        change: Change,
+        ruleset: &Ruleset,
+    ) -> Result<Change> {
+        skipstep_classifier::image::check_rules(ruleset)?;
+        pins::remove(&self.directory)?;
+        let loopback = change.memory.loopback.clone();
+        *self = Self::create(self.name(), sizes, change.into_lock())?;
+        let mut change = self.begin()?;
+        change.memory.loopback = loopback;
+        Ok(change)
     }
 
     pub(crate) fn create(name: &str, sizes: &Sizes, lock: Lock) -> Result<Self> {

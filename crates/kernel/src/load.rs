@@ -17,7 +17,7 @@ use crate::object::{Sizes, slots_for};
 use crate::record::{Record, wall_clock};
 use crate::rule_home::RuleHome;
 use crate::rundir::{Found, RunDir};
-use crate::{divert, host, pins, queue, routing};
+use crate::{divert, host, queue, routing};
 
 /// Rules that are in force, while packets that began before may still read the old ones. As long as
 /// this lives nobody else changes the instance; [`Instance::settle`] ends it. Who drops it leaves
@@ -167,13 +167,8 @@ impl Instance {
             return self.turn(change, next, host);
         }
         let sizes = Sizes::instance(limits.states, limits.src_nodes, rules);
-        skipstep_classifier::image::check_rules(&next.ruleset)?;
-        pins::remove(&self.directory)?;
-        let loopback = change.memory.loopback.clone();
-        *self = Self::create(self.name(), &sizes, change.into_lock())?;
         let all = Next::main(&Ruleset::default(), next.ruleset);
-        let mut change = self.begin()?;
-        change.memory.loopback = loopback;
+        let change = self.make_anew(&sizes, change, &all.ruleset)?;
         self.turn(change, all, host)
     }
 

@@ -121,6 +121,9 @@ fn run_flags(args: &Args) -> Result<ExitCode> {
         // the file holds addresses, not rules
         return table::run(args, command);
     }
+    if let Some(file) = &args.room_for {
+        load::make_room(args, file)?;
+    }
     if let Some(file) = &args.file {
         let status = load::load(args, file)?;
         if status != ExitCode::SUCCESS {
