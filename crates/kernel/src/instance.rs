@@ -1,6 +1,6 @@
 //! A firewall in the kernel: made, enabled, loaded, asked and removed by name.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::mem::offset_of;
 use std::net::IpAddr;
@@ -213,6 +213,8 @@ impl Instance {
             .and_then(|()| self.start());
         if !was_running {
             self.begin_to_filter()?;
+            // a guard attaches nothing until then, so interfaces that have just come are still open
+            self.attach_all(&mut change.memory, &host::read()?)?;
         }
         followed?;
         self.keep(change, &host)?;
@@ -315,26 +317,16 @@ impl Instance {
         Ok(rules.first(self.maps.configs.at(side)?.rules)?.collect())
     }
 
-    /// Attaches the data plane to interfaces, if packets are filtered. Until [`Instance::refresh`]
-    /// only rules that name no interface match on those that are new.
-    pub fn guard(&self, interfaces: &BTreeSet<u32>) -> Result<()> {
-        let _lock = self.run.lock()?;
-        if self.running() {
-            for index in interfaces {
-                attach::attach(&self.programs, &self.directory, *index)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Takes up what changed in the host: interfaces, their groups and addresses. New interfaces
     /// are attached if packets are filtered.
     pub fn refresh(&self, host: &Host) -> Result<()> {
         let mut change = self.begin()?;
+        if self.running() {
+            self.attach_all(&mut change.memory, host)?;
+        }
         self.follow(&mut change, host)?;
         attach::forget_gone(&self.directory)?;
         if self.running() {
-            self.attach_all(&mut change.memory, host)?;
             self.follow_xdp(&mut change, host)?;
         }
         self.keep(change, host)

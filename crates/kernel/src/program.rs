@@ -106,6 +106,19 @@ impl Program {
         Ok(Program { fd, name })
     }
 
+    /// Returns the number that the kernel gave the program.
+    pub(crate) fn id(&self) -> Option<u32> {
+        let mut info = libbpf_sys::bpf_prog_info::default();
+        let mut size = size_of::<libbpf_sys::bpf_prog_info>() as u32;
+        // SAFETY: the descriptor is open, and the kernel writes at most `size` bytes to `info`,
+        // whose pointers are null: it fills no arrays
+        let result = unsafe {
+            libbpf_sys::bpf_prog_get_info_by_fd(self.fd.as_raw_fd(), &raw mut info, &raw mut size)
+        };
+        check(result).ok()?;
+        Some(info.id)
+    }
+
     /// Pins the program in `directory` under its name.
     pub(crate) fn pin(&self, directory: &Path) -> Result<()> {
         pin(self.fd.as_fd(), &directory.join(self.name))

@@ -1,9 +1,9 @@
-//! The daemon at work: one thread follows interfaces, one puts fragments together, one hands
-//! packets to programs, one holds those that are delayed, one reports flows, one removes what dead
-//! processes have left, one writes the log.
+//! The daemon at work: one thread attaches interfaces, one follows what changes of them, one puts
+//! fragments together, one hands packets to programs, one holds those that are delayed, one reports
+//! flows, one removes what dead processes have left, one writes the log.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
@@ -17,7 +17,7 @@ use signal_hook::flag;
 use skipstep_kernel::host::{self, Watch};
 use skipstep_kernel::record::Load;
 use skipstep_kernel::{
-    DelayCounters, Delayer, Device, Diverter, Error, FlowReader, Instance, LogReader,
+    DelayCounters, Delayer, Device, Diverter, Error, FlowReader, Guard, Instance, LogReader,
     stop_waits_with,
 };
 
@@ -35,6 +35,9 @@ use crate::pflog::Origin;
 const TICK: Duration = Duration::from_secs(1);
 /// While there is no filter: how soon one is noticed. Until then its fragments are dropped.
 const NOTICE: Duration = Duration::from_millis(100);
+
+/// After an interface that could not be attached: when others are looked at again.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// How long the rules of a dead process may stay.
 const ORPHANS: Duration = Duration::from_millis(300);
@@ -83,13 +86,16 @@ pub fn run(options: &Options) -> Result<()> {
     let signals = Signals::register()?;
     let name = options.instance.clone().unwrap_or_else(Instance::default_name);
     let exporter = Exporter::new(&options.collectors, options.source).context("-e, -a")?;
-    let watch = Watch::new()?;
+    let (watch, links) = (Watch::new()?, Watch::of_links()?);
     open(&name)?;
     let (starting, started) = mpsc::channel();
-    let follower = {
+    let guard = {
         let (signals, name, starting) = (signals.clone(), name.clone(), starting.clone());
-        let debug = options.debug;
-        thread::spawn(move || follow_interfaces(&signals, &name, watch, starting, debug))
+        thread::spawn(move || guard_interfaces(&signals, &name, links, starting))
+    };
+    let follower = {
+        let (signals, name, debug) = (signals.clone(), name.clone(), options.debug);
+        thread::spawn(move || follow_interfaces(&signals, &name, watch, debug))
     };
     let reassembler = {
         let (signals, name, starting) = (signals.clone(), name.clone(), starting.clone());
@@ -122,6 +128,7 @@ pub fn run(options: &Options) -> Result<()> {
         (reporter, "reports flows"),
         (diverter, "hands packets to programs"),
         (delayer, "holds delayed packets"),
+        (guard, "attaches interfaces"),
         (follower, "follows interfaces"),
         (janitor, "removes what dead processes have left"),
     ] {
@@ -168,31 +175,37 @@ impl Complaint {
     }
 }
 
-/// Tells the filter of every change of interfaces, addresses and routes. A new interface is
-/// filtered before anything else is done, so that as little as can be passes unseen. The interfaces
-/// that are there come first; then `starting` is dropped.
-fn follow_interfaces(
-    signals: &Signals,
-    name: &str,
-    mut watch: Watch,
-    starting: Sender<()>,
-    debug: bool,
-) {
-    let (mut complaint, mut unguarded) = (Complaint::default(), Complaint::default());
-    let (mut known, mut unattached) = (None, BTreeMap::new());
-    let mut starting = Some(starting);
+/// Attaches each interface the moment it appears. Nothing else is done here, so that nothing keeps
+/// an interface open. The interfaces that are there come first; then `starting` is dropped.
+fn guard_interfaces(signals: &Signals, name: &str, mut links: Watch, starting: Sender<()>) {
+    let mut complaint = Complaint::default();
+    let mut guard = Guard::new(name);
+    complaint.note(host::link_indices().and_then(|present| guard.attach(&present)));
+    drop(starting);
     while !signals.stop() {
-        let guard = |interfaces: &BTreeSet<u32>| {
-            unguarded.note(open(name).and_then(|instance| match instance {
-                Some(instance) => instance.guard(interfaces),
-                None => Ok(()),
-            }));
-        };
-        let timeout = if starting.is_some() { Duration::ZERO } else { TICK };
-        let Some(changed) = complaint.note(watch.wait(Some(timeout), guard)) else {
+        let attached = links.changed_links(TICK).and_then(|changed| match changed.is_empty() {
+            true => guard.prepare(),
+            false => guard.attach(&changed),
+        });
+        if complaint.note(attached).is_none() {
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// Tells the filter of every change of interfaces, addresses and routes. Attaches interfaces that
+/// the guard could not attach, too.
+fn follow_interfaces(signals: &Signals, name: &str, mut watch: Watch, debug: bool) {
+    let mut complaint = Complaint::default();
+    let (mut known, mut unattached) = (None, BTreeMap::new());
+    let mut is_first = true;
+    while !signals.stop() {
+        let timeout = if is_first { Duration::ZERO } else { TICK };
+        let Some(changed) = complaint.note(watch.wait(Some(timeout))) else {
             thread::sleep(TICK);
             continue;
         };
+        is_first = false;
         if !changed && known.is_some() {
             continue;
         }
@@ -211,7 +224,6 @@ fn follow_interfaces(
             say(&format!("interfaces: {}", names.join(" ")));
         }
         known = host;
-        starting = None;
     }
 }
 

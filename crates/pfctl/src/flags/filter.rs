@@ -163,7 +163,8 @@ pub(super) const ROOM_FOR: Flag = Flag {
            has, which cannot be done any more once the filter is enabled.\n\
            The file is not loaded, and lines with errors count for nothing.\n\
            If there is not enough memory, a warning says so.\n\
-           At boot the rules that are loaded before the network comes up have room for those that follow.",
+           At boot the rules that are loaded before the network comes up have room for those that\n\
+           follow.",
     set: |args, value| {
         args.room_for = Some(value.to_string());
         Ok(())
