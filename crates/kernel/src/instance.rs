@@ -370,7 +370,23 @@ impl Instance {
 
     /// Waits for the lock, puts right what a killed process left, and opens what is remembered.
     pub(crate) fn begin(&self) -> Result<Change> {
-        Change::begin(&self.run, self.run.lock()?, &self.maps, || self.record())
+        let lock = self.run.lock()?;
+        self.recovered(Change::begin(&self.run, lock, &self.maps, || self.record())?)
+    }
+
+    /// Makes queues and programs in drivers those of the rule set in force, if the change before
+    /// was not ended.
+    pub(crate) fn recovered(&self, mut change: Change) -> Result<Change> {
+        if !change.is_unsure {
+            return Ok(change);
+        }
+        let host = host::read()?;
+        // what the kernel refuses must not keep other rules from being loaded
+        let _ = queue::restore(&change.record.ruleset.queues, &change.memory.names, &host);
+        if self.running() {
+            let _ = self.follow_xdp(&mut change, &host);
+        }
+        Ok(change)
     }
 
     /// Numbers of queues by their names.
