@@ -43,8 +43,8 @@ told "beside loads" "$in" "$out" "$grace" "$most_in" "$most_out" "$most_grace"
 at_least 2 "loads meanwhile" $((after - before))
 # 5 are enough on an idle machine; this one may have much else to do, and a load that meets the
 # interface attaches it as well
-at_most 10 "milliseconds beside grace periods, in, median" $((${in%.*} - ${grace%.*}))
-at_most 10 "milliseconds beside grace periods, out, median" $((${out%.*} - 2 * ${grace%.*}))
+at_most 20 "milliseconds beside grace periods, in, median" $((${in%.*} - ${grace%.*}))
+at_most 20 "milliseconds beside grace periods, out, median" $((${out%.*} - 2 * ${grace%.*}))
 at_most 150 "milliseconds until both are attached, 99 of 100" "${most_out%.*}"
 stop reload
 verdict

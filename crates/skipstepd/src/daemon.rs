@@ -94,8 +94,9 @@ pub fn run(options: &Options) -> Result<()> {
         thread::spawn(move || guard_interfaces(&signals, &name, links, starting))
     };
     let follower = {
-        let (signals, name, debug) = (signals.clone(), name.clone(), options.debug);
-        thread::spawn(move || follow_interfaces(&signals, &name, watch, debug))
+        let (signals, name, starting) = (signals.clone(), name.clone(), starting.clone());
+        let debug = options.debug;
+        thread::spawn(move || follow_interfaces(&signals, &name, watch, starting, debug))
     };
     let reassembler = {
         let (signals, name, starting) = (signals.clone(), name.clone(), starting.clone());
@@ -194,18 +195,24 @@ fn guard_interfaces(signals: &Signals, name: &str, mut links: Watch, starting: S
 }
 
 /// Tells the filter of every change of interfaces, addresses and routes. Attaches interfaces that
-/// the guard could not attach, too.
-fn follow_interfaces(signals: &Signals, name: &str, mut watch: Watch, debug: bool) {
+/// the guard could not attach, too. `starting` is dropped once the filter knows the interfaces that
+/// are there, so that rules with their names match.
+fn follow_interfaces(
+    signals: &Signals,
+    name: &str,
+    mut watch: Watch,
+    starting: Sender<()>,
+    debug: bool,
+) {
     let mut complaint = Complaint::default();
     let (mut known, mut unattached) = (None, BTreeMap::new());
-    let mut is_first = true;
+    let mut starting = Some(starting);
     while !signals.stop() {
-        let timeout = if is_first { Duration::ZERO } else { TICK };
+        let timeout = if starting.is_some() { Duration::ZERO } else { TICK };
         let Some(changed) = complaint.note(watch.wait(Some(timeout))) else {
             thread::sleep(TICK);
             continue;
         };
-        is_first = false;
         if !changed && known.is_some() {
             continue;
         }
@@ -224,6 +231,7 @@ fn follow_interfaces(signals: &Signals, name: &str, mut watch: Watch, debug: boo
             say(&format!("interfaces: {}", names.join(" ")));
         }
         known = host;
+        starting = None;
     }
 }
 
