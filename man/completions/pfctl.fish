@@ -36,6 +36,7 @@ complete -c pfctl -l write -d 'with fmt: write the files instead of printing the
 complete -c pfctl -l examples -x -d 'with diff: print at most so many packets (20)'
 complete -c pfctl -l all -d 'with log: print what is in the file, too'
 complete -c pfctl -l remove -d 'disable the filter and remove all of it from the kernel'
+complete -c pfctl -l room-for -r -F -d 'have room for the limits and the rules of this file, which is not loaded'
 complete -c pfctl -n __fish_use_subcommand -a explain -d 'what happens to a packet and why'
 complete -c pfctl -n __fish_use_subcommand -a test -d 'run scenario files on the model of the filter, without root'
 complete -c pfctl -n __fish_use_subcommand -a diff -d 'what changes from one rule set to another, for rules and for packets'

@@ -27,9 +27,19 @@ const HIDES_TAGS: &str = "it takes VLAN tags off frames: run `ethtool -K INTERFA
 /// Attaches both directions of an interface, unless they already are. An interface that vanishes
 /// meanwhile is no error.
 pub(crate) fn attach(programs: &Programs, directory: &Path, index: u32) -> Result<()> {
+    attach_in(programs, directory, index)?;
+    attach_out(programs, directory, index)
+}
+
+/// Attaches the program for inbound packets alone.
+pub(crate) fn attach_in(programs: &Programs, directory: &Path, index: u32) -> Result<()> {
     // nothing is to cross a bridge unfiltered
     let place = if bridge_path(directory, index).exists() { BPF_F_BEFORE } else { 0 };
-    attach_one(&programs.ingress, BPF_TCX_INGRESS, place, &path(directory, index, "in"), index)?;
+    attach_one(&programs.ingress, BPF_TCX_INGRESS, place, &path(directory, index, "in"), index)
+}
+
+/// Attaches the program for outbound packets alone.
+pub(crate) fn attach_out(programs: &Programs, directory: &Path, index: u32) -> Result<()> {
     attach_one(&programs.egress, BPF_TCX_EGRESS, 0, &path(directory, index, "out"), index)
 }
 
@@ -47,6 +57,11 @@ pub(crate) fn detach_bridge(directory: &Path, index: u32) -> Result<()> {
 /// Whether both directions of an interface are attached.
 pub(crate) fn is_attached(directory: &Path, index: u32) -> bool {
     ["in", "out"].iter().all(|side| leads_to(&path(directory, index, side)) == Some(index))
+}
+
+/// Detaches both directions of an interface.
+pub(crate) fn detach_interface(directory: &Path, index: u32) -> Result<()> {
+    ["in", "out"].iter().try_for_each(|side| unpin(&path(directory, index, side)))
 }
 
 /// Detaches everything.
@@ -123,18 +138,26 @@ fn why_no_xdp(error: &io::Error) -> String {
     }
 }
 
-/// Attaches a program, behind those that are there unless `place` says otherwise.
+/// Attaches a program, behind those that are there unless `place` says otherwise. Several processes
+/// may do that at once for one interface, which is never without a program meanwhile: each has a
+/// link of its own before it removes what is pinned in its place.
 fn attach_one(program: &Program, side: u32, place: u32, path: &Path, index: u32) -> Result<()> {
-    if leads_to(path) == Some(index) {
+    if is_at(path, program, index) {
         return Ok(());
     }
-    unpin(path)?;
-    match link(program, side, place, index) {
-        Err(error) if error.raw_os_error() == Some(nix::libc::ENODEV) => Ok(()),
+    let link = match link(program, side, place, index) {
+        Err(error) if error.raw_os_error() == Some(nix::libc::ENODEV) => return Ok(()),
         Err(error) if error.raw_os_error() == Some(nix::libc::EINVAL) => {
-            Err(Error::Kernel { lacks: "tcx" })
+            return Err(Error::Kernel { lacks: "tcx" });
         }
-        link => pin(link.context(|| format!("interface {index}: attach"))?.as_fd(), path),
+        link => link.context(|| format!("interface {index}: attach"))?,
+    };
+    loop {
+        match pin(link.as_fd(), path) {
+            Err(error) if error.is_already_there() && is_at(path, program, index) => return Ok(()),
+            Err(error) if error.is_already_there() => unpin(path)?,
+            done => return done,
+        }
     }
 }
 
@@ -142,6 +165,15 @@ fn attach_one(program: &Program, side: u32, place: u32, path: &Path, index: u32)
 fn link(program: &Program, hook: u32, flags: u32, index: u32) -> io::Result<OwnedFd> {
     let options = libbpf_sys::bpf_link_create_opts { flags, ..Default::default() };
     program.link(index, hook, options)
+}
+
+/// True if this program is attached to this interface by the link that is pinned at `path`.
+fn is_at(path: &Path, program: &Program, index: u32) -> bool {
+    let link = path.exists().then(|| Link::open(path).ok()?.info().ok()).flatten();
+    link.is_some_and(|link| match link.info {
+        LinkTypeInfo::Tcx(tcx) => tcx.ifindex == index && program.id().ok() == Some(link.prog_id),
+        _ => false,
+    })
 }
 
 /// Index of the interface that a pinned link is on; 0 if that is gone, `None` if there is no link.

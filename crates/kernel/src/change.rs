@@ -21,6 +21,8 @@ pub(crate) struct Change {
     pub memory: Memory,
     /// The rule set in force.
     pub record: Record,
+    /// A killed process may have left queues and programs in drivers of another rule set.
+    pub is_unsure: bool,
     run: RunDir,
     lock: Lock,
 }
@@ -33,15 +35,16 @@ impl Change {
         maps: &Maps,
         record: impl FnOnce() -> Result<Record>,
     ) -> Result<Self> {
-        let mut change =
-            Change { memory: run.memory()?, record: record()?, run: run.clone(), lock };
+        let is_unsure = run.is_unfinished();
+        let (memory, record, run) = (run.memory()?, record()?, run.clone());
+        let mut change = Change { memory, record, is_unsure, run, lock };
         if change.memory.namespace != Netns::current() {
-            return Err(Error::Namespace { name: run.name() });
+            return Err(Error::Namespace { name: change.run.name() });
         }
-        if run.is_unfinished() {
+        if is_unsure {
             change.recover(maps)?;
         }
-        run.begin()?;
+        change.run.begin()?;
         Ok(change)
     }
 
@@ -55,7 +58,8 @@ impl Change {
             ..Memory::default()
         };
         run.set_memory(&memory)?;
-        Ok(Change { memory, record: Record::default(), run: run.clone(), lock })
+        let (record, is_unsure, run) = (Record::default(), false, run.clone());
+        Ok(Change { memory, record, is_unsure, run, lock })
     }
 
     /// Remembers the change so far; it is not over.
@@ -68,6 +72,11 @@ impl Change {
     pub fn save_drafted(&mut self, draft: Draft) -> Result<()> {
         self.run.set_memory(&self.memory)?;
         self.run.keep(draft)
+    }
+
+    /// Remembers what outlives rule sets; the change is not over.
+    pub fn save_memory(&self) -> Result<()> {
+        self.run.set_memory(&self.memory)
     }
 
     /// Remembers the change and ends it.

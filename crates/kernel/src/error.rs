@@ -249,6 +249,11 @@ impl Error {
         matches!(self, Error::NotRoot { .. } | Error::Kernel { .. })
     }
 
+    /// True if the cause is that something is there already.
+    pub(crate) fn is_already_there(&self) -> bool {
+        matches!(self, Error::System { cause, .. } if cause.kind() == io::ErrorKind::AlreadyExists)
+    }
+
     /// Whether the cause is that something is not there.
     pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, Error::System { cause, .. } if cause.kind() == io::ErrorKind::NotFound)

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
-use netlink_packet_core::NetlinkPayload;
+use netlink_packet_core::{NetlinkMessage, NetlinkPayload};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{
@@ -283,37 +283,47 @@ const LONGEST_BURST: Duration = Duration::from_millis(80);
 impl Watch {
     /// Listens from now on.
     pub fn new() -> Result<Self> {
+        Self::of(&GROUPS)
+    }
+
+    /// Listens to changes of links alone.
+    pub fn of_links() -> Result<Self> {
+        Self::of(&GROUPS[..1])
+    }
+
+    fn of(groups: &[u32]) -> Result<Self> {
         let mut socket = Socket::new(NETLINK_ROUTE).context(|| "rtnetlink: open".to_owned())?;
         socket.bind(&SocketAddr::new(0, 0)).context(|| "rtnetlink: bind".to_owned())?;
-        for group in GROUPS {
-            socket.add_membership(group).context(|| format!("rtnetlink: group {group}"))?;
+        for group in groups {
+            socket.add_membership(*group).context(|| format!("rtnetlink: group {group}"))?;
         }
         socket.set_non_blocking(true).context(|| "rtnetlink".to_owned())?;
         Ok(Watch { socket })
     }
 
     /// Blocks until something changed (true) or `timeout` is over (false); no timeout waits for
-    /// good. A burst of changes is one, but the indices of interfaces that are new or other than
-    /// they were go to `interfaces` at once.
-    pub fn wait(
-        &mut self,
-        timeout: Option<Duration>,
-        mut interfaces: impl FnMut(&BTreeSet<u32>),
-    ) -> Result<bool> {
+    /// good. A burst of changes is one.
+    pub fn wait(&mut self, timeout: Option<Duration>) -> Result<bool> {
         if !self.readable(timeout)? {
             return Ok(false);
         }
         let end = Instant::now() + LONGEST_BURST;
         loop {
-            let told_of = self.drain();
-            if !told_of.is_empty() {
-                interfaces(&told_of);
-            }
+            self.drain();
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() || !self.readable(Some(left.min(QUIET)))? {
                 return Ok(true);
             }
         }
+    }
+
+    /// Blocks until links changed or `timeout` is over. Returns the indices of interfaces that are
+    /// new or changed, all there are if the kernel had no room for its messages.
+    pub fn changed_links(&mut self, timeout: Duration) -> Result<BTreeSet<u32>> {
+        if !self.readable(Some(timeout))? {
+            return Ok(BTreeSet::new());
+        }
+        self.drain().map_or_else(link_indices, Ok)
     }
 
     /// Whether something changed since this was asked last; of a burst of changes it may be a part.
@@ -336,20 +346,41 @@ impl Watch {
         }
     }
 
-    /// Reads what is there; that messages were lost also means that something changed. The indices
-    /// of interfaces that it tells of.
-    fn drain(&mut self) -> BTreeSet<u32> {
-        let mut told_of = BTreeSet::new();
-        while let Ok((datagram, _)) = self.socket.recv_from_full() {
-            for message in netlink::messages(&datagram) {
-                if let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) =
-                    message.payload
-                    && !own_device::is_ours(name_of(&link))
-                {
-                    told_of.insert(link.header.index);
-                }
+    /// Reads what is there. Returns the indices of the interfaces that it names, `None` if messages
+    /// were lost.
+    fn drain(&mut self) -> Option<BTreeSet<u32>> {
+        let (mut named, mut lost) = (BTreeSet::new(), false);
+        loop {
+            match self.socket.recv_from_full() {
+                Ok((datagram, _)) => named.extend(indices(netlink::messages(&datagram))),
+                Err(error) if error.raw_os_error() == Some(nix::libc::ENOBUFS) => lost = true,
+                Err(_) => return (!lost).then_some(named),
             }
         }
-        told_of
+    }
+}
+
+/// Returns the indices of all interfaces but skipstepd's own.
+pub fn link_indices() -> Result<BTreeSet<u32>> {
+    let get = RouteNetlinkMessage::GetLink(LinkMessage::default());
+    Ok(Rtnetlink::open()?.dump(get)?.iter().filter_map(index_of).collect())
+}
+
+fn indices(
+    messages: impl Iterator<Item = NetlinkMessage<RouteNetlinkMessage>>,
+) -> impl Iterator<Item = u32> {
+    messages.filter_map(|message| match message.payload {
+        NetlinkPayload::InnerMessage(object) => index_of(&object),
+        _ => None,
+    })
+}
+
+/// Returns the index of an interface that is there and none of skipstepd's own.
+fn index_of(object: &RouteNetlinkMessage) -> Option<u32> {
+    match object {
+        RouteNetlinkMessage::NewLink(link) if !own_device::is_ours(name_of(link)) => {
+            Some(link.header.index)
+        }
+        _ => None,
     }
 }

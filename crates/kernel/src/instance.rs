@@ -1,6 +1,6 @@
 //! A firewall in the kernel: made, enabled, loaded, asked and removed by name.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::mem::offset_of;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use nix::time::{ClockId, clock_gettime};
 use skipstep_abi as abi;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Next, Ruleset};
+use skipstep_ruleset::{Limits, Next, Ruleset};
 use skipstep_scenario::engine::{LimiterView, SourceView, StateView};
 
 use crate::change::Change;
@@ -18,7 +18,7 @@ use crate::error::{Context, Error, Result};
 use crate::netns::Netns;
 use crate::object::{Maps, Programs, Sizes};
 use crate::queue::QueueStats;
-use crate::record::{Load, Record, wall_clock};
+use crate::record::{Load, Memory, Record, wall_clock};
 use crate::rule_home::RuleHome;
 use crate::rundir::{Lock, RunDir};
 use crate::state::Found;
@@ -100,6 +100,34 @@ impl Instance {
 
     /// The instance, made with an empty rule set and room for `states` states if there is none.
     pub fn open_or_create(name: &str, states: u32) -> Result<Self> {
+        Self::open_or_create_sized(name, &Sizes::instance(states, 0, 0))
+    }
+
+    /// Opens or makes the instance, with room for what `limits` say and for rule sets of `rules`
+    /// rules that follow one another. One that filters stays as it is: making it anew would let
+    /// packets pass meanwhile.
+    pub fn open_with_room(name: &str, limits: &Limits, rules: u32) -> Result<Self> {
+        let sizes = Sizes::instance(limits.states, limits.src_nodes, rules);
+        let mut instance = Self::open_or_create_sized(name, &sizes)?;
+        if instance.running() || instance.has(&sizes) {
+            return Ok(instance);
+        }
+        let change = instance.begin()?;
+        let all = Next::main(&Ruleset::default(), change.record.ruleset.clone());
+        let change = instance.make_anew(&sizes, change, &all.ruleset)?;
+        instance.commit(change, all, &host::read()?)?;
+        Ok(instance)
+    }
+
+    /// True if the maps are at least as large.
+    fn has(&self, sizes: &Sizes) -> bool {
+        let maps = &self.maps;
+        maps.states.capacity() >= sizes.states
+            && maps.source_nodes.capacity() >= sizes.sources
+            && maps.rule_states.capacity() >= sizes.rule_slots
+    }
+
+    fn open_or_create_sized(name: &str, sizes: &Sizes) -> Result<Self> {
         match Self::open(name) {
             Err(Error::NoInstance { .. }) => {}
             other => return other,
@@ -109,10 +137,26 @@ impl Instance {
             Err(Error::NoInstance { .. }) => {
                 // what is left of one whose network namespace is gone
                 pins::remove(&directory(name)?)?;
-                Self::create(name, &Sizes::instance(states, 0, 0), lock)
+                Self::create(name, sizes, lock)
             }
             other => other,
         }
+    }
+
+    /// Replaces an instance that does not filter by one with maps of other sizes, for `ruleset`.
+    pub(crate) fn make_anew(
+        &mut self,
+        sizes: &Sizes,
+        change: Change,
+        ruleset: &Ruleset,
+    ) -> Result<Change> {
+        skipstep_classifier::image::check_rules(ruleset)?;
+        pins::remove(&self.directory)?;
+        let loopback = change.memory.loopback.clone();
+        *self = Self::create(self.name(), sizes, change.into_lock())?;
+        let mut change = self.begin()?;
+        change.memory.loopback = loopback;
+        Ok(change)
     }
 
     pub(crate) fn create(name: &str, sizes: &Sizes, lock: Lock) -> Result<Self> {
@@ -159,21 +203,30 @@ impl Instance {
     }
 
     /// Attaches the data plane to every interface and starts to filter; false if it already did.
+    /// Filters from then on even if this ends with an error, unless no interface is attached.
     pub fn enable(&self) -> Result<bool> {
         let mut change = self.begin()?;
         let host = host::read()?;
-        self.follow(&mut change, &host)?;
-        for index in self.maps.interfaces.keys().collect::<Vec<_>>() {
-            attach::attach(&self.programs, &self.directory, index)?;
+        self.attach_all(&mut change.memory, &host)?;
+        let was_running = self.running();
+        let guarded = guard::attach(&self.programs, &self.directory);
+        let followed = self
+            .follow(&mut change, &host)
+            .and_then(|()| self.follow_xdp(&mut change, &host))
+            .and_then(|()| self.start());
+        if !was_running {
+            self.begin_to_filter()?;
+            // skipstepd attaches nothing until then
+            self.attach_all(&mut change.memory, &host::read()?)?;
         }
-        self.follow_xdp(&mut change, &host)?;
-        guard::attach(&self.programs, &self.directory)?;
         let_namespaces_go();
-        self.start()?;
+        guarded.and(followed)?;
         self.keep(change, &host)?;
-        if self.running() {
-            return Ok(false);
-        }
+        Ok(!was_running)
+    }
+
+    /// Has the programs judge the packets that they see.
+    fn begin_to_filter(&self) -> Result<()> {
         let status = &self.maps.shared_status;
         if status.load(0, offset_of!(abi::Status, first_enabled)) == 0 {
             // ids go on rising when an instance is made anew
@@ -183,7 +236,31 @@ impl Instance {
         }
         status.store(0, offset_of!(abi::Status, since), self.uptime()?);
         status.store(0, offset_of!(abi::Status, running), 1);
-        Ok(true)
+        Ok(())
+    }
+
+    /// Attaches the data plane to every interface, and remembers the ones that refuse.
+    ///
+    /// # Errors
+    /// No interface can be attached, as on a kernel without tcx.
+    pub(crate) fn attach_all(&self, memory: &mut Memory, host: &Host) -> Result<()> {
+        let mut refused = BTreeMap::new();
+        for interface in &host.interfaces {
+            if let Err(error) = attach::attach(&self.programs, &self.directory, interface.index) {
+                refused.insert(interface.name.clone(), error);
+            }
+        }
+        let describe = |(name, error): (&String, &Error)| (name.clone(), error.to_string());
+        memory.unattached = refused.iter().map(describe).collect();
+        match refused.pop_first() {
+            Some((_, error)) if memory.unattached.len() == host.interfaces.len() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the interfaces that could not be attached when this was last tried, and why not.
+    pub fn unattached(&self) -> Result<BTreeMap<String, String>> {
+        Ok(self.run.memory()?.unattached)
     }
 
     /// Interfaces that `set xdp on` names and whose drivers do not run XDP, and why not.
@@ -192,7 +269,7 @@ impl Instance {
     }
 
     /// True if the guard drops the packets of interfaces that the filter is not attached to.
-    pub(crate) fn is_guarded(&self) -> bool {
+    pub fn is_guarded(&self) -> bool {
         self.wants_guard() && guard::is_attached(&self.directory)
     }
 
@@ -262,28 +339,16 @@ impl Instance {
         Ok(rules.first(self.maps.configs.at(side)?.rules)?.collect())
     }
 
-    /// Attaches the data plane to interfaces, if packets are filtered. Until [`Instance::refresh`]
-    /// only rules that name no interface match on those that are new.
-    pub fn guard(&self, interfaces: &BTreeSet<u32>) -> Result<()> {
-        let _lock = self.run.lock()?;
-        if self.running() {
-            for index in interfaces {
-                attach::attach(&self.programs, &self.directory, *index)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Takes up what changed in the host: interfaces, their groups and addresses. New interfaces
     /// are attached if packets are filtered.
     pub fn refresh(&self, host: &Host) -> Result<()> {
         let mut change = self.begin()?;
+        if self.running() {
+            self.attach_all(&mut change.memory, host)?;
+        }
         self.follow(&mut change, host)?;
         attach::forget_gone(&self.directory)?;
         if self.running() {
-            for interface in &host.interfaces {
-                attach::attach(&self.programs, &self.directory, interface.index)?;
-            }
             self.follow_xdp(&mut change, host)?;
             guard::attach(&self.programs, &self.directory)?;
         }
@@ -328,7 +393,23 @@ impl Instance {
 
     /// Waits for the lock, puts right what a killed process left, and opens what is remembered.
     pub(crate) fn begin(&self) -> Result<Change> {
-        Change::begin(&self.run, self.run.lock()?, &self.maps, || self.record())
+        let lock = self.run.lock()?;
+        self.recovered(Change::begin(&self.run, lock, &self.maps, || self.record())?)
+    }
+
+    /// Makes queues and programs in drivers those of the rule set in force, if the change before
+    /// was not ended.
+    pub(crate) fn recovered(&self, mut change: Change) -> Result<Change> {
+        if !change.is_unsure {
+            return Ok(change);
+        }
+        let host = host::read()?;
+        // what the kernel refuses must not keep other rules from being loaded
+        let _ = queue::restore(&change.record.ruleset.queues, &change.memory.names, &host);
+        if self.running() {
+            let _ = self.follow_xdp(&mut change, &host);
+        }
+        Ok(change)
     }
 
     /// Numbers of queues by their names.

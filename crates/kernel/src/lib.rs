@@ -7,6 +7,7 @@
 
 pub mod allocator;
 mod attach;
+mod attacher;
 pub mod bridge;
 mod cells;
 mod change;
@@ -61,6 +62,7 @@ pub mod tap;
 pub mod testing;
 pub mod verifier;
 
+pub use attacher::Attacher;
 pub use counters::InterfaceCounters;
 pub use delayer::{DelayCounters, Delayer};
 pub use device::Device;

@@ -14,10 +14,10 @@ use crate::error::{Error, Result};
 use crate::instance::Instance;
 use crate::lists::Lists;
 use crate::object::{Sizes, slots_for};
-use crate::record::{Record, wall_clock};
+use crate::record::{Memory, Record, wall_clock};
 use crate::rule_home::RuleHome;
 use crate::rundir::{Found, RunDir};
-use crate::{divert, host, pins, queue, routing};
+use crate::{divert, host, queue, routing};
 
 /// Rules that are in force, while packets that began before may still read the old ones. As long as
 /// this lives nobody else changes the instance; [`Instance::settle`] ends it. Who drops it leaves
@@ -59,6 +59,7 @@ impl Instance {
             Some(record) if record.generation == self.generation() => Ok(record),
             _ => self.record(),
         })?;
+        let change = self.recovered(change)?;
         let next = Next::main(&change.record.ruleset, ruleset);
         self.put_in_force(change, next, host)
     }
@@ -167,13 +168,8 @@ impl Instance {
             return self.turn(change, next, host);
         }
         let sizes = Sizes::instance(limits.states, limits.src_nodes, rules);
-        skipstep_classifier::image::check_rules(&next.ruleset)?;
-        pins::remove(&self.directory)?;
-        let loopback = change.memory.loopback.clone();
-        *self = Self::create(self.name(), &sizes, change.into_lock())?;
         let all = Next::main(&Ruleset::default(), next.ruleset);
-        let mut change = self.begin()?;
-        change.memory.loopback = loopback;
+        let change = self.make_anew(&sizes, change, &all.ruleset)?;
         self.turn(change, all, host)
     }
 
@@ -197,16 +193,40 @@ impl Instance {
         if main {
             change.memory.debug = record.ruleset.options.debug;
         }
-        let queues = [&change.record, &record].map(|record| &record.ruleset.queues[..]);
-        queue::replace(queues[0], queues[1], &change.memory.names, host)?;
-        let old = std::mem::replace(&mut change.record, record);
-        if self.running() {
-            self.follow_xdp(&mut change, host)?;
+        let (queues, names) = (&record.ruleset.queues, &change.memory.names);
+        if change.is_unsure || change.record.ruleset.queues != *queues {
+            queue::rehearse(queues, names)?;
         }
+        let old = std::mem::replace(&mut change.record, record);
         change.save_drafted(draft)?;
         commit::flip(&self.maps, &old, &change.record);
+        self.switch(&mut change, &old, main, host)?;
         let boot_time = wall_clock().saturating_sub(self.uptime()?.into());
         self.maps.shared_status.store(0, offset_of!(abi::Status, boot_time), boot_time as u32);
         Ok(Unsettled { change, old, prepared })
+    }
+
+    /// Makes queues and programs in drivers those of a rule set that has just come into force. A
+    /// process that is killed here, or fails, leaves the change unfinished, and the process that
+    /// changes the instance next does it ([`Instance::begin`]).
+    fn switch(&self, change: &mut Change, old: &Record, main: bool, host: &Host) -> Result<()> {
+        let queues = &change.record.ruleset.queues;
+        if change.is_unsure || old.ruleset.queues != *queues {
+            queue::replace(&old.ruleset.queues, queues, &change.memory.names, host)?;
+        }
+        if !self.running() {
+            return Ok(());
+        }
+        let refusals = |memory: &Memory| (memory.without_xdp.clone(), memory.unattached.clone());
+        let before = refusals(&change.memory);
+        if main {
+            // for a host on which no skipstepd runs
+            let _ = self.attach_all(&mut change.memory, host);
+        }
+        self.follow_xdp(change, host)?;
+        if refusals(&change.memory) != before {
+            change.save_memory()?;
+        }
+        Ok(())
     }
 }

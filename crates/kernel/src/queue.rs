@@ -7,11 +7,13 @@
 use netlink_packet_core::{DefaultNla, Emitable, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::RouteNetlinkMessage as Message;
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcStats2};
+use nix::sched::{CloneFlags, unshare};
 use skipstep_abi::queue::MAJOR;
 use skipstep_classifier::Names;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::queue::{Queue, ServiceCurve};
 
+use crate::commit::beside;
 use crate::error::{Error, Result};
 use crate::netlink::Rtnetlink;
 
@@ -20,6 +22,9 @@ pub const DEFAULT_LIMIT: u32 = 50;
 
 /// Handle of the qdisc at the root.
 const ROOT: TcHandle = TcHandle { major: MAJOR, minor: 0 };
+
+/// Index of the loopback interface in every network namespace.
+const LOOPBACK: i32 = 1;
 
 // linux/pkt_sched.h
 const TCA_OPTIONS: u16 = 2;
@@ -51,23 +56,44 @@ pub struct QueueStats {
     pub length: u32,
 }
 
-/// Puts the trees of `new` where those of `old` were. If that fails, `old` is put back.
+/// Builds trees where no packet goes: on loopback in a network namespace of its own. So it is known
+/// before anything changes what the kernel does not take.
 ///
 /// # Errors
-/// An interface that is not there is left out; it gets its tree when it comes ([`complete`]).
-pub(crate) fn replace(old: &[Queue], new: &[Queue], names: &Names, host: &Host) -> Result<()> {
-    if old == new {
+/// The kernel refuses a queue. A process that may make no network namespace, as in a service that
+/// systemd confines, finds nothing out.
+pub(crate) fn rehearse(queues: &[Queue], names: &Names) -> Result<()> {
+    if queues.is_empty() {
         return Ok(());
     }
+    let rehearsal = || {
+        if unshare(CloneFlags::CLONE_NEWNET).is_err() {
+            return Ok(());
+        }
+        let mut netlink = Rtnetlink::open()?;
+        for root in queues.iter().filter(|queue| queue.parent.is_none()) {
+            put_tree(&mut netlink, queues, root, names, LOOPBACK)?;
+            remove(&mut netlink, LOOPBACK)?;
+        }
+        Ok(())
+    };
+    // the thread's namespace ends with the thread
+    beside(rehearsal, || ())?.0
+}
+
+/// Puts the trees of `new` where those of `old` were. An interface that is not there is left out;
+/// it gets its tree when it comes ([`complete`]).
+pub(crate) fn replace(old: &[Queue], new: &[Queue], names: &Names, host: &Host) -> Result<()> {
     let mut netlink = Rtnetlink::open()?;
-    let result = put(&mut netlink, new, names, host);
-    if result.is_err() {
-        clear(&mut netlink, host, new)?;
-        put(&mut netlink, old, names, host)?;
-        return result;
-    }
+    put(&mut netlink, new, names, host)?;
     let left: Vec<Queue> = old.iter().filter(|root| !same_root(new, root)).cloned().collect();
     clear(&mut netlink, host, &left)
+}
+
+/// Makes the trees in the kernel those of `queues`, whatever trees of ours there are.
+pub(crate) fn restore(queues: &[Queue], names: &Names, host: &Host) -> Result<()> {
+    remove_all()?;
+    put(&mut Rtnetlink::open()?, queues, names, host)
 }
 
 fn same_root(queues: &[Queue], root: &Queue) -> bool {
@@ -81,13 +107,9 @@ pub(crate) fn complete(queues: &[Queue], names: &Names, host: &Host) -> Result<(
     }
     let mut netlink = Rtnetlink::open()?;
     let there = roots(&mut netlink)?;
-    let missing = |interface: &Option<String>| {
-        let index = interface.as_deref().and_then(|name| host.interface(name));
-        index.is_some_and(|interface| !there.contains(&(interface.index as i32)))
-    };
-    for root in queues.iter().filter(|queue| queue.parent.is_none()) {
-        if missing(&root.interface) {
-            put_tree(&mut netlink, queues, root, names, host)?;
+    for (root, index) in present_roots(queues, host) {
+        if !there.contains(&index) {
+            put_tree(&mut netlink, queues, root, names, index)?;
         }
     }
     Ok(())
@@ -97,9 +119,25 @@ pub(crate) fn complete(queues: &[Queue], names: &Names, host: &Host) -> Result<(
 pub(crate) fn remove_all() -> Result<()> {
     let mut netlink = Rtnetlink::open()?;
     for index in roots(&mut netlink)? {
-        netlink.order(Message::DelQueueDiscipline(qdisc(index, TcHandle::ROOT, ROOT)), 0)?;
+        remove(&mut netlink, index)?;
     }
     Ok(())
+}
+
+/// Removes the tree of an interface.
+fn remove(netlink: &mut Rtnetlink, index: i32) -> Result<()> {
+    netlink.order(Message::DelQueueDiscipline(qdisc(index, TcHandle::ROOT, ROOT)), 0)
+}
+
+/// Root queues whose interface is there, with its index.
+fn present_roots<'a>(
+    queues: &'a [Queue],
+    host: &'a Host,
+) -> impl Iterator<Item = (&'a Queue, i32)> {
+    queues.iter().filter(|queue| queue.parent.is_none()).filter_map(|root| {
+        let interface = host.interface(root.interface.as_deref()?)?;
+        Some((root, interface.index as i32))
+    })
 }
 
 /// What went through the queues of the interface with this index, by their numbers.
@@ -152,37 +190,29 @@ fn roots(netlink: &mut Rtnetlink) -> Result<Vec<i32>> {
 
 fn clear(netlink: &mut Rtnetlink, host: &Host, queues: &[Queue]) -> Result<()> {
     let there = roots(netlink)?;
-    for root in queues.iter().filter(|queue| queue.parent.is_none()) {
-        let interface = root.interface.as_deref().and_then(|name| host.interface(name));
-        let index = interface.map(|interface| interface.index as i32);
-        if let Some(index) = index.filter(|index| there.contains(index)) {
-            netlink.order(Message::DelQueueDiscipline(qdisc(index, TcHandle::ROOT, ROOT)), 0)?;
-        }
+    for (_, index) in present_roots(queues, host).filter(|(_, index)| there.contains(index)) {
+        remove(netlink, index)?;
     }
     Ok(())
 }
 
 fn put(netlink: &mut Rtnetlink, queues: &[Queue], names: &Names, host: &Host) -> Result<()> {
     clear(netlink, host, queues)?;
-    for root in queues.iter().filter(|queue| queue.parent.is_none()) {
-        put_tree(netlink, queues, root, names, host)?;
+    for (root, index) in present_roots(queues, host) {
+        put_tree(netlink, queues, root, names, index)?;
     }
     Ok(())
 }
 
-/// Makes the tree below `root`, if its interface is there.
+/// Makes the tree below `root` on the interface with this index.
 fn put_tree(
     netlink: &mut Rtnetlink,
     queues: &[Queue],
     root: &Queue,
     names: &Names,
-    host: &Host,
+    index: i32,
 ) -> Result<()> {
-    let interface = root.interface.as_deref().and_then(|name| host.interface(name));
-    let Some(interface) = interface else {
-        return Ok(());
-    };
-    let mut tree = Tree { netlink, queues, names, index: interface.index as i32 };
+    let mut tree = Tree { netlink, queues, names, index };
     match root.bandwidth {
         None => tree.put_leaf(root, TcHandle::ROOT, ROOT),
         Some(_) => {

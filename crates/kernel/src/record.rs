@@ -47,6 +47,9 @@ pub struct Memory {
     /// Interfaces that `set xdp on` names and whose drivers do not run XDP: why not.
     #[serde(default)]
     pub without_xdp: BTreeMap<String, String>,
+    /// Interfaces that could not be attached: why not.
+    #[serde(default)]
+    pub unattached: BTreeMap<String, String>,
     /// Ports of bridges.
     #[serde(default)]
     pub ports: bridge::Ports,

@@ -275,7 +275,7 @@ impl Instance {
             index: Some(interface.index),
             groups: interface.groups,
             skip: false,
-            hook: self.unattached(),
+            hook: self.no_hook(),
             counters: InterfaceCounters::default(),
             zeroed: SystemTime::now(),
         };
@@ -283,7 +283,7 @@ impl Instance {
     }
 
     /// Returns the hook of an interface that the filter is not attached to.
-    fn unattached(&self) -> Hook {
+    fn no_hook(&self) -> Hook {
         match self.running() {
             true => Hook::Unattached { guarded: self.is_guarded() },
             false => Hook::None,
@@ -292,7 +292,7 @@ impl Instance {
 
     fn hook(&self, memory: &Memory, name: &str, index: u32) -> Hook {
         if !attach::is_attached(&self.directory, index) {
-            self.unattached()
+            self.no_hook()
         } else if attach::has_xdp(&self.directory, index) {
             Hook::Xdp
         } else {

@@ -65,6 +65,40 @@ fn enabled_it_filters_and_disabled_it_leaves_nothing_attached() {
 
 #[test]
 #[ignore = "needs root"]
+fn an_interface_that_cannot_be_attached_keeps_no_other_from_it() {
+    isolated(|| {
+        let mut fixture = Fixture::new("unattached");
+        let to = receiver();
+        let from = UdpSocket::bind("127.0.0.1:0").unwrap();
+        fixture.load(&format!("block in proto udp to port {}\n", to.1.port()));
+        let first = fixture.host.interfaces.iter().find(|i| !i.loopback).unwrap().clone();
+        // others come behind it
+        let instance = fixture.instance();
+        let pins = format!("/sys/fs/bpf/skipstep/{}/links", instance.name());
+        let in_the_way = format!("{pins}/{}-in", first.index);
+        std::fs::create_dir(&in_the_way).unwrap();
+
+        assert!(instance.enable().unwrap());
+        assert!(!arrives(&from, &to), "the filter is enabled all the same");
+        let unattached = instance.unattached().unwrap();
+        assert_eq!(unattached.keys().collect::<Vec<_>>(), [&first.name]);
+        let hooks = |instance: &Instance| -> Vec<(String, Hook)> {
+            let views = instance.interfaces().unwrap().into_iter();
+            views.filter(|i| i.index.is_some()).map(|i| (i.name, i.hook)).collect()
+        };
+        for (name, hook) in hooks(instance) {
+            assert_eq!(hook == Hook::None, name == first.name, "{name}");
+        }
+
+        std::fs::remove_dir(&in_the_way).unwrap();
+        assert!(!instance.enable().unwrap(), "already enabled");
+        assert!(instance.unattached().unwrap().is_empty());
+        assert!(hooks(instance).iter().all(|(_, hook)| *hook != Hook::None));
+    });
+}
+
+#[test]
+#[ignore = "needs root"]
 fn states_survive_a_reload_and_can_be_killed() {
     isolated(|| {
         let mut fixture = Fixture::new("reload");

@@ -8,12 +8,14 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use common::{host, ruleset};
 use skipstep_kernel::Instance;
 use skipstep_kernel::network::TestNetwork;
+use skipstep_kernel::report::Hook;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Ruleset, TableEntry};
 
@@ -23,21 +25,47 @@ const ORDER: &str = "SKIPSTEP_TEST_LOADER";
 /// The test that is a loader where `ORDER` says so.
 const TEST_OF_LOADERS: &str = "two_loaders_one_killed_leave_one_whole_rule_set";
 
-/// Rounds of two loaders, one of them killed.
-const ROUNDS: u64 = 40;
+/// Says how many loaders are killed, in rounds of two.
+const KILLS: &str = "SKIPSTEP_KILLS";
+
+/// Returns the number of rounds.
+fn rounds() -> u64 {
+    let kills = std::env::var(KILLS).map_or(80, |kills| kills.parse().unwrap());
+    kills / 2
+}
 
 /// Two rule sets that have nothing in common: number of rules, ports, contents of a table, which
-/// has an index in one.
+/// has an index in one, queues, and the interface whose driver filters.
 fn rule_set(which: usize, host: &Host) -> Ruleset {
     let (rules, port, net, hosts) =
         [(60, 1000, "192.0.2", 100), (35, 5000, "198.51.100", 3)][which];
     let hosts: String = (100..100 + hosts).map(|host| format!(" {net}.{host}")).collect();
-    let mut text = format!("table <t> {{{hosts} }}\npass from <t>\n");
+    let queues = QUEUES[which].iter().map(|(_, line)| line.to_string() + "\n");
+    let mut text = format!("set xdp on {}\n", XDP[which]);
+    text.extend(queues);
+    text.push_str(&format!("table <t> {{{hosts} }}\npass from <t>\n"));
     for number in 0..rules {
         text.push_str(&format!("block in proto tcp to port {}\n", port + number));
     }
     ruleset(&text, host)
 }
+
+/// Queues of each rule set, with their names.
+const QUEUES: [&[(&str, &str)]; 2] = [
+    &[
+        ("line", "queue line on em0 bandwidth 10M"),
+        ("bulk", "queue bulk parent line bandwidth 10M default"),
+    ],
+    &[
+        ("line", "queue line on em1 bandwidth 20M"),
+        ("other", "queue other parent line bandwidth 5M"),
+        ("rest", "queue rest parent line bandwidth 15M default"),
+    ],
+];
+/// Interfaces of the queues.
+const QUEUED: [&str; 2] = ["em0", "em1"];
+/// Interfaces that filter in their drivers.
+const XDP: [&str; 2] = ["em1", "em0"];
 
 /// Loads the two rule sets into an instance, interleaved, until somebody kills the process.
 fn load_for_ever(name: &str) -> ! {
@@ -89,8 +117,27 @@ fn assert_whole(name: &str, host: &Host) {
     let entries: Vec<TableEntry> = instance.table_entries(&"t".into()).unwrap();
     assert_eq!(entries, rule_set(which, host).tables[0].entries);
     assert_eq!(instance.rule_counters("").unwrap().len(), rules.len());
+    assert_switched(&instance, which);
     // and perhaps what the killed one began to write
     assert!(instance.table_versions().unwrap().len() >= 2, "<t> and the own addresses");
+}
+
+/// Queues and programs in drivers are those of the rule set in force, once somebody has begun to
+/// change the instance again.
+fn assert_switched(instance: &Instance, which: usize) {
+    instance.set_debug(0).unwrap();
+    for view in instance.interfaces().unwrap() {
+        let Some(index) = view.index else { continue };
+        let stats = instance.queue_stats(index).unwrap();
+        let queues: BTreeSet<&str> = stats.keys().map(String::as_str).collect();
+        let mut wanted: BTreeSet<&str> = QUEUES[which].iter().map(|(name, _)| *name).collect();
+        if view.name != QUEUED[which] {
+            wanted.clear();
+        }
+        assert_eq!(queues, wanted, "queues of {}, rule set {which}", view.name);
+        let has_xdp = view.hook == Hook::Xdp;
+        assert_eq!(has_xdp, view.name == XDP[which], "XDP on {}, rule set {which}", view.name);
+    }
 }
 
 /// Calls `test` with an instance in a network of its own.
@@ -121,7 +168,9 @@ fn two_loaders_one_killed_leave_one_whole_rule_set() {
     }
     with_instance(|name, instance, host| {
         instance.load(rule_set(0, host), host).unwrap();
-        for round in 0..ROUNDS {
+        instance.enable().unwrap();
+        assert_whole(name, host);
+        for round in 0..rounds() {
             let mut loaders = Loaders(vec![start_loader(name), start_loader(name)]);
             std::thread::sleep(Duration::from_millis(20 + round * 37 % 150));
             loaders.0[0].kill().unwrap();
@@ -141,6 +190,7 @@ fn two_loaders_one_killed_leave_one_whole_rule_set() {
 fn what_was_read_ahead_does_not_count_if_it_was_replaced_meanwhile() {
     with_instance(|name, instance, host| {
         instance.load(rule_set(0, host), host).unwrap();
+        instance.enable().unwrap();
         for others in 0..3 {
             let before = instance.loaded().unwrap().generation;
             let ahead = instance.read_ahead();

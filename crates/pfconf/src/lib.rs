@@ -42,7 +42,7 @@ pub use diagnostics::{Diagnostic, Kind};
 pub use names::Names;
 pub use print::PrintOptions;
 
-use skipstep_ruleset::{Ruleset, TableEntry};
+use skipstep_ruleset::{Limits, Ruleset, TableEntry};
 
 /// A pf.conf that can be loaded.
 #[derive(Debug, Clone)]
@@ -67,6 +67,20 @@ pub struct Rejected {
 /// Parses and resolves a whole pf.conf.
 pub fn load(text: &str, context: &Context) -> Result<Loaded, Rejected> {
     load::load(text, context, half::LONG)
+}
+
+/// What a rule set asks the filter to have room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// `set limit`
+    pub limits: Limits,
+    /// Number of rules, those of anchors among them.
+    pub rules: usize,
+}
+
+/// Returns what a pf.conf asks room for, past lines with errors, which count for nothing.
+pub fn room(text: &str, context: &Context) -> Room {
+    load::room(text, context, half::LONG)
 }
 
 /// Parses the text of a table file: addresses, networks, interfaces and host names, `!` before

@@ -20,7 +20,7 @@ use crate::macros::Macros;
 use crate::missing::Missing;
 use crate::parser::Parser;
 use crate::print::{self, PrintOptions};
-use crate::{Loaded, Rejected, anchor, label, queues, settings, table};
+use crate::{Loaded, Rejected, Room, anchor, label, queues, settings, table};
 
 /// Most bytes of a pf.conf and the files it loads into anchors, together. The largest rule set that
 /// the data plane holds is far smaller.
@@ -86,33 +86,9 @@ struct LoadAnchor {
 
 /// See [`fn@crate::load`]. Texts of `long` bytes are read in two halves.
 pub fn load(text: &str, context: &Context, long: usize) -> Result<Loaded, Rejected> {
-    let mut builder = Builder {
-        context,
-        long,
-        ruleset: Ruleset::default(),
-        echo: String::new(),
-        open: Vec::new(),
-        braces: 0,
-        to_load: VecDeque::new(),
-        loads: 0,
-        size: 0,
-        rules: 0,
-        state_defaults: None,
-        optimization_chosen: false,
-        states_limited: false,
-        adaptive_set: false,
-        missing: Missing::default(),
-        pooled: MOST_POOLED,
-        automatic: context.automatic_tables.clone(),
-        hints: Vec::new(),
-    };
-    let macros = Macros::given(context.macros);
+    let mut builder = Builder::new(context, long);
     let mut diagnostics = Vec::new();
-    let main = builder.read(context.file_name, text, macros, context.anchor, &mut diagnostics);
-    if let Some(main) = main {
-        let Anchor { rules, old_rules, tables } = main;
-        (builder.ruleset.rules, builder.ruleset.old_rules) = (rules, old_rules);
-        builder.ruleset.tables = tables;
+    if builder.read_main(text, &mut diagnostics) {
         builder.follow_adaptive_timeouts();
         builder.load_anchors(&mut diagnostics);
         builder.load_fingerprints(&mut diagnostics);
@@ -125,8 +101,49 @@ pub fn load(text: &str, context: &Context, long: usize) -> Result<Loaded, Reject
     Ok(Loaded { ruleset: builder.ruleset, warnings: diagnostics, echo: builder.echo })
 }
 
+/// See [`crate::room`].
+pub fn room(text: &str, context: &Context, long: usize) -> Room {
+    let mut builder = Builder::new(context, long);
+    builder.read_main(text, &mut Vec::new());
+    builder.load_anchors(&mut Vec::new());
+    Room { limits: builder.ruleset.options.limits, rules: builder.rules }
+}
+
 /// The texts of a rule set.
 impl<'a> Builder<'a> {
+    fn new(context: &'a Context<'a>, long: usize) -> Self {
+        Builder {
+            context,
+            long,
+            ruleset: Ruleset::default(),
+            echo: String::new(),
+            open: Vec::new(),
+            braces: 0,
+            to_load: VecDeque::new(),
+            loads: 0,
+            size: 0,
+            rules: 0,
+            state_defaults: None,
+            optimization_chosen: false,
+            states_limited: false,
+            adaptive_set: false,
+            missing: Missing::default(),
+            pooled: MOST_POOLED,
+            automatic: context.automatic_tables.clone(),
+            hints: Vec::new(),
+        }
+    }
+
+    /// Reads the main text; false after errors.
+    fn read_main(&mut self, text: &str, diagnostics: &mut Vec<Diagnostic>) -> bool {
+        let (context, macros) = (self.context, Macros::given(self.context.macros));
+        let main = self.read(context.file_name, text, macros, context.anchor, diagnostics);
+        let Some(Anchor { rules, old_rules, tables }) = main else { return false };
+        (self.ruleset.rules, self.ruleset.old_rules) = (rules, old_rules);
+        self.ruleset.tables = tables;
+        true
+    }
+
     /// Reads a text into the rule set called `path`, and echoes its rules; `None` after errors.
     fn read(
         &mut self,

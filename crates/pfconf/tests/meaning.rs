@@ -274,3 +274,13 @@ fn the_first_interface_of_a_queue_must_be_there() {
     let refused = load("queue q on { later0 em0 } flows 9", &Context::new(&host)).unwrap_err();
     assert_eq!(refused.diagnostics[0].to_string(), "stdin:1: not an interface");
 }
+
+#[test]
+fn lines_with_errors_do_not_hide_what_there_has_to_be_room_for() {
+    let text = "n = 300\nset limit { states 200000, src-nodes $n }\npass in prot tcp\n\
+                pass proto tcp to port { 1, 2 }\nanchor a { block\npass from }\nblock\n";
+    let host = Host::default();
+    let room = skipstep_pfconf::room(text, &Context::new(&host));
+    assert_eq!((room.limits.states, room.limits.src_nodes), (200_000, 300));
+    assert!((3..=5).contains(&room.rules), "{}", room.rules);
+}

@@ -51,6 +51,7 @@ pub const FLAGS: &[&Flag] = &[
     &verbs::EXAMPLES,
     &verbs::ALL,
     &filter::REMOVE,
+    &filter::ROOM_FOR,
 ];
 
 #[cfg(test)]

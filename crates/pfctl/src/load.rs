@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 use std::io::{IsTerminal, Read};
-use std::net::{IpAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use skipstep_kernel::{Ahead, Instance, host};
+use skipstep_kernel::{Ahead, Error, Instance, host};
 use skipstep_pfconf::{Context, Diagnostic, Kind, Loaded, Names, Rejected};
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::automatic::AutomaticTables;
@@ -44,6 +44,19 @@ impl Source {
 
 /// Parses a rule set on this machine: with its interfaces, its names and its files.
 pub fn parse(source: &Source, args: &Args, host: &Host) -> Result<Loaded, Rejected> {
+    in_context(source, args, host, resolver(args), |context| {
+        skipstep_pfconf::load(&source.text, context)
+    })
+}
+
+/// Calls `use_it` with what a rule set means on this machine, and names that `resolve` knows.
+fn in_context<T>(
+    source: &Source,
+    args: &Args,
+    host: &Host,
+    resolve: &(dyn Fn(&str) -> Vec<IpAddr> + Sync),
+    use_it: impl FnOnce(&Context) -> T,
+) -> T {
     let read = |path: &str| std::fs::read_to_string(path);
     let system = |path: &str| read(path).unwrap_or_default();
     let names = Names::parse(&system("/etc/services"), &system("/etc/protocols"))
@@ -54,7 +67,7 @@ pub fn parse(source: &Source, args: &Args, host: &Host) -> Result<Loaded, Reject
         macros: &args.macros,
         read_file: &read,
         fingerprints: &fingerprints,
-        resolve: resolver(args),
+        resolve,
         names: &names,
         optimization: args.optimization,
         profile: &|path| profile(args, path),
@@ -70,7 +83,35 @@ pub fn parse(source: &Source, args: &Args, host: &Host) -> Result<Loaded, Reject
         echo: args.verbose > 0,
         ..Context::new(host)
     };
-    skipstep_pfconf::load(&source.text, &context)
+    use_it(&context)
+}
+
+/// `--room-for`: makes room for what a file asks for. Without enough memory, or without the file,
+/// the room is what it is, and a warning says so: other rules are to be loaded all the same.
+pub fn make_room(args: &Args, file: &str) -> Result<()> {
+    let source = match Source::read(file) {
+        Ok(source) => source,
+        Err(error) => {
+            eprintln!("pfctl: warning: {error:#}: no room is made for its rules");
+            return Ok(());
+        }
+    };
+    // no name service answers yet where this matters, so that each name stands for two addresses
+    let resolve = |_: &str| vec![Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+    let room = in_context(&source, args, &host::read()?, &resolve, |context| {
+        skipstep_pfconf::room(&source.text, context)
+    });
+    let (limits, rules) = (&room.limits, room.rules as u32);
+    match Instance::open_with_room(&instance_name(args), limits, rules) {
+        Ok(_) => {}
+        Err(error @ Error::Bpf { .. }) => eprintln!(
+            "pfctl: warning: no room for what {file} asks for ({} states, {} source nodes, \
+             {rules} rules): {error}: lower its limits",
+            limits.states, limits.src_nodes
+        ),
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
 }
 
 /// `-o profile`: the rules in force with what they matched; none if they cannot be asked for.
@@ -243,26 +284,27 @@ fn put_in_force(
         }
     };
     if instance.running() {
-        tell_without_xdp(&instance)?;
-        tell_without_guard(&instance);
+        warn_of_interfaces(&instance)?;
     }
     Ok(())
 }
 
-/// Warns if nothing closes interfaces that appear until skipstepd attaches them, though the rules
-/// ask for it.
-pub fn tell_without_guard(instance: &Instance) {
+/// Names the interfaces that are not filtered, and those that `set xdp on` names and that do
+/// without XDP, with the reasons. Packets of the latter are filtered all the same.
+pub fn warn_of_interfaces(instance: &Instance) -> Result<()> {
+    let fate = if instance.is_guarded() { "are dropped" } else { "pass" };
+    for (interface, why) in instance.unattached()? {
+        eprintln!(
+            "pfctl: warning: {interface}: not filtered, its packets {fate}: {why}: mend that, \
+             then run `pfctl -e` again"
+        );
+    }
     if instance.lacks_guard() {
         eprintln!(
             "pfctl: warning: this kernel has no BPF programs for netfilter: interfaces that appear \
              are open until skipstepd attaches them; write `set unattached pass` if you know"
         );
     }
-}
-
-/// Says which interfaces that `set xdp on` names do without XDP, and why. Their packets are
-/// filtered all the same.
-pub fn tell_without_xdp(instance: &Instance) -> Result<()> {
     for (interface, why) in instance.without_xdp()? {
         eprintln!("pfctl: {interface}: no XDP: {why}");
     }

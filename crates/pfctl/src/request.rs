@@ -78,6 +78,8 @@ pub struct Args {
     pub junit: Option<String>,
     /// `--remove`
     pub remove: bool,
+    /// `--room-for`
+    pub room_for: Option<String>,
     /// `--check`
     pub check: bool,
     /// `--write`

@@ -121,6 +121,9 @@ fn run_flags(args: &Args) -> Result<ExitCode> {
         // the file holds addresses, not rules
         return table::run(args, command);
     }
+    if let Some(file) = &args.room_for {
+        load::make_room(args, file)?;
+    }
     if let Some(file) = &args.file {
         let status = load::load(args, file)?;
         if status != ExitCode::SUCCESS {
@@ -129,11 +132,12 @@ fn run_flags(args: &Args) -> Result<ExitCode> {
     }
     if args.enable {
         let instance = create(args)?;
-        if !instance.enable()? {
+        let is_new = instance.enable()?;
+        load::warn_of_interfaces(&instance)?;
+        if !is_new {
+            // OpenBSD's pfctl ends with 1 here, too
             bail!("pf already enabled");
         }
-        load::tell_without_xdp(&instance)?;
-        load::tell_without_guard(&instance);
         say("pf enabled");
     }
     if let Some(level) = args.debug_level {

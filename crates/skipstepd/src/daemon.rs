@@ -1,9 +1,9 @@
-//! The daemon at work: one thread follows interfaces, one puts fragments together, one hands
-//! packets to programs, one holds those that are delayed, one reports flows, one removes what dead
-//! processes have left, one writes the log.
+//! The daemon at work: one thread attaches interfaces, one follows what changes of them, one puts
+//! fragments together, one hands packets to programs, one holds those that are delayed, one reports
+//! flows, one removes what dead processes have left, one writes the log.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
@@ -17,7 +17,7 @@ use signal_hook::flag;
 use skipstep_kernel::host::{self, Watch};
 use skipstep_kernel::record::Load;
 use skipstep_kernel::{
-    DelayCounters, Delayer, Device, Diverter, Error, FlowReader, Instance, LogReader,
+    Attacher, DelayCounters, Delayer, Device, Diverter, Error, FlowReader, Instance, LogReader,
     stop_waits_with,
 };
 
@@ -35,6 +35,9 @@ use crate::pflog::Origin;
 const TICK: Duration = Duration::from_secs(1);
 /// While there is no filter: how soon one is noticed. Until then its fragments are dropped.
 const NOTICE: Duration = Duration::from_millis(100);
+
+/// After an interface that could not be attached: when others are looked at again.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// How long the rules of a dead process may stay.
 const ORPHANS: Duration = Duration::from_millis(300);
@@ -83,12 +86,17 @@ pub fn run(options: &Options) -> Result<()> {
     let signals = Signals::register()?;
     let name = options.instance.clone().unwrap_or_else(Instance::default_name);
     let exporter = Exporter::new(&options.collectors, options.source).context("-e, -a")?;
-    let watch = Watch::new()?;
+    let (watch, links) = (Watch::new()?, Watch::of_links()?);
     open(&name)?;
     let (starting, started) = mpsc::channel();
+    let attacher = {
+        let (signals, name, starting) = (signals.clone(), name.clone(), starting.clone());
+        thread::spawn(move || attach_interfaces(&signals, &name, links, starting))
+    };
     let follower = {
-        let (signals, name, debug) = (signals.clone(), name.clone(), options.debug);
-        thread::spawn(move || follow_interfaces(&signals, &name, watch, debug))
+        let (signals, name, starting) = (signals.clone(), name.clone(), starting.clone());
+        let debug = options.debug;
+        thread::spawn(move || follow_interfaces(&signals, &name, watch, starting, debug))
     };
     let reassembler = {
         let (signals, name, starting) = (signals.clone(), name.clone(), starting.clone());
@@ -121,6 +129,7 @@ pub fn run(options: &Options) -> Result<()> {
         (reporter, "reports flows"),
         (diverter, "hands packets to programs"),
         (delayer, "holds delayed packets"),
+        (attacher, "attaches interfaces"),
         (follower, "follows interfaces"),
         (janitor, "removes what dead processes have left"),
     ] {
@@ -167,19 +176,40 @@ impl Complaint {
     }
 }
 
-/// Tells the filter of every change of interfaces, addresses and routes. A new interface is
-/// filtered before anything else is done, so that as little as can be passes unseen.
-fn follow_interfaces(signals: &Signals, name: &str, mut watch: Watch, debug: bool) {
-    let (mut complaint, mut unguarded) = (Complaint::default(), Complaint::default());
-    let mut known = None;
+/// Attaches each interface the moment it appears. Nothing else is done here, so that nothing keeps
+/// an interface open. The interfaces that are there come first; then `starting` is dropped.
+fn attach_interfaces(signals: &Signals, name: &str, mut links: Watch, starting: Sender<()>) {
+    let mut complaint = Complaint::default();
+    let mut attacher = Attacher::new(name);
+    complaint.note(host::link_indices().and_then(|present| attacher.attach(&present)));
+    drop(starting);
     while !signals.stop() {
-        let guard = |interfaces: &BTreeSet<u32>| {
-            unguarded.note(open(name).and_then(|instance| match instance {
-                Some(instance) => instance.guard(interfaces),
-                None => Ok(()),
-            }));
-        };
-        let Some(changed) = complaint.note(watch.wait(Some(TICK), guard)) else {
+        let attached = links.changed_links(TICK).and_then(|changed| match changed.is_empty() {
+            true => attacher.prepare(),
+            false => attacher.attach(&changed),
+        });
+        if complaint.note(attached).is_none() {
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// Tells the filter of every change of interfaces, addresses and routes. Attaches interfaces that
+/// the attacher could not attach, too. `starting` is dropped once the filter knows the interfaces that
+/// are there, so that rules with their names match.
+fn follow_interfaces(
+    signals: &Signals,
+    name: &str,
+    mut watch: Watch,
+    starting: Sender<()>,
+    debug: bool,
+) {
+    let mut complaint = Complaint::default();
+    let (mut known, mut unattached) = (None, BTreeMap::new());
+    let mut starting = Some(starting);
+    while !signals.stop() {
+        let timeout = if starting.is_some() { Duration::ZERO } else { TICK };
+        let Some(changed) = complaint.note(watch.wait(Some(timeout))) else {
             thread::sleep(TICK);
             continue;
         };
@@ -190,6 +220,7 @@ fn follow_interfaces(signals: &Signals, name: &str, mut watch: Watch, debug: boo
             Some(instance) => {
                 let host = host::read()?;
                 instance.refresh(&host)?;
+                tell_unattached(&mut unattached, instance.unattached()?);
                 Ok(Some(host))
             }
             None => Ok(None),
@@ -200,7 +231,16 @@ fn follow_interfaces(signals: &Signals, name: &str, mut watch: Watch, debug: boo
             say(&format!("interfaces: {}", names.join(" ")));
         }
         known = host;
+        starting = None;
     }
+}
+
+/// Names interfaces that are not filtered, unless they are the ones that are `known` to be so.
+fn tell_unattached(known: &mut BTreeMap<String, String>, now: BTreeMap<String, String>) {
+    for (name, why) in now.iter().filter(|(name, why)| known.get(*name) != Some(*why)) {
+        say(&format!("{name}: not filtered: {why}"));
+    }
+    *known = now;
 }
 
 /// Removes the rules that belong to processes which are no more.

@@ -110,8 +110,11 @@ pub fn page() -> String {
 }
 
 fn synopsis() -> String {
-    let mut text =
-        format!(".Nm pfctl\n.Op Fl {}\n.Op Fl Fl json\n.Op Fl Fl remove\n", plain_letters());
+    let mut text = format!(
+        ".Nm pfctl\n.Op Fl {}\n.Op Fl Fl json\n.Op Fl Fl remove\n\
+                 .Op Fl Fl room-for Ar file\n",
+        plain_letters()
+    );
     for flag in FLAGS {
         match (letter(flag), flag.value) {
             (Some('t' | 'T') | None, _) | (_, None) => {}

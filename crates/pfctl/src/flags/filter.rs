@@ -154,3 +154,24 @@ pub(super) const REMOVE: Flag = Flag {
 fn remove() {
     assert!(tests::args(&["-p", "lab", "--remove"]).remove);
 }
+
+pub(super) const ROOM_FOR: Flag = Flag {
+    name: Name::Long("room-for"),
+    value: Some(Value { name: "file", kind: Completion::File }),
+    brief: "have room for the limits and the rules of this file, which is not loaded",
+    text: "Before\n.Fl f ,\nmake room for the limits that\n.Ar file\nsets and for as many rules as it \
+           has, which cannot be done any more once the filter is enabled.\n\
+           The file is not loaded, and lines with errors count for nothing.\n\
+           If there is not enough memory, a warning says so.\n\
+           At boot the rules that are loaded before the network comes up have room for those that\n\
+           follow.",
+    set: |args, value| {
+        args.room_for = Some(value.to_string());
+        Ok(())
+    },
+};
+
+#[test]
+fn room_for() {
+    assert_eq!(tests::args(&["--room-for", "a"]).room_for, Some("a".into()));
+}

@@ -1,0 +1,73 @@
+//! Attaches interfaces the moment they appear: from an instance that is open already, without the
+//! lock of the instance, and without a look at what is remembered of it.
+
+use std::collections::BTreeSet;
+
+use crate::attach;
+use crate::error::{Error, Result};
+use crate::instance::Instance;
+
+/// Attaches interfaces to the instance of a name.
+pub struct Attacher {
+    name: String,
+    instance: Option<Instance>,
+}
+
+impl Attacher {
+    /// Makes an attacher for the instance of this name, which need not exist yet.
+    pub fn new(name: &str) -> Self {
+        Attacher { name: name.to_owned(), instance: None }
+    }
+
+    /// Opens the instance that has the name now, so that [`Attacher::attach`] finds it open. There may
+    /// be none.
+    pub fn prepare(&mut self) -> Result<()> {
+        if self.instance.as_ref().is_some_and(Instance::is_current) {
+            return Ok(());
+        }
+        self.instance = None;
+        self.instance = match Instance::open(&self.name) {
+            Err(Error::NoInstance { .. }) => None,
+            opened => Some(opened?),
+        };
+        Ok(())
+    }
+
+    /// Attaches interfaces, by their indices, if packets are filtered. An interface that refuses
+    /// does not keep the others from being attached.
+    ///
+    /// # Errors
+    /// That of the first interface that refuses.
+    pub fn attach(&mut self, interfaces: &BTreeSet<u32>) -> Result<()> {
+        let mut attached = Ok(());
+        self.prepare()?;
+        while let Some(instance) = self.instance.as_ref().filter(|instance| instance.running()) {
+            attached = attach_each(instance, interfaces);
+            // somebody disabled the filter meanwhile, or made it anew, and perhaps did not see what
+            // was attached here
+            if instance.running() && instance.is_current() {
+                break;
+            }
+            if !instance.running() {
+                for index in interfaces {
+                    attach::detach_interface(&instance.directory, *index)?;
+                }
+            }
+            self.prepare()?;
+        }
+        attached
+    }
+}
+
+/// Attaches all interfaces for inbound packets first: the kernel waits for a grace period of RCU in
+/// each attachment, with the lock that also has to be taken to bring an interface up.
+fn attach_each(instance: &Instance, interfaces: &BTreeSet<u32>) -> Result<()> {
+    let Instance { programs, directory, .. } = instance;
+    let mut first = Ok(());
+    for side in [attach::attach_in, attach::attach_out] {
+        for index in interfaces {
+            first = first.and(side(programs, directory, *index));
+        }
+    }
+    first
+}

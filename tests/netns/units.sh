@@ -1,0 +1,67 @@
+# Runs the programs of packaging/ with the capabilities and mounts that their units give them, in
+# namespaces of the test's own, of which it is process 1 as systemd is of a machine's. Sourced by
+# tests in place of lab.sh.
+[ -n "${UNITS:-}" ] || UNITS=1 exec unshare --mount --propagation private --net --pid --fork \
+	--kill-child=TERM --mount-proc bash "$0"
+. "$(dirname "$0")/lab.sh"
+command -v systemd-analyze >/dev/null ||
+	unable "systemd-analyze is missing (Debian's package systemd)"
+mount -t tmpfs -o mode=755 tmpfs /run || die "no /run of the test's own"
+mount -t tmpfs -o mode=755 tmpfs /var/log
+while umount /sys/fs/bpf 2>/dev/null; do :; done
+mount -t bpf -o mode=700 bpf /sys/fs/bpf # as systemd does
+lab_begin
+chmod 755 "$WORK"
+
+# unit NAME - the path of a unit whose programs are those of this test
+unit() {
+	local file=$WORK/$1.service
+	sed "s,@sbin@,$BIN,g; s,@data@,$ROOT/packaging,; s,/etc/pf.conf,$WORK/pf.conf,g" \
+		"$ROOT/packaging/$1.service" >"$file"
+	echo "$file"
+}
+# setting NAME KEY - its value in a unit
+setting() {
+	sed -n "s/^$2=//p" "$ROOT/packaging/$1.service"
+}
+# command_of NAME KEY [N] - the n-th command of a unit, without the signs before it
+command_of() {
+	sed -n "s/^$2=[-+]*//p" "$(unit "$1")" | sed 's/\$\$/$/g' | sed -n "${3:-1}p"
+}
+# as_command NAME KEY [N] - runs the n-th command of a unit as the unit has it run
+as_command() {
+	eval "set -- \"\$1\" $(command_of "$@")"
+	(as_service "$@")
+}
+# as_service NAME COMMAND... - runs a command with capabilities and mounts like those of a unit
+as_service() {
+	local name=$1 capabilities
+	shift
+	capabilities=$(setting "$name" CapabilityBoundingSet | tr 'A-Z' 'a-z' | sed 's/cap_/+/g; s/ /,/g')
+	# what the manager makes before it starts a program
+	[ -z "$(setting "$name" RuntimeDirectory)" ] || install -d -m 700 /run/skipstep
+	[ -z "$(setting "$name" LogsDirectory)" ] || mkdir -p /var/log/skipstep
+	# shellcheck disable=SC2016
+	exec unshare --mount --propagation slave bash -c '
+		for kept in /run/skipstep /var/log/skipstep; do
+			[ ! -d $kept ] || mount --bind $kept $kept
+		done
+		cut -d " " -f 5 /proc/self/mountinfo | sort -u | while read -r at; do
+			case $at in
+			/proc* | /sys* | /dev* | /run/skipstep | /var/log/skipstep) ;;
+			*) mount -o remount,bind,ro "$at" 2>/dev/null ;; # some are hidden behind others
+			esac
+		done
+		! : 2>/dev/null >/usr/writable || { echo "the file system can be written to"; exit 1; }
+		capabilities=$1
+		shift
+		exec setpriv --no-new-privs --inh-caps=-all --bounding-set="-all,$capabilities" "$@"' \
+		bash "$capabilities" "$@"
+}
+# service NAME COMMAND... - starts a service
+service() {
+	local name=$1
+	shift
+	(as_service "$name" "$@") </dev/null >"$WORK/$name.log" 2>&1 &
+	PROCESSES[$name]=$!
+}
