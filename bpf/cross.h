@@ -315,6 +315,8 @@ __inline int tell_own_sender(struct pf_scratch *s, enum pf_undelivered why, __u3
 {
 	s->outcome.verdict = PF_VERDICT_DROP;
 	restore_original(&s->pd);
+	if (s->pd.virtual_protocol == IPPROTO_TCP)
+		s->pd.tcp = s->tcp_received;
 	return tell_sender(s, why, mtu);
 }
 

@@ -297,7 +297,7 @@ __inline int come_back(struct __sk_buff *skb)
 	case PF_HANDOFF_WHOLE:
 		skb->mark = frame.mark | PF_MARK_REASSEMBLED;
 		skb->priority = frame.priority;
-		bpf_set_hash(skb, HASH_MAGIC | frame.largest);
+		bpf_set_hash(skb, HASH_MAGIC | frame.longest);
 		skb->cb[0] = frame.received;
 		return bpf_redirect(frame.ifindex, frame.direction == PF_IN ? BPF_F_INGRESS : 0);
 	case PF_HANDOFF_SEND:

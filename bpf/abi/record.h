@@ -80,7 +80,8 @@ struct pf_handoff {
 	__u32 received;			/* outbound: where it had come in, 0 if it was made here */
 	__u32 mark;
 	__u32 priority;			/* skb->priority: of the way out, with the queue */
-	__u16 largest;			/* bytes of data in the longest fragment, 0 if nobody knows */
+	__u16 longest;			/* length of the longest fragment as a packet: as it came, or as
+					 * it may leave; 0 if unknown */
 	__u8 order;			/* pf_handoff_order */
 	__u8 direction;			/* pf_direction */
 	__u8 reason;			/* PF_HANDOFF_REFUSED: pf_reason, or PF_HANDOFF_NO_REASON */

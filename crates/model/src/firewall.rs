@@ -250,7 +250,7 @@ impl Firewall {
         let mut fate = self.judge(input, packet, journal);
         if !matches!(fate.carried.diverted, Some(Diverted::Packet(_))) {
             self.route(input, &mut fate, journal);
-            self.fragment_again(input, family, &mut fate);
+            self.fragment_again(input, family, &mut fate, journal);
         }
         fate
     }
