@@ -18,6 +18,7 @@
 #include "mark.h"
 #include "normalize.h"
 #include "reason.h"
+#include "random.h"
 #include "reply.h"
 #include "rewrite.h"
 #include "scratch.h"
