@@ -14,6 +14,7 @@
 #ifndef PF_FRAGMENT_H
 #define PF_FRAGMENT_H
 
+#include "checksum.h"
 #include "interface.h"
 #include "kern.h"
 #include "mark.h"
@@ -133,6 +134,7 @@ __global int hand_over(struct __sk_buff *skb, struct pf_scratch *s, __u32 order)
 	/* what came from the daemon has room still; a long packet could not be made longer */
 	if (!room && bpf_skb_change_tail(skb, skb->len + sizeof(frame), 0))
 		return -1;
+	frame.balance = ~fold(bpf_csum_diff(NULL, 0, (__be32 *)&frame, sizeof(frame), 0));
 	if (bpf_skb_store_bytes(skb, skb->len - sizeof(frame), &frame, sizeof(frame), 0))
 		return -1;
 	return bpf_redirect(device, 0);

@@ -88,6 +88,9 @@ struct pf_handoff {
 	__u8 link_header;		/* bytes in front of the IP header; 0: a made-up Ethernet header is */
 	__u16 delay;			/* ms that it waits before it leaves */
 	__u32 rdomain;			/* of the interface */
+	__u16 balance;			/* makes the Internet checksum of this 0: the kernel sums it up
+					 * with a packet whose checksum is yet to be made */
+	__u16 pad;
 };
 
 /* ---- diverted packets: what goes to skipstepd's other device, for programs, and comes back ---- */

@@ -71,4 +71,8 @@ pub struct Handoff {
     pub delay: u16,
     /// Routing domain of the interface.
     pub rdomain: u32,
+    /// Makes the Internet checksum of this 0.
+    pub balance: u16,
+    /// Unused.
+    pub pad: u16,
 }
