@@ -153,6 +153,7 @@ __inline bool read_ordinary(struct pf_bytes frame, struct pf_pdesc *pd, __u32 le
 	if (pd->ip + pd->length > length)
 		return false;
 	pd->virtual_protocol = pd->protocol;
+	pd->kernel_header = 0;
 	if (pd->protocol == IPPROTO_TCP)
 		return read_ordinary_tcp(frame, pd, at);
 	return pd->protocol == IPPROTO_UDP && read_ordinary_udp(frame, pd, at);

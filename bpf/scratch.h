@@ -43,6 +43,7 @@ struct pf_pdesc {
 	__u32 payload;			/* bytes behind the TCP header */
 	__u32 fragment;			/* offset of the IPv6 fragment header, 0 for none */
 	__u32 jumbo;			/* length of an IPv6 jumbogram */
+	__u32 kernel_header;		/* bytes that Linux takes off when it cuts a GSO packet */
 	__u32 rdomain;			/* of the interface it is on */
 	__be16 ip_offset;		/* IPv4: flags and fragment offset */
 	__u16 virtual_protocol;		/* protocol, or PF_VPROTO_FRAGMENT */
