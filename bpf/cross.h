@@ -29,14 +29,22 @@ __inline __u32 header_length(__u8 family)
 }
 
 /* Writes an IP header for `length` bytes behind it to s->buffer. */
+/* Returns the length that an IP header has room for: Linux writes 0 for that of a GSO packet over
+ * 64 kB (BIG TCP). */
+__inline __u16 written_length(const struct pf_scratch *s, __u32 length)
+{
+	return length > 0xffff && s->segments > 1 ? 0 : length;
+}
+
 __inline void build_header(struct pf_scratch *s, __u32 at, const struct pf_addr *source,
-			   const struct pf_addr *destination, __u8 protocol, __u16 length, __u8 tos,
+			   const struct pf_addr *destination, __u8 protocol, __u32 length, __u8 tos,
 			   __u8 ttl)
 {
 	if (s->cross_to == AF_INET) {
 		struct ip ip = {};
 
-		set_ip(&ip, source->word[0], destination->word[0], protocol, sizeof(ip) + length);
+		set_ip(&ip, source->word[0], destination->word[0], protocol,
+		       written_length(s, sizeof(ip) + length));
 		ip.tos = tos;
 		ip.id = bpf_htons(random_draw(0x10000));
 		ip.offset = bpf_htons(IP_DF);
@@ -46,7 +54,7 @@ __inline void build_header(struct pf_scratch *s, __u32 at, const struct pf_addr 
 	} else {
 		struct ip6 ip6 = {};
 
-		set_ip6(&ip6, source, destination, protocol, length);
+		set_ip6(&ip6, source, destination, protocol, written_length(s, length));
 		ip6.flow |= bpf_htonl((__u32)tos << 20);
 		/* more hops than usual nobody needs */
 		ip6.hop_limit = ttl && ttl < IP_DEFAULT_TTL ? ttl : IP_DEFAULT_TTL;
