@@ -108,6 +108,8 @@ struct ip6_fragment {
 	__be32 id;
 };
 
+#define IPV6_MIN_MTU		1280
+
 #define IP6_OFFSET_MASK		0xfff8
 #define IP6_MORE_FRAGMENTS	0x0001
 
