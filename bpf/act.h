@@ -242,18 +242,6 @@ __inline int answer_or(struct __sk_buff *skb, struct pf_scratch *s, int result)
 	return s->reply.kind == PF_REPLY_NONE ? result : send_reply(skb, s);
 }
 
-/* Whether the way that was found for the packet is that of another destination. A test has no
- * ways. */
-__inline bool has_new_way(const struct pf_scratch *s)
-{
-	const struct pf_pdesc *pd = &s->pd;
-
-	return pd->direction == PF_OUT && s->translated == PF_TRANSLATED_PACKET &&
-	       (pd->destination.half[0] != pd->original_destination.half[0] ||
-		pd->destination.half[1] != pd->original_destination.half[1]) &&
-	       !is_bridged(s) && !driven_by_test();
-}
-
 /* The packet passes. Returns what the program returns. */
 __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
 {
@@ -264,11 +252,9 @@ __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
 	s->outcome.verdict = PF_VERDICT_PASS;
 	s->outcome.rtable = s->act.rtable;
 	if (mtu) {
-		s->outcome.verdict = PF_VERDICT_DROP;
-		/* its sender knows it as it was */
-		restore_original(&s->pd);
-		tell_sender(s, PF_UNDELIVERED_TOO_BIG, mtu);
-		return answer_or(skb, s, PF_TCX_DROP);
+		if (s->route != PF_HOP_DUP_TO)
+			s->outcome.route = s->route;
+		return answer_or(skb, s, tell_own_sender(s, PF_UNDELIVERED_TOO_BIG, mtu));
 	}
 	if (!carry_delay(skb, s->act.delay)) {
 		s->outcome.verdict = PF_VERDICT_DROP;

@@ -13,10 +13,12 @@
 #include "af_to.h"
 #include "checksum.h"
 #include "forward.h"
+#include "fragment.h"
 #include "frame.h"
 #include "kern.h"
 #include "mark.h"
 #include "normalize.h"
+#include "random.h"
 #include "reason.h"
 #include "reply.h"
 #include "rewrite.h"
@@ -27,25 +29,33 @@ __inline __u32 header_length(__u8 family)
 	return family == AF_INET ? sizeof(struct ip) : sizeof(struct ip6);
 }
 
+/* Returns the length that an IP header has room for: Linux writes 0 for that of a GSO packet over
+ * 64 kB (BIG TCP). */
+__inline __u16 written_length(const struct pf_scratch *s, __u32 length)
+{
+	return length > 0xffff && s->segments > 1 ? 0 : length;
+}
+
 /* Writes an IP header for `length` bytes behind it to s->buffer. */
 __inline void build_header(struct pf_scratch *s, __u32 at, const struct pf_addr *source,
-			   const struct pf_addr *destination, __u8 protocol, __u16 length, __u8 tos,
+			   const struct pf_addr *destination, __u8 protocol, __u32 length, __u8 tos,
 			   __u8 ttl)
 {
 	if (s->cross_to == AF_INET) {
 		struct ip ip = {};
 
-		set_ip(&ip, source->word[0], destination->word[0], protocol, sizeof(ip) + length);
+		set_ip(&ip, source->word[0], destination->word[0], protocol,
+		       written_length(s, sizeof(ip) + length));
 		ip.tos = tos;
 		ip.id = bpf_htons(random_draw(0x10000));
-		ip.offset = bpf_htons(IP_DF);
+		ip.offset = s->leaves_in_fragments ? 0 : bpf_htons(IP_DF);
 		ip.ttl = ttl;
 		ip.checksum = ~fold(sum_of(&ip, sizeof(ip), 0));
 		__builtin_memcpy(s->buffer + at, &ip, sizeof(ip));
 	} else {
 		struct ip6 ip6 = {};
 
-		set_ip6(&ip6, source, destination, protocol, length);
+		set_ip6(&ip6, source, destination, protocol, written_length(s, length));
 		ip6.flow |= bpf_htonl((__u32)tos << 20);
 		/* more hops than usual nobody needs */
 		ip6.hop_limit = ttl && ttl < IP_DEFAULT_TTL ? ttl : IP_DEFAULT_TTL;
@@ -246,7 +256,9 @@ __global int cross(struct __sk_buff *skb, struct pf_scratch *s, __u32 hops)
 	pd = &s->pd;
 	if (has_tags_in_frame(pd))
 		return -1;
-	if ((pd->family == AF_INET || s->reassembled) && shrink(skb, pd->ip + pd->length))
+	/* the kernel cuts nothing off packets over 16 kB; the daemon does so by their length */
+	if ((pd->family == AF_INET || s->reassembled) && shrink(skb, pd->ip + pd->length) &&
+	    !s->leaves_in_fragments)
 		return -1;
 	length = pd->length - pd->offset;
 	old = pd->offset;
@@ -297,17 +309,65 @@ __global int cross(struct __sk_buff *skb, struct pf_scratch *s, __u32 hops)
 
 /* ---- on its way ------------------------------------------------------------------------------ */
 
-/* Too long for the next link: bytes there, or 0. Of a GSO packet its segments count, which the ends
- * of a connection have agreed upon. */
+/* Returns the length of the packet in the other family. */
+__inline __u32 length_across(const struct pf_scratch *s)
+{
+	return s->pd.length - s->pd.offset + header_length(s->cross_to);
+}
+
+/* True if the packet may leave in fragments, although it crosses: it came in fragments, or RFC 7915
+ * (sections 4.1 and 5.1) has the translator make them. An IPv6 packet of IPV6_MIN_MTU bytes or less
+ * is not made shorter by its sender (RFC 8200 section 5). */
+__inline bool is_divisible_across(const struct pf_scratch *s)
+{
+	if (s->reassembled)
+		return true;
+	if (s->cross_to == AF_INET)
+		return s->pd.length <= IPV6_MIN_MTU;
+	return !(s->pd.ip_offset & bpf_htons(IP_DF)) || s->act.flags & PF_STATE_NO_DF;
+}
+
+/* Returns how long fragments in the other family may be. Whoever sends IPv4 without DF hears of no
+ * MTU on the way, so such packets leave in fragments that every IPv6 link takes. */
+__inline __u32 fragment_length_across(struct __sk_buff *skb, const struct pf_scratch *s, __u32 mtu)
+{
+	__u32 longest;
+
+	if (s->cross_to == AF_INET6)
+		return IPV6_MIN_MTU;
+	longest = longest_fragment(skb, s);
+	longest = longest > IPV6_MIN_MTU ? longest - HEADER_DIFFERENCE -
+						   sizeof(struct ip6_fragment) :
+					   IPV6_MIN_MTU - HEADER_DIFFERENCE;
+	return min(longest, mtu);
+}
+
+/* Looks whether the next link takes the packet. Notes in s->leaves_in_fragments how long fragments
+ * may be, if the packet leaves in such, else 0. Returns the MTU as the sender counts if the packet
+ * is too long and must not be fragmented, else 0. Of a GSO packet its segments count, which the
+ * ends of a connection have agreed upon. */
 __inline __u32 too_big_across(struct __sk_buff *skb, struct pf_scratch *s, __u32 ifindex)
 {
-	__u32 mtu = s->pd.length - s->pd.offset + header_length(s->cross_to);
+	__u32 mtu = min(mtu_of(skb, ifindex), 0xffff), length = length_across(s);
 
-	if (s->segments > 1 ||
-	    bpf_check_mtu(skb, ifindex, &mtu, 0, 0) != BPF_MTU_CHK_RET_FRAG_NEEDED)
+	if (s->segments > 1)
 		return 0;
-	/* as the sender counts */
+	if (is_divisible_across(s)) {
+		if (length > (s->reassembled && s->cross_to == AF_INET6 ? IPV6_MIN_MTU : mtu))
+			s->leaves_in_fragments = fragment_length_across(skb, s, mtu);
+		return 0;
+	}
+	if (length <= mtu)
+		return 0;
 	return s->cross_to == AF_INET ? mtu + HEADER_DIFFERENCE : mtu - HEADER_DIFFERENCE;
+}
+
+/* The packet, which is one of the other family now, is fragmented where it leaves: see fit(). */
+__inline void ask_for_fragments(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	skb->mark = (skb->mark & ~PF_MARK_TAG_MASK) | PF_MARK_REASSEMBLED |
+		    PF_GENERATED_ROUTED << PF_MARK_TAG_SHIFT;
+	bpf_set_hash(skb, HASH_MAGIC | s->leaves_in_fragments);
 }
 
 /* The sender knows the packet as it was. */
@@ -315,6 +375,8 @@ __inline int tell_own_sender(struct pf_scratch *s, enum pf_undelivered why, __u3
 {
 	s->outcome.verdict = PF_VERDICT_DROP;
 	restore_original(&s->pd);
+	if (s->pd.virtual_protocol == IPPROTO_TCP)
+		s->pd.tcp = s->tcp_received;
 	return tell_sender(s, why, mtu);
 }
 
@@ -350,8 +412,10 @@ __global int cross_over(struct __sk_buff *skb, struct pf_scratch *s)
 	if (!s)
 		return PF_TCX_DROP;
 	/* authentication headers can be longer than the packet around them */
-	if (s->pd.offset > s->pd.length)
+	if (s->pd.offset > s->pd.length ||
+	    (s->segments == 1 && s->cross_to == AF_INET && length_across(s) > 0xffff))
 		return give_up(s);
+	s->leaves_in_fragments = 0;
 	params = &s->lookup;
 	s->outcome.verdict = PF_VERDICT_CROSSED;
 	if (driven_by_test()) {
@@ -381,7 +445,11 @@ __global int cross_over(struct __sk_buff *skb, struct pf_scratch *s)
 	if (mtu)
 		return tell_own_sender(s, PF_UNDELIVERED_TOO_BIG, mtu);
 	carry_across(skb, s);
-	return cross(skb, s, 1) ? give_up(s) : send_to_neighbour(skb, params);
+	if (cross(skb, s, 1))
+		return give_up(s);
+	if (s->leaves_in_fragments)
+		ask_for_fragments(skb, s);
+	return send_to_neighbour(skb, params);
 }
 
 #endif /* PF_CROSS_H */

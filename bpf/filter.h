@@ -195,12 +195,26 @@ __inline bool filter_packet(struct __sk_buff *skb, struct pf_scratch *s)
 	return true;
 }
 
+/* True if the header of an IPv4 packet that came in is damaged. OpenBSD drops such before pf sees
+ * them (ipv4_check, of routers and of bridges), we before a translation would make the checksum
+ * right. A datagram that came in fragments has the checksum of the first. */
+__global int has_bad_checksum(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	if (!s || s->pd.family != AF_INET || s->pd.direction != PF_IN || s->reassembled)
+		return 0;
+	return fold(sum_packet(skb, s, s->pd.ip, s->pd.ip_header, 0)) != 0xffff;
+}
+
 /* Whether the packet passes. */
 __inline bool filter(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	struct pf_pdesc *pd = &s->pd;
 	int reason = setup_pdesc(skb, s);
 
+	if (!reason && has_bad_checksum(skb, s)) {
+		reason = PF_REASON_PROTO_CKSUM;
+		pd->length = 0;		/* as of any packet with a bad header */
+	}
 	keep_original(pd);
 	count_segments(skb, s);
 	if (s->uncounted)	/* set skip: only its length is still looked at */
@@ -298,7 +312,7 @@ __inline int come_back(struct __sk_buff *skb)
 	case PF_HANDOFF_WHOLE:
 		sign_mark(skb, frame.mark | PF_MARK_REASSEMBLED);
 		skb->priority = frame.priority;
-		bpf_set_hash(skb, HASH_MAGIC | frame.largest);
+		bpf_set_hash(skb, HASH_MAGIC | frame.longest);
 		skb->cb[0] = frame.received;
 		return bpf_redirect(frame.ifindex, frame.direction == PF_IN ? BPF_F_INGRESS : 0);
 	case PF_HANDOFF_SEND:

@@ -14,6 +14,7 @@
 #ifndef PF_FRAGMENT_H
 #define PF_FRAGMENT_H
 
+#include "checksum.h"
 #include "interface.h"
 #include "kern.h"
 #include "mark.h"
@@ -29,7 +30,7 @@ struct {
 
 #define ENODEV		19
 
-/* How long the fragments were is known from the packet's hash, next to this. */
+/* The packet's hash carries the length of the longest fragment, next to this. */
 #define HASH_MAGIC	0x70660000u
 #define HASH_MASK	0xffff0000u
 
@@ -65,6 +66,38 @@ __inline __u32 came_in_by(struct __sk_buff *skb)
 	return daemon && daemon->ifindex == ifindex ? noted : ifindex;
 }
 
+/* Returns the length of the longest fragment that a datagram came in, as a packet, or 0 if it is
+ * unknown: new addresses take the packet's hash away. */
+__inline __u32 longest_fragment(struct __sk_buff *skb, const struct pf_scratch *s)
+{
+	struct pf_test *driven = pf_driven();
+	__u32 hash;
+
+	if (driven)
+		return driven->longest_fragment;
+	hash = s->reassembled ? bpf_get_hash_recalc(skb) : 0;
+	return (hash & HASH_MASK) == HASH_MAGIC ? hash & ~HASH_MASK : 0;
+}
+
+/* Returns the MTU of an interface, 0 being that of the packet, or 0 if there is no such one. */
+__inline __u32 mtu_of(struct __sk_buff *skb, __u32 ifindex)
+{
+	__u32 mtu = 0;
+
+	return bpf_check_mtu(skb, ifindex, &mtu, 0, 0) < 0 ? 0 : mtu;
+}
+
+/* Returns how long fragments of the packet may be: no longer than the link takes, and no longer
+ * than they came. Of IPv6 it is left to the daemon if that is unknown. */
+__inline __u32 fragment_length(struct __sk_buff *skb, const struct pf_scratch *s)
+{
+	__u32 longest = longest_fragment(skb, s), mtu = min(mtu_of(skb, 0), 0xffff);
+
+	if (!longest)
+		return s->pd.family == AF_INET ? mtu : 0;
+	return min(longest, mtu);
+}
+
 /* Sends the packet to the daemon. Returns what the program returns, or -1 if there is no daemon. A
  * test is its own daemon. */
 __global int hand_over(struct __sk_buff *skb, struct pf_scratch *s, __u32 order)
@@ -76,7 +109,7 @@ __global int hand_over(struct __sk_buff *skb, struct pf_scratch *s, __u32 order)
 		.priority = skb->priority,
 		.order = order,
 	};
-	__u32 device, hash;
+	__u32 device;
 	bool room;
 
 	if (!s)
@@ -93,15 +126,15 @@ __global int hand_over(struct __sk_buff *skb, struct pf_scratch *s, __u32 order)
 	frame.delay = carried_delay(skb);
 	/* the device writes a tag that stands apart into the frame */
 	frame.link_header = s->pd.ip + (skb->vlan_present ? sizeof(struct vlan_tag) : 0);
-	hash = bpf_get_hash_recalc(skb);
-	if (order == PF_HANDOFF_REFRAGMENT && (hash & HASH_MASK) == HASH_MAGIC)
-		frame.largest = hash & ~HASH_MASK;
+	if (order == PF_HANDOFF_REFRAGMENT)
+		frame.longest = fragment_length(skb, s);
 	/* the device wants a link header, which others need not have */
 	if (!has_ethernet_header(skb) && bpf_skb_change_head(skb, sizeof(struct ethernet), 0))
 		return -1;
 	/* what came from the daemon has room still; a long packet could not be made longer */
 	if (!room && bpf_skb_change_tail(skb, skb->len + sizeof(frame), 0))
 		return -1;
+	frame.balance = ~fold(bpf_csum_diff(NULL, 0, (__be32 *)&frame, sizeof(frame), 0));
 	if (bpf_skb_store_bytes(skb, skb->len - sizeof(frame), &frame, sizeof(frame), 0))
 		return -1;
 	return bpf_redirect(device, 0);

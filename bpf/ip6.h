@@ -237,16 +237,38 @@ __global int walk_header6(struct __sk_buff *skb, struct pf_scratch *s, struct pf
 	return loop.result == WALK_ON ? PF_REASON_IP_OPTION : loop.result;
 }
 
+/* BIG TCP: the length of a GSO packet over 64 kB stands in a hop-by-hop header that Linux takes off
+ * when it cuts the packet (ipv6_hopopt_jumbo_remove). Steps over that header; later kernels write
+ * none. Whatever else stands there is read as any extension header. */
+__inline void step_over_jumbo(struct __sk_buff *skb, struct pf_pdesc *pd)
+{
+	struct ip6_jumbo header;
+
+	if (pd->protocol != IPPROTO_HOPOPTS ||
+	    pull(skb, pd, pd->offset + sizeof(struct ip6), &header, sizeof(header)) ||
+	    header.next_header != IPPROTO_TCP || header.header_length ||
+	    header.option != IP6OPT_JUMBO || header.option_length != sizeof(header.length) ||
+	    bpf_ntohl(header.length) != pd->length - sizeof(struct ip6))
+		return;
+	pd->offset += sizeof(header);
+	pd->protocol = header.next_header;
+	pd->kernel_header = sizeof(header);
+}
+
 /* Reads the header of s->pd, or with `quoted` of the packet that an ICMP error quotes, at
  * pd->offset. */
 __inline int read_ip6(struct __sk_buff *skb, struct pf_scratch *s, struct pf_pdesc *pd, bool quoted)
 {
 	struct ip6 ip6;
 	int reason = pull(skb, pd, pd->offset, &ip6, sizeof(ip6));
+	bool is_big;
 
 	if (reason)
 		return reason;
 	pd->length = bpf_ntohs(ip6.payload_length) + sizeof(ip6);
+	is_big = !quoted && !ip6.payload_length && skb->gso_size;
+	if (is_big)
+		pd->length = skb->len - pd->ip;
 	if (!quoted) {
 		if (pd->length > pd->limit || bpf_ntohl(ip6.flow) >> 28 != 6)
 			return PF_REASON_SHORT;
@@ -257,6 +279,8 @@ __inline int read_ip6(struct __sk_buff *skb, struct pf_scratch *s, struct pf_pde
 	pd->tos = (bpf_ntohl(ip6.flow) & 0x0fc00000) >> 20;
 	pd->ttl = ip6.hop_limit;
 	pd->protocol = ip6.next_header;
+	if (is_big)
+		step_over_jumbo(skb, pd);
 	reason = walk_header6(skb, s, pd, bpf_ntohs(ip6.payload_length));
 	if (reason)
 		return reason;

@@ -12,6 +12,7 @@
 #include "kern.h"
 #include "modulate.h"
 #include "packet.h"
+#include "random.h"
 #include "reason.h"
 #include "scratch.h"
 #include "time.h"

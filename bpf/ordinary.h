@@ -80,12 +80,23 @@ __inline bool read_ordinary_udp(struct pf_bytes frame, struct pf_pdesc *pd, __u3
 	return true;
 }
 
+/* True if the checksum of a header without options is right. */
+__inline bool is_header_sound(const struct ip *ip)
+{
+	const word_of_parts *word = (const void *)ip;
+	__u64 sum = (__u64)word[0] + word[1] + word[2] + word[3] + word[4];
+
+	sum = (sum >> 32) + (__u32)sum;
+	sum = (sum >> 16) + (sum & 0xffff);
+	return (sum >> 16) + (sum & 0xffff) == 0xffff;
+}
+
 __inline bool read_ordinary_ip(struct pf_bytes frame, struct pf_pdesc *pd, __u32 at)
 {
 	struct ip *ip = frame.data + at;
 
 	if ((void *)(ip + 1) > frame.end || ip->version_ihl != 0x45 ||
-	    ip->offset & ~bpf_htons(IP_DF))
+	    ip->offset & ~bpf_htons(IP_DF) || !is_header_sound(ip))
 		return false;
 	pd->family = AF_INET;
 	pd->length = bpf_ntohs(ip->length);
@@ -142,6 +153,7 @@ __inline bool read_ordinary(struct pf_bytes frame, struct pf_pdesc *pd, __u32 le
 	if (pd->ip + pd->length > length)
 		return false;
 	pd->virtual_protocol = pd->protocol;
+	pd->kernel_header = 0;
 	if (pd->protocol == IPPROTO_TCP)
 		return read_ordinary_tcp(frame, pd, at);
 	return pd->protocol == IPPROTO_UDP && read_ordinary_udp(frame, pd, at);

@@ -117,6 +117,7 @@ __global int setup_pdesc(struct __sk_buff *skb, struct pf_scratch *s)
 	pd->payload = 0;
 	pd->fragment = 0;
 	pd->jumbo = 0;
+	pd->kernel_header = 0;
 	pd->ip_offset = 0;
 	pd->bad_options = 0;
 	pd->non_initial = 0;
@@ -149,15 +150,24 @@ __global int setup_pdesc(struct __sk_buff *skb, struct pf_scratch *s)
 
 /* ---- how much it is --------------------------------------------------------------------------- */
 
+/* Returns how many segments the packet holds. Virtual machines and tap devices leave the number to
+ * the kernel (SKB_GSO_DODGY), which counts only when it cuts the packet. */
+__inline __u32 number_of_segments(const struct __sk_buff *skb, __u32 payload)
+{
+	__u32 size = skb->gso_size, segments = skb->gso_segs;
+
+	return segments || !size ? segments : (payload + size - 1) / size;
+}
+
 /* A GSO packet counts as the segments that it holds, each with its headers. */
 __inline void count_segments(const struct __sk_buff *skb, struct pf_scratch *s)
 {
 	const struct pf_pdesc *pd = &s->pd;
 	__u32 headers = pd->offset;
 
-	s->segments = max(skb->gso_segs, 1);
+	s->segments = 1;
 	s->bytes = s->length = pd->length;
-	if (s->segments == 1)
+	if (!skb->gso_size)
 		return;
 	switch (pd->virtual_protocol) {
 	case IPPROTO_TCP:
@@ -169,7 +179,12 @@ __inline void count_segments(const struct __sk_buff *skb, struct pf_scratch *s)
 	default:
 		headers += sizeof(struct udp);
 	}
-	s->length = min(s->length, headers + skb->gso_size);
+	if (headers >= pd->length)
+		return;
+	s->segments = max(number_of_segments(skb, pd->length - headers), 1);
+	headers -= pd->kernel_header;
+	s->bytes -= pd->kernel_header;
+	s->length = min(s->bytes, headers + skb->gso_size);
 	s->bytes += (__u64)headers * (s->segments - 1);
 }
 

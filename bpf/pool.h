@@ -7,6 +7,7 @@
 #define PF_POOL_H
 
 #include "kern.h"
+#include "random.h"
 #include "scratch.h"
 #include "siphash.h"
 #include "table.h"

@@ -21,25 +21,6 @@
 #include "scratch.h"
 #include "table.h"
 
-/* Whether the packet must leave in one piece. */
-__inline bool keeps_whole(const struct pf_scratch *s)
-{
-	if (s->pd.family == AF_INET6)
-		return !s->reassembled;
-	return s->pd.ip_offset & bpf_htons(IP_DF) && !(s->act.flags & PF_STATE_NO_DF);
-}
-
-/* A packet that we routed is too long for the link: its bytes there, or 0 if it is not. */
-__inline __u32 too_big(struct __sk_buff *skb, struct pf_scratch *s)
-{
-	__u32 length = s->length;
-
-	if (!s->routed_here || !keeps_whole(s) ||
-	    bpf_check_mtu(skb, 0, &length, 0, 0) != BPF_MTU_CHK_RET_FRAG_NEEDED)
-		return 0;
-	return length;
-}
-
 /* Clones the packet to the interface, with the neighbour noted beside it. */
 __inline void clone_to_neighbour(struct __sk_buff *skb, struct pf_scratch *s,
 				 const struct bpf_fib_lookup *params)
@@ -85,6 +66,64 @@ __inline enum pf_route find_way(struct __sk_buff *skb, struct pf_scratch *s,
 			     table_of(s));
 }
 
+/* Returns how many bytes must stay in one piece: the packet, or the longest fragment of an IPv6
+ * datagram, which only its sender may fragment otherwise. 0 if all may be fragmented. */
+__inline __u32 indivisible(struct __sk_buff *skb, const struct pf_scratch *s)
+{
+	if (s->pd.family == AF_INET6)
+		return s->reassembled ? longest_fragment(skb, s) : s->length;
+	return s->pd.ip_offset & bpf_htons(IP_DF) && !(s->act.flags & PF_STATE_NO_DF) ? s->length :
+											0;
+}
+
+/* True if the packet got another destination on its way out, so that the route of the old one does
+ * not count. A test has no routes. */
+__inline bool has_new_way(const struct pf_scratch *s)
+{
+	const struct pf_pdesc *pd = &s->pd;
+
+	return pd->direction == PF_OUT && s->translated == PF_TRANSLATED_PACKET &&
+	       (pd->destination.half[0] != pd->original_destination.half[0] ||
+		pd->destination.half[1] != pd->original_destination.half[1]) &&
+	       !is_bridged(s) && !driven_by_test();
+}
+
+/* Returns the interface that a packet on its way out leaves by: its own is 0. Negative if nobody
+ * measures it: the kernel has done so, or there is no other way. */
+__inline int leaves_by(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	struct bpf_fib_lookup *way = &s->lookup;
+
+	if (s->pd.direction != PF_OUT)
+		return -1;
+	if (s->route && s->route != PF_HOP_DUP_TO)
+		return find_way(skb, s, way) == PF_ROUTE_FOUND ? (int)way->ifindex : -1;
+	if (has_new_way(s))
+		return find_route_in(skb, way, s->pd.family, &s->pd.destination,
+				     PF_FIB_LOOKUP_SKIP_NEIGH, table_of(s)) == PF_ROUTE_FOUND ?
+			       (int)way->ifindex : -1;
+	return s->routed_here || (s->reassembled && is_forwarded(s) && !is_bridged(s)) ? 0 : -1;
+}
+
+/* Returns the MTU of the link if the packet is too long for it and must not be fragmented, else 0.
+ * Asked before the packet is translated, because its sender knows it as it was. */
+__global __u32 too_big(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	__u32 length, mtu;
+	int ifindex;
+
+	if (!s)
+		return 0;
+	length = indivisible(skb, s);
+	if (!length)
+		return 0;
+	ifindex = leaves_by(skb, s);
+	if (ifindex < 0)
+		return 0;
+	mtu = mtu_of(skb, ifindex);
+	return length > mtu ? mtu : 0;
+}
+
 /* Sends the packet, or a copy, to s->next_hop. Returns what the program returns, unless there is a
  * reply. */
 __global int route_packet(struct __sk_buff *skb, struct pf_scratch *s)
@@ -109,12 +148,10 @@ __global int route_packet(struct __sk_buff *skb, struct pf_scratch *s)
 		}
 		goto restore;
 	}
-	/* without a length of its own the lookup tells the link's */
-	if ((!in || copies) && s->length > params.mtu_result && keeps_whole(s)) {
-		if (!copies)
-			return tell_sender(s, PF_UNDELIVERED_TOO_BIG, params.mtu_result);
+	/* where the packet itself leaves is its length looked at; without one of its own the lookup
+	 * tells the link's */
+	if (copies && indivisible(skb, s) > params.mtu_result)
 		goto restore;
-	}
 	s->outcome.route = s->route;
 	s->outcome.ifindex = params.ifindex;
 	s->outcome.next_hop_family = s->hop_family;
@@ -156,8 +193,6 @@ __global int reroute_packet(struct __sk_buff *skb, struct pf_scratch *s)
 	}
 	if (route != PF_ROUTE_FOUND)
 		return PF_TCX_NEXT;
-	if (s->length > params->mtu_result && keeps_whole(s))
-		return tell_sender(s, PF_UNDELIVERED_TOO_BIG, params->mtu_result);
 	write_mark(skb, PF_MARK_GENERATED | (s->reassembled ? PF_MARK_REASSEMBLED : 0),
 		   PF_GENERATED_ROUTED, s->prio);
 	return send_to_neighbour(skb, params);

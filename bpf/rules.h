@@ -26,6 +26,7 @@
 #include "limiter.h"
 #include "log.h"
 #include "owner.h"
+#include "random.h"
 #include "scratch.h"
 #include "search.h"
 #include "table.h"

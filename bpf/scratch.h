@@ -43,6 +43,7 @@ struct pf_pdesc {
 	__u32 payload;			/* bytes behind the TCP header */
 	__u32 fragment;			/* offset of the IPv6 fragment header, 0 for none */
 	__u32 jumbo;			/* length of an IPv6 jumbogram */
+	__u32 kernel_header;		/* bytes that Linux takes off when it cuts a GSO packet */
 	__u32 rdomain;			/* of the interface it is on */
 	__be16 ip_offset;		/* IPv4: flags and fragment offset */
 	__u16 virtual_protocol;		/* protocol, or PF_VPROTO_FRAGMENT */
@@ -489,6 +490,7 @@ struct pf_scratch {
 	__u8 translated;		/* pf_translated */
 	__u8 cross_to;			/* family that its state lets it cross to, else 0 */
 	__u8 crosses_back;		/* it comes from the far side of its state */
+	__u32 leaves_in_fragments;	/* of at most so many bytes, 0 if it leaves whole */
 	__u8 in_one_piece;		/* all of its frame is where XDP's programs see it */
 	__u8 quote_convertible;		/* an error: all of it but a message that it quotes is */
 	__u8 convertible;		/* its ICMP message is known in the other family: as … */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * Clock and randomness. Nothing else asks the kernel for either, so a test that drives struct
- * pf_test drives all of the data plane.
+ * The clock. Nothing else asks the kernel for it, so a test that drives struct pf_test drives all of
+ * the data plane. Random numbers are in random.h.
  */
 #ifndef PF_TIME_H
 #define PF_TIME_H
@@ -68,16 +68,6 @@ __inline __u64 uptime_ns(void)
 	if (driven)
 		return driven->now * NSEC_PER_SEC;
 	return bpf_ktime_get_boot_ns();
-}
-
-/* a number from 0 to bound - 1 */
-__inline __u32 random_draw(__u32 bound)
-{
-	struct pf_test *driven = pf_driven();
-
-	if (driven)
-		return min(driven->random, bound - 1);
-	return bpf_get_prandom_u32() % bound;
 }
 
 #endif /* PF_TIME_H */

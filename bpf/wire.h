@@ -93,12 +93,22 @@ struct ip6_routing {
 	__u8 segments_left;
 };
 
+struct ip6_jumbo {			/* RFC 2675: an extension header with one option */
+	__u8 next_header;
+	__u8 header_length;
+	__u8 option;
+	__u8 option_length;
+	__be32 length;			/* behind the IPv6 header */
+};
+
 struct ip6_fragment {
 	__u8 next_header;
 	__u8 reserved;
 	__be16 offset;			/* upper 13 bits, lowest is "more" */
 	__be32 id;
 };
+
+#define IPV6_MIN_MTU		1280
 
 #define IP6_OFFSET_MASK		0xfff8
 #define IP6_MORE_FRAGMENTS	0x0001

@@ -147,6 +147,8 @@ struct pf_test {
 	__u32 timestamp;		/* offsets of TCP timestamps */
 	__u32 keeps_cookie_key;		/* the key of syncookies is this one for good: */
 	__u64 cookie_key[2];
+	__u32 longest_fragment;		/* of the datagram in hand, 0 if it came whole */
+	__u32 pad;
 };
 
 enum pf_decision {

@@ -57,8 +57,8 @@ pub struct Handoff {
     pub mark: u32,
     /// `skb->priority`: of the way out, with the queue.
     pub priority: u32,
-    /// Bytes of data in the longest fragment, 0 if nobody knows.
-    pub largest: u16,
+    /// Length of the longest fragment as a packet: as it came, or as it may leave. 0 if unknown.
+    pub longest: u16,
     /// [`handoff_order`]
     pub order: u8,
     /// [`crate::verdict::direction`]
@@ -71,4 +71,8 @@ pub struct Handoff {
     pub delay: u16,
     /// Routing domain of the interface.
     pub rdomain: u32,
+    /// Makes the Internet checksum of this 0.
+    pub balance: u16,
+    /// Unused.
+    pub pad: u16,
 }

@@ -180,6 +180,10 @@ pub struct Test {
     pub keeps_cookie_key: u32,
     /// That key.
     pub cookie_key: [u64; 2],
+    /// Length of the longest fragment of the datagram in hand, 0 if it came whole.
+    pub longest_fragment: u32,
+    /// Unused.
+    pub pad: u32,
 }
 
 /// `enum pf_decision`: what decided about a packet.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use skipstep_reassembly::Reassembler;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Family, Reason, RuleId, Ruleset, TableName};
+use skipstep_wire::checksum;
 
 use crate::counters::{Counters, InterfaceCounters, RuleCounters, Status, TableCounters};
 use crate::endpoint::Endpoints;
@@ -188,6 +189,11 @@ impl Firewall {
             return self.refuse_hidden(input, journal);
         }
         let fate = match self.describe(input) {
+            Ok(packet) if has_bad_checksum(input, &packet) => {
+                let family = packet.family;
+                let malformed = Malformed { reason: Reason::ProtoCksum, total_len: 0, family };
+                self.refuse(input, malformed, journal)
+            }
             Ok(packet)
                 if packet.is_fragment()
                     && !is_nested(input, &packet)
@@ -250,7 +256,7 @@ impl Firewall {
         let mut fate = self.judge(input, packet, journal);
         if !matches!(fate.carried.diverted, Some(Diverted::Packet(_))) {
             self.route(input, &mut fate, journal);
-            self.fragment_again(input, family, &mut fate);
+            self.fragment_again(input, family, &mut fate, journal);
         }
         fate
     }
@@ -290,6 +296,15 @@ pub(crate) fn untouched(input: &Packet) -> Fate {
         log: Vec::new(),
         removed: Vec::new(),
     }
+}
+
+/// True if the header of an IPv4 packet that came in is damaged. A host's IP input drops such before
+/// pf sees them.
+fn has_bad_checksum(input: &Packet, packet: &Descriptor) -> bool {
+    let header_len = usize::from(input.bytes[0] & 15) * 4;
+    packet.family == Family::Inet
+        && input.direction == Direction::In
+        && checksum::internet(&input.bytes[..header_len]) != 0
 }
 
 /// Whether a fragment has come out of fragments on its way through this host.

@@ -10,6 +10,7 @@ use crate::firewall::{Firewall, untouched};
 use crate::journal::Journal;
 use crate::normalize;
 use crate::packet::Descriptor;
+use crate::reply::{self, Undelivered};
 use crate::rules::{self, Context, Question};
 use crate::trace::Stage;
 
@@ -68,8 +69,15 @@ impl Firewall {
         }
     }
 
-    /// Fragments a packet that is forwarded and passes as it was before it came in.
-    pub(crate) fn fragment_again(&self, input: &Packet, family: Family, fate: &mut Fate) {
+    /// Fragments a packet that is forwarded and passes as it was before it came in. If the fragments
+    /// were too long for the link, its sender hears of it.
+    pub(crate) fn fragment_again(
+        &self,
+        input: &Packet,
+        family: Family,
+        fate: &mut Fate,
+        journal: &mut Journal,
+    ) {
         let forwarded = input.direction == Direction::Out && input.received_on.is_some();
         let Some(how) = input
             .carried
@@ -79,6 +87,18 @@ impl Firewall {
             return;
         };
         let bytes = fate.out.take();
+        let mtu = self.world.interface(&input.interface).map_or(u32::MAX, |out| out.mtu);
+        if how.longest() > mtu as usize {
+            fate.verdict = Verdict::Drop;
+            let why = Undelivered::TooBig(mtu);
+            let error = self.describe(input).ok();
+            let error = error.and_then(|about| reply::undelivered(&about, why, &self.world));
+            if let Some(error) = error {
+                journal.tracer.tell(|| Stage::Replied(skipstep_wire::print::line(&error)));
+                fate.replies.push(error);
+            }
+            return;
+        }
         let bytes = bytes.as_deref().unwrap_or(&input.bytes);
         match refragment(bytes, &how, self.world.draw(u32::MAX)) {
             None => fate.verdict = Verdict::Drop,

@@ -97,8 +97,12 @@ impl Firewall {
                     journal.count_only(Reason::NoRoute);
                     fate.counted.push(Reason::NoRoute);
                 }
-                let about =
-                    described.map(|described| Descriptor { bytes: packet.bytes, ..described });
+                let is_too_long = matches!(why, Undelivered::TooBig(_));
+                let about = if input.direction == Direction::Out && is_too_long {
+                    self.describe(input).ok() // its sender knows it as it was
+                } else {
+                    described.map(|described| Descriptor { bytes: packet.bytes, ..described })
+                };
                 let error = about.and_then(|about| reply::undelivered(&about, why, &self.world));
                 if let Some(error) = error {
                     journal.tracer.tell(|| Stage::Replied(skipstep_wire::print::line(&error)));
@@ -208,14 +212,16 @@ impl Firewall {
         let bytes = &packet.bytes;
         let mtu = mtu as usize;
         if bytes[0] >> 4 == 4 {
-            let header = usize::from(bytes[0] & 15) * 4;
             return match () {
                 () if bytes.len() <= mtu => Ok(vec![bytes.clone()]),
                 () if bytes[6] & 0x40 != 0 => Err(Stuck::Told(Undelivered::TooBig(mtu as u32))),
-                () => refragment_ipv4(bytes, mtu.saturating_sub(header)).ok_or(Stuck::Silently),
+                () => refragment_ipv4(bytes, mtu).ok_or(Stuck::Silently),
             };
         }
         if let Some(how) = &packet.carried.fragmentation {
+            if how.longest() > mtu {
+                return Err(Stuck::Told(Undelivered::TooBig(mtu as u32)));
+            }
             return refragment(bytes, how, self.world.draw(u32::MAX)).ok_or(Stuck::Silently);
         }
         if bytes.len() > mtu {

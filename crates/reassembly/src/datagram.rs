@@ -137,7 +137,7 @@ impl Datagram {
                 let length = u16::try_from(header_len + total).map_err(|_| Reason::Short)?;
                 bytes[2..4].copy_from_slice(&length.to_be_bytes());
                 bytes[6..8].fill(0);
-                Ok(Whole { bytes, largest: self.largest, fragmentation: None })
+                Ok(Whole { bytes, longest: header_len + self.largest, fragmentation: None })
             }
             Some((at, protocol)) => {
                 let length = header_len - 40 + total;
@@ -145,8 +145,8 @@ impl Datagram {
                 bytes[4..6].copy_from_slice(&length.to_be_bytes());
                 bytes[at] = protocol;
                 let largest = self.largest;
-                let fragmentation = Fragmentation { header_len, next_header_at: at, largest };
-                Ok(Whole { bytes, largest, fragmentation: Some(fragmentation) })
+                let how = Fragmentation { header_len, next_header_at: at, largest };
+                Ok(Whole { bytes, longest: how.longest(), fragmentation: Some(how) })
             }
         }
     }

@@ -24,8 +24,8 @@ pub struct Whole {
     /// The packet from its IP header on. The checksum of an IPv4 header is that of the first
     /// fragment still: an ICMP error that answers the datagram quotes it so.
     pub bytes: Vec<u8>,
-    /// Bytes of data in the longest fragment.
-    pub largest: usize,
+    /// Length of the longest fragment as a packet.
+    pub longest: usize,
     /// How to fragment it again, for IPv6: there nobody on the way may choose other sizes.
     pub fragmentation: Option<Fragmentation>,
 }

@@ -4,6 +4,9 @@ use skipstep_wire::protocol;
 
 use crate::settle_checksum;
 
+/// Length of the fragment header of IPv6.
+const FRAGMENT_HEADER: usize = 8;
+
 /// How a datagram was fragmented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fragmentation {
@@ -16,10 +19,21 @@ pub struct Fragmentation {
 }
 
 impl Fragmentation {
-    /// Where the fragment header of an IPv6 packet belongs: behind the headers that every router on
-    /// the way looks at (RFC 8200 section 4.5). `None` if the packet is damaged.
-    pub fn of(packet: &[u8], largest: usize) -> Option<Self> {
-        let mut how = Fragmentation { header_len: 40, next_header_at: 6, largest };
+    /// Returns the length of the longest fragment as a packet.
+    pub fn longest(&self) -> usize {
+        self.header_len + FRAGMENT_HEADER + self.largest
+    }
+
+    /// Says how to make fragments of at most `longest` bytes: the fragment header belongs behind the
+    /// headers that every router on the way looks at (RFC 8200 section 4.5). `None` if the packet is
+    /// damaged.
+    pub fn of(packet: &[u8], longest: usize) -> Option<Self> {
+        let behind = |header_len: usize, next_header_at| Fragmentation {
+            header_len,
+            next_header_at,
+            largest: longest.saturating_sub(header_len + FRAGMENT_HEADER),
+        };
+        let mut how = behind(40, 6);
         let (mut next_header_at, mut at) = (6, 40);
         loop {
             match *packet.get(next_header_at)? {
@@ -29,7 +43,7 @@ impl Fragmentation {
                     at += (usize::from(*packet.get(at + 1)?) + 1) * 8;
                     // options for the destination stay in front only of a routing header
                     if stays {
-                        how = Fragmentation { header_len: at, next_header_at, largest };
+                        how = behind(at, next_header_at);
                     }
                 }
                 _ => return (packet.len() >= how.header_len).then_some(how),
@@ -54,7 +68,7 @@ pub fn refragment(packet: &[u8], how: &Fragmentation, id: u32) -> Option<Vec<Vec
         let more = offset + chunk.len() < data.len();
         let mut fragment = header.to_vec();
         fragment[how.next_header_at] = protocol::FRAGMENT;
-        let length = (header.len() - 40 + 8 + chunk.len()) as u16;
+        let length = (header.len() - 40 + FRAGMENT_HEADER + chunk.len()) as u16;
         fragment[4..6].copy_from_slice(&length.to_be_bytes());
         fragment.extend([next, 0]);
         fragment.extend((offset as u16 | u16::from(more)).to_be_bytes());
@@ -65,13 +79,13 @@ pub fn refragment(packet: &[u8], how: &Fragmentation, id: u32) -> Option<Vec<Vec
     Some(fragments.collect())
 }
 
-/// The fragments of an IPv4 packet, as far as its header says that it goes. `None` if they would
-/// have less than 8 bytes of data.
-pub fn refragment_ipv4(packet: &[u8], largest: usize) -> Option<Vec<Vec<u8>>> {
+/// The fragments of an IPv4 packet, of at most `longest` bytes each, as far as its header says that
+/// it goes. `None` if they would have less than 8 bytes of data.
+pub fn refragment_ipv4(packet: &[u8], longest: usize) -> Option<Vec<Vec<u8>>> {
     let header_len = usize::from(packet.first()? & 15) * 4;
     let length = usize::from(u16::from_be_bytes([*packet.get(2)?, *packet.get(3)?]));
     let (header, data) = packet.get(..length)?.split_at_checked(header_len)?;
-    let step = largest & !7;
+    let step = longest.saturating_sub(header_len) & !7;
     if step < 8 || header_len < 20 {
         return None;
     }

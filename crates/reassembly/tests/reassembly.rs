@@ -40,7 +40,7 @@ fn pieces_in_any_order() {
         for place in &order[..2] {
             assert_eq!(fragments.add(pieces[*place].clone(), 0), Outcome::Held);
         }
-        let Outcome::Whole(Whole { mut bytes, largest: 16, fragmentation: None }) =
+        let Outcome::Whole(Whole { mut bytes, longest: 36, fragmentation: None }) =
             fragments.add(pieces[order[2]].clone(), 0)
         else {
             panic!("{order:?}")
@@ -177,7 +177,7 @@ fn fragments_as_they_were() {
         piece6(9, offset, more, &data[usize::from(offset)..end])
     });
     assert_eq!(pieces, expected);
-    let found = skipstep_reassembly::Fragmentation::of(&whole.bytes, how.largest);
+    let found = skipstep_reassembly::Fragmentation::of(&whole.bytes, whole.longest);
     assert_eq!(found, Some(how));
     let tiny = skipstep_reassembly::Fragmentation { largest: 7, ..how };
     assert_eq!(refragment(&whole.bytes, &tiny, 9), None);
@@ -189,7 +189,7 @@ fn ipv4_fragments_keep_the_options_that_say_so() {
     let options = [7, 3, 4, 131, 3, 4, 0, 0];
     let ip = ipv4([10, 0, 0, 1], [10, 0, 0, 2]).id(7).options(&options);
     let data: Vec<u8> = (0..20).collect();
-    let fragments = refragment_ipv4(&ip.raw(17, &data), 15).unwrap();
+    let fragments = refragment_ipv4(&ip.raw(17, &data), 28 + 15).unwrap();
     let later = ipv4([10, 0, 0, 1], [10, 0, 0, 2]).id(7).options(&[131, 3, 4, 0]);
     let expected = [
         ip.clone().fragment(0, true).raw(17, &data[..8]),
@@ -197,5 +197,5 @@ fn ipv4_fragments_keep_the_options_that_say_so() {
         later.fragment(16, false).raw(17, &data[16..]),
     ];
     assert_eq!(fragments, expected);
-    assert_eq!(refragment_ipv4(&ip.raw(17, &data), 7), None);
+    assert_eq!(refragment_ipv4(&ip.raw(17, &data), 28 + 7), None);
 }

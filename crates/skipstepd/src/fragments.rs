@@ -11,8 +11,8 @@ use zerocopy::{FromBytes, IntoBytes};
 /// Longest frame: a packet, a link header, and what stands behind them.
 pub const LONGEST_FRAME: usize = 65_535 + 64 + size_of::<Handoff>();
 
-/// Data of a fragment if nobody knows how long they were: what fits through every link.
-const USUAL: usize = 1232;
+/// Length of a fragment if the length that it came with is unknown: every link takes it.
+const USUAL: usize = 1280;
 
 /// Link header of what comes from a device that has none.
 const MADE_UP: usize = 14;
@@ -94,8 +94,8 @@ impl Fragments {
         match outcome {
             Outcome::Held => None,
             Outcome::Whole(whole) => {
-                let largest = whole.largest as u16;
-                let back = Handoff { order: handoff_order::WHOLE, largest, ..*handoff };
+                let longest = u16::try_from(whole.longest).unwrap_or(u16::MAX);
+                let back = Handoff { order: handoff_order::WHOLE, longest, ..*handoff };
                 Some(frame(link, &whole.bytes, &back))
             }
             Outcome::Dropped(reason) => {
@@ -107,15 +107,15 @@ impl Fragments {
     }
 
     fn fragments(&mut self, link: &[u8], packet: &[u8], handoff: &Handoff) -> Vec<Vec<u8>> {
-        let largest = match handoff.largest {
+        let longest = match handoff.longest {
             0 => USUAL,
-            largest => usize::from(largest),
+            longest => usize::from(longest),
         };
         self.drawn += 1;
         let id = self.ids.hash_one(self.drawn) as u32;
         let fragments = match packet.first().map(|first| first >> 4) {
-            Some(4) => refragment_ipv4(packet, largest),
-            _ => Fragmentation::of(packet, largest).and_then(|how| refragment(packet, &how, id)),
+            Some(4) => refragment_ipv4(packet, longest),
+            _ => Fragmentation::of(packet, longest).and_then(|how| refragment(packet, &how, id)),
         };
         let back = Handoff { order: handoff_order::SEND, ..*handoff };
         let fragments = fragments.unwrap_or_default();
@@ -168,11 +168,11 @@ mod tests {
         assert_eq!(fragments.answer(&frame(&LINK, &first, &order), 0), Vec::<Vec<u8>>::new());
         assert_eq!(fragments.pieces(), 1);
         let back = fragments.answer(&frame(&LINK, &ipv4(16, false, &[2; 4]), &order), 0);
-        let whole = Handoff { order: handoff_order::WHOLE, largest: 16, ..order };
+        let whole = Handoff { order: handoff_order::WHOLE, longest: 36, ..order };
         let datagram = ipv4(0, false, &[vec![1; 16], vec![2; 4]].concat());
         assert_eq!(back, [frame(&LINK, &datagram, &whole)]);
 
-        let again = Handoff { order: handoff_order::REFRAGMENT, largest: 16, ..order };
+        let again = Handoff { order: handoff_order::REFRAGMENT, longest: 36, ..order };
         let back = fragments.answer(&frame(&LINK, &datagram, &again), 0);
         assert_eq!(back.len(), 2);
         for (sent, (offset, more)) in back.iter().zip([(0, true), (16, false)]) {

@@ -40,13 +40,27 @@ impl Passage<'_> {
     pub fn packet(&mut self, packet: &TestPacket) -> Result<Fate> {
         match packet.carried.fragmentation {
             Some(_) => self.datagram(packet),
-            None => self.marked(packet, 0, false),
+            None => {
+                self.note_longest_fragment(packet);
+                self.marked(packet, 0, false)
+            }
         }
     }
 
     /// The same for a datagram that came in fragments.
     pub fn datagram(&mut self, packet: &TestPacket) -> Result<Fate> {
+        self.note_longest_fragment(packet);
         self.marked(packet, abi::mark::REASSEMBLED, false)
+    }
+
+    /// Tells the programs how long the fragments of the packet were: a test run cannot set the
+    /// packet's hash, which carries that.
+    fn note_longest_fragment(&mut self, packet: &TestPacket) {
+        let longest = packet.carried.fragmentation.map_or(0, |how| how.longest() as u32);
+        if self.machine.test.longest_fragment != longest {
+            self.machine.test.longest_fragment = longest;
+            self.machine.tell();
+        }
     }
 
     /// `routed` says that the data plane has sent the packet where it leaves.

@@ -69,10 +69,7 @@ impl Passage<'_> {
         bytes.truncate(skipstep_wire::ip_length(&bytes));
         let fragments = match packet.carried.fragmentation {
             Some(how) => refragment(&bytes, &how, self.machine.test.random.min(u32::MAX - 1)),
-            None if bytes.len() > sent.mtu => {
-                let header = usize::from(bytes[0] & 15) * 4;
-                refragment_ipv4(&bytes, sent.mtu.saturating_sub(header))
-            }
+            None if bytes.len() > sent.mtu => refragment_ipv4(&bytes, sent.mtu),
             None => Some(vec![bytes]),
         };
         let way = Way::Route { interface: sent.interface, next_hop: sent.next_hop };
