@@ -105,7 +105,7 @@ holds "by a link without headers" await 3 grep -q "192 168 88 7" "$WORK/tun.log"
 holds "after its delay" await 5 counted sent $((sent + 1))
 on client python3 - <<'END_OF_FRAME'
 import socket
-udp = bytes.fromhex("45000020 0001 0000 40 11 d8c5 c0a80502 c0a80501 0001 0007 000c 0000 74616773")
+udp = bytes.fromhex("45000020 0001 0000 40 11 ef78 c0a80502 c0a80501 0001 0007 000c 0000 74616773")
 wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
 wire.bind(("bridged0", 0))
 wire.send(bytes.fromhex("ffffffffffff 020000000001 8100 0005 0800") + udp)

@@ -39,7 +39,8 @@ def linear_complexity(bits):
         m += 1
     return length
 
-print(len(ids), len(set(ids)), min(linear_complexity([i >> k & 1 for i in ids]) for k in range(16)))')
+shortest = min(linear_complexity([i >> bit & 1 for i in ids]) for bit in range(16))
+print(len(ids), len(set(ids)), shortest)')
 same "packets seen" 400 "$packets"
 at_least 380 "different identifications" "$different"
 # of 400 random bits it is 200, give or take a few; the kernel generator has a state of 113 bits

@@ -284,7 +284,9 @@ impl Instance {
 
     /// Returns the hook of an interface that the filter is not attached to.
     fn no_hook(&self) -> Hook {
-        match self.running() {
+        // a test plays packets to an instance that is attached nowhere
+        let driven = self.maps.test.at(0).is_ok_and(|test| test.enabled != 0);
+        match self.running() && !driven {
             true => Hook::Unattached { guarded: self.is_guarded() },
             false => Hook::None,
         }

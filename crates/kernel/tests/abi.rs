@@ -193,7 +193,8 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_bridge_rule => abi::BridgeRule { action, r#match, r#type, source, destination }
         pf_bridge_stats => abi::BridgeStats { packets, bytes, flooded, unlearned, dropped }
         pf_handoff => abi::Handoff {
-            magic, ifindex, received, mark, priority, largest, order, direction, reason, link_header, delay, rdomain,
+            magic, ifindex, received, mark, priority, longest, order, direction, reason,
+            link_header, delay, rdomain, balance, pad,
         }
         pf_log_record => abi::LogRecord {
             time, ifname, source, destination, source_port, destination_port, rule, anchor_rule, anchor, uid,

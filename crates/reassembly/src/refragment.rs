@@ -24,9 +24,9 @@ impl Fragmentation {
         self.header_len + FRAGMENT_HEADER + self.largest
     }
 
-    /// Says how to make fragments of at most `longest` bytes: the fragment header belongs behind the
-    /// headers that every router on the way looks at (RFC 8200 section 4.5). `None` if the packet is
-    /// damaged.
+    /// Says how to make fragments of at most `longest` bytes: the fragment header belongs behind
+    /// the headers that every router on the way looks at (RFC 8200 section 4.5). `None` if the
+    /// packet is damaged.
     pub fn of(packet: &[u8], longest: usize) -> Option<Self> {
         let behind = |header_len: usize, next_header_at| Fragmentation {
             header_len,

@@ -123,7 +123,7 @@ fn arrival(packet: &vector::Packet, previous: Option<&vector::Packet>) -> anyhow
     Ok(Arrival {
         direction: direction(&packet.dir)?,
         interface: packet.ifname.clone(),
-        packet: Packet::Hex(bytes(&packet.packet)?),
+        packet: Packet::Hex(packet.bytes().context("a packet is not hexadecimal")?),
         link: LinkHeader::default(),
         received_on: previous.map(|previous| previous.ifname.clone()),
         tag: previous.and_then(|previous| previous.result.tag.clone()),

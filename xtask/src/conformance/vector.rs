@@ -7,6 +7,8 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde::Deserialize;
+use skipstep_reassembly::settle_checksum;
+use skipstep_scenario::look::unhex;
 
 /// A rule set with the packets it saw and what came of them.
 #[derive(Debug, Deserialize)]
@@ -38,6 +40,19 @@ pub struct Packet {
     /// What came of it; files whose entries are about something else do not say.
     #[serde(default)]
     pub result: Outcome,
+}
+
+impl Packet {
+    /// Returns the bytes as pf gets them: with the checksum of the header right, because
+    /// OpenBSD's input routine drops a packet with a wrong one, as skipstep does. `None` if they
+    /// are not hexadecimal.
+    pub fn bytes(&self) -> Option<Vec<u8>> {
+        let mut bytes = unhex(&self.packet)?;
+        if self.dir == "in" {
+            settle_checksum(&mut bytes);
+        }
+        Some(bytes)
+    }
 }
 
 /// What came of a packet. `rule` is -1 for the default rule, absent if no rule was asked.

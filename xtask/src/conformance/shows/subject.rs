@@ -6,7 +6,6 @@ use skipstep_kernel::testing::TestInstance;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Evaluator, Ruleset};
 use skipstep_scenario::engine::{Carried, Draw, LinkHeader, TestPacket};
-use skipstep_scenario::look::unhex;
 
 use super::model::ShownModel;
 use crate::conformance::vector;
@@ -76,7 +75,7 @@ impl Subject<'_> {
                     other => bail!("direction {other}"),
                 },
                 interface: packet.ifname.clone(),
-                bytes: unhex(&packet.packet).unwrap_or_default(),
+                bytes: packet.bytes().unwrap_or_default(),
                 link: LinkHeader::default(),
                 received_on,
                 carried,
