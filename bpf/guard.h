@@ -25,7 +25,8 @@
 #define NF_DROP		0
 #define NF_ACCEPT	1
 
-extern int bpf_dynptr_from_skb(struct __sk_buff *skb, __u64 flags, struct bpf_dynptr *packet) __ksym;
+extern int bpf_dynptr_from_skb(struct __sk_buff *skb, __u64 flags,
+			       struct bpf_dynptr *packet) __ksym;
 
 /* Programs that a hook of tcx has at most (BPF_MPROG_MAX). */
 #define MOST_PROGRAMS	64
@@ -46,6 +47,8 @@ struct bpf_nf_ctx {
 /* True if a hook of tcx runs the program with an id. Mostly the program is the first one. */
 __inline bool runs(const struct bpf_mprog_entry *programs, __u32 id)
 {
+	const __u32 items = bpf_core_field_offset(struct bpf_mprog_entry, fp_items);
+	const __u32 size = bpf_core_type_size(struct bpf_mprog_fp);
 	const struct bpf_prog *program;
 
 	if (!programs)
@@ -54,8 +57,7 @@ __inline bool runs(const struct bpf_mprog_entry *programs, __u32 id)
 	if (program && program->aux->id == id)
 		return true;
 	for (int i = 1; i < MOST_PROGRAMS; i++) {
-		void *place = (void *)programs + bpf_core_field_offset(struct bpf_mprog_entry, fp_items) +
-			      i * bpf_core_type_size(struct bpf_mprog_fp);
+		void *place = (void *)programs + items + i * size;
 
 		if (bpf_probe_read_kernel(&program, sizeof(program), place) || !program)
 			return false;
@@ -97,7 +99,8 @@ __inline void log_unattached(const struct sk_buff *skb, const struct net_device 
 
 /* Counts the packet that the guard drops, for its reason and, if userland has told of the device,
  * for its interface. */
-__inline void count_unattached(const struct pf_interface *interface, __u32 bytes, bool six, bool out)
+__inline void count_unattached(const struct pf_interface *interface, __u32 bytes, bool six,
+			       bool out)
 {
 	struct pf_interface_stats *stats;
 	__u32 id = interface ? interface->id : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * The clock. Nothing else asks the kernel for it, so a test that drives struct pf_test drives all of
- * the data plane. Random numbers are in random.h.
+ * The clock. Nothing else asks the kernel for it, so a test that drives struct pf_test drives all
+ * of the data plane. Random numbers are in random.h.
  */
 #ifndef PF_TIME_H
 #define PF_TIME_H

@@ -80,16 +80,16 @@ struct pf_handoff {
 	__u32 received;			/* outbound: where it had come in, 0 if it was made here */
 	__u32 mark;
 	__u32 priority;			/* skb->priority: of the way out, with the queue */
-	__u16 longest;			/* length of the longest fragment as a packet: as it came, or as
-					 * it may leave; 0 if unknown */
+	__u16 longest;			/* length of the longest fragment as a packet: as it came,
+					 * or as it may leave; 0 if unknown */
 	__u8 order;			/* pf_handoff_order */
 	__u8 direction;			/* pf_direction */
 	__u8 reason;			/* PF_HANDOFF_REFUSED: pf_reason, or PF_HANDOFF_NO_REASON */
 	__u8 link_header;		/* bytes in front of the IP header; 0: a made-up Ethernet header is */
 	__u16 delay;			/* ms that it waits before it leaves */
 	__u32 rdomain;			/* of the interface */
-	__u16 balance;			/* makes the Internet checksum of this 0: the kernel sums it up
-					 * with a packet whose checksum is yet to be made */
+	__u16 balance;			/* makes the Internet checksum of this 0: the kernel sums
+					 * it up with a packet whose checksum is yet to be made */
 	__u16 pad;
 };
 

@@ -108,7 +108,7 @@ boot_rules "an interface"
 # no skipstepd
 stop skipstepd KILL
 ip link add later0 type veth peer name later1
-same "nobody has attached it" "" "$(hook later0)"
+same "nobody has attached it" "none: unattached, the guard drops its packets" "$(hook later0)"
 echo 'pass from host.invalid' >"$WORK/pf.conf"
 rules >/dev/null
 same "no skipstepd and a pf.conf with an error: it ends with" 1 $?

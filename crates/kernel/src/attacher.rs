@@ -19,8 +19,8 @@ impl Attacher {
         Attacher { name: name.to_owned(), instance: None }
     }
 
-    /// Opens the instance that has the name now, so that [`Attacher::attach`] finds it open. There may
-    /// be none.
+    /// Opens the instance that has the name now, so that [`Attacher::attach`] finds it open. There
+    /// may be none.
     pub fn prepare(&mut self) -> Result<()> {
         if self.instance.as_ref().is_some_and(Instance::is_current) {
             return Ok(());

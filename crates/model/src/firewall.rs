@@ -298,8 +298,8 @@ pub(crate) fn untouched(input: &Packet) -> Fate {
     }
 }
 
-/// True if the header of an IPv4 packet that came in is damaged. A host's IP input drops such before
-/// pf sees them.
+/// True if the header of an IPv4 packet that came in is damaged. A host's IP input drops such
+/// packets before pf sees them.
 fn has_bad_checksum(input: &Packet, packet: &Descriptor) -> bool {
     let header_len = usize::from(input.bytes[0] & 15) * 4;
     packet.family == Family::Inet

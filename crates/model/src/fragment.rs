@@ -69,8 +69,8 @@ impl Firewall {
         }
     }
 
-    /// Fragments a packet that is forwarded and passes as it was before it came in. If the fragments
-    /// were too long for the link, its sender hears of it.
+    /// Fragments a packet that is forwarded and passes as it was before it came in. If the
+    /// fragments were too long for the link, its sender hears of it.
     pub(crate) fn fragment_again(
         &self,
         input: &Packet,

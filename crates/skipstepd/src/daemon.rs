@@ -195,8 +195,8 @@ fn attach_interfaces(signals: &Signals, name: &str, mut links: Watch, starting: 
 }
 
 /// Tells the filter of every change of interfaces, addresses and routes. Attaches interfaces that
-/// the attacher could not attach, too. `starting` is dropped once the filter knows the interfaces that
-/// are there, so that rules with their names match.
+/// the attacher could not attach, too. `starting` is dropped once the filter knows the interfaces
+/// that are there, so that rules with their names match.
 fn follow_interfaces(
     signals: &Signals,
     name: &str,
