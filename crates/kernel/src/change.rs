@@ -7,7 +7,7 @@ use std::mem::offset_of;
 use skipstep_abi as abi;
 
 use crate::error::{Error, Result};
-use crate::netns::Netns;
+use crate::netns::{self, Netns};
 use crate::object::Maps;
 use crate::record::{Memory, Record, SlotSet, wall_clock};
 use crate::rundir::{Draft, Lock, RunDir};
@@ -53,6 +53,7 @@ impl Change {
         run.begin()?;
         let memory = Memory {
             namespace: Netns::current(),
+            processes: netns::processes(),
             hostid: draw(),
             created_at: wall_clock(),
             ..Memory::default()

@@ -12,10 +12,11 @@ use libbpf_rs::libbpf_sys::{
 use libbpf_rs::{NF_INET_POST_ROUTING, NF_INET_PRE_ROUTING, NFPROTO_IPV4, NFPROTO_IPV6};
 
 use crate::error::{Context, Result};
-use crate::netns::{self, Netns};
+use crate::netns;
 use crate::object::Programs;
 use crate::pins::{self, GUARD_LINKS};
 use crate::program::pin;
+use crate::record::Memory;
 
 /// Priority of the guard, ahead of all others: the kernel keeps the least one for itself.
 const FIRST: i32 = i32::MIN + 1;
@@ -55,9 +56,11 @@ pub(crate) fn detach(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Takes the guard away if nobody uses its network namespace any more, which is `namespace`.
-pub(crate) fn let_go(directory: &Path, namespace: &Netns) -> Result<()> {
-    if is_attached(directory) && !netns::is_used(namespace.inode) {
+/// Takes the guard away if nobody uses the network namespace of its instance any more. Does nothing
+/// for an instance of another PID namespace, whose processes /proc may not show.
+pub(crate) fn let_go(directory: &Path, memory: &Memory) -> Result<()> {
+    let is_near = memory.processes == netns::processes();
+    if is_near && is_attached(directory) && !netns::is_used(memory.namespace.inode) {
         return detach(directory);
     }
     Ok(())

@@ -540,9 +540,10 @@ fn is_stale(run: &RunDir, directory: &Path) -> Result<bool> {
     if !run.is_known() {
         return Err(Error::Forgotten { name: run.name() });
     }
-    let (here, there) = (Netns::current(), run.memory()?.namespace);
+    let memory = run.memory()?;
+    let (here, there) = (Netns::current(), memory.namespace);
     if here != there {
-        guard::let_go(directory, &there)?;
+        guard::let_go(directory, &memory)?;
     }
     Ok(here.succeeds(&there) || (here != there && attach::all_gone(directory)))
 }

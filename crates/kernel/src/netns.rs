@@ -33,9 +33,17 @@ impl Netns {
     }
 }
 
+/// Returns the inode of the PID namespace that this process sees in /proc.
+pub(crate) fn processes() -> u64 {
+    inode("/proc/thread-self/ns/pid").unwrap_or(0)
+}
+
 /// True if a thread is in the network namespace with an inode, or if a mount or an open file keeps
-/// it: as far as /proc shows them.
+/// it, or if this process may not look (services have no CAP_SYS_PTRACE).
 pub(crate) fn is_used(wanted: u64) -> bool {
+    if fs::read_link("/proc/1/ns/net").is_err() {
+        return true;
+    }
     let link = format!("net:[{wanted}]");
     let leads_there = |path: &Path| fs::read_link(path).is_ok_and(|to| to == Path::new(&link));
     let mounted = ["/proc/self/mountinfo", "/proc/1/mountinfo"]

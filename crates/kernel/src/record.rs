@@ -28,6 +28,8 @@ pub struct Memory {
     pub debug: u8,
     /// The network namespace that the instance filters.
     pub namespace: Netns,
+    /// The PID namespace that the instance was made in, by its inode.
+    pub processes: u64,
     /// Who we are to others, unless `set hostid` says something else; drawn when the instance was
     /// made.
     pub hostid: u32,

@@ -62,8 +62,8 @@ impl TestInstance {
         let mut change = self.instance.begin()?;
         let Instance { maps, programs, .. } = &self.instance;
         reset::maps(maps, programs, &change.memory, &mut change.record)?;
-        let Memory { namespace, hostid, created_at, .. } = change.memory;
-        change.memory = Memory { namespace, hostid, created_at, ..Memory::default() };
+        let Memory { namespace, processes, hostid, created_at, .. } = change.memory;
+        change.memory = Memory { namespace, processes, hostid, created_at, ..Memory::default() };
         change.record = Record { generation: change.record.generation, ..Record::default() };
         change.keep()
     }
