@@ -124,7 +124,7 @@ said=$(rules)
 same "more states, source nodes and rules than by default" "0 " "$? $said"
 same "of the states" 200000 "$("$BIN/pfctl" -sm | awk '$1 == "states" { print $NF }')"
 ip link add last0 type veth peer name last1
-same "nobody has attached it" "" "$(hook last0)"
+same "nobody has attached it" "none: unattached, the guard drops its packets" "$(hook last0)"
 said=$(as_command skipstep-rules ExecReload 2>&1)
 same "a reload attaches it as well" "0  tc" "$? $said $(hook last0)"
 verdict
