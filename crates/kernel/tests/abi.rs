@@ -165,7 +165,10 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             interface, chosen_family, pad, swept, pad_end, oldest,
         }
         pf_source_ref => abi::SourceRef { index, pad, key }
-        pf_test => abi::Test { enabled, now, random, uid, gid, sequence, timestamp, keeps_cookie_key, cookie_key }
+        pf_test => abi::Test {
+            enabled, now, random, uid, gid, sequence, timestamp, keeps_cookie_key, cookie_key,
+            longest_fragment, pad,
+        }
         pf_outcome => abi::Outcome {
             state_id, rule, anchor_rule, anchor, verdict, reason, decision, logged, copies,
             next_hop_family, rtable, ifindex, next_hop, route, divert, divert_port, counted, pad,
