@@ -104,7 +104,7 @@ enum pf_reason {
 	"memory", "bad-timestamp", "congestion", "ip-option",		\
 	"proto-cksum", "state-mismatch", "state-insert",		\
 	"state-limit", "src-limit", "synproxy", "translate",		\
-	"no-route", "link-header", "unattached",				\
+	"no-route", "link-header", "unattached",			\
 }
 
 /* counters of the state table (pfctl -si, "State Table") */

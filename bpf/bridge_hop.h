@@ -5,8 +5,8 @@
  * known to be elsewhere. All that has to be learned, flooded or asked of rules for frames is for
  * bridge.h.
  *
- * What the device is like where the frame leaves, the packets show that leave there by tc: when
- * none has for a second, one will.
+ * Packets that leave by tc show the properties of the device where the frame leaves: when none has
+ * done so for a second, one will.
  */
 #ifndef PF_BRIDGE_HOP_H
 #define PF_BRIDGE_HOP_H

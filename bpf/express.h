@@ -13,9 +13,10 @@
 #include "onward.h"
 #include "ordinary.h"
 
-/* What an skb has beside its bytes is lost on the way past the kernel. A veth pair hands its
- * packets over as skbs, whose checksum may have to be made yet, or whose VLAN tag may stand apart.
- * The pointer to the skb is behind the xdp_buff there: struct veth_xdp_buff. */
+/* True if the frame is an skb that has more than its bytes: that would be lost on the way past the
+ * kernel. A veth pair hands its packets over as skbs, whose checksum may have to be made yet, or
+ * whose VLAN tag may stand apart. The pointer to the skb is behind the xdp_buff there: struct
+ * veth_xdp_buff. */
 __inline bool is_more_than_bytes(const struct xdp_buff *frame)
 {
 	const struct sk_buff_head *behind;
@@ -63,8 +64,8 @@ __inline bool may_hide_tags(const struct net_device *device)
 
 /* ---- a packet with new ends -------------------------------------------------------------------------- */
 
-/* What becomes of a checksum (RFC 1624) when `from` is replaced by `to`, `words` of them. `sum` is
- * what the ones before came to. */
+/* Adds to a sum the change of a checksum (RFC 1624) where `from` is replaced by `to`, `words` of
+ * them. */
 __inline __u64 replaced(__u64 sum, const __be32 *from, const __be32 *to, int words)
 {
 	for (int i = 0; i < words; i++)

@@ -131,7 +131,7 @@ __inline bool replay_syn(struct __sk_buff *skb, struct pf_scratch *s, __u32 cook
 	return pass || s->consumed;
 }
 
-/* What becomes of a packet without a state that may bring a cookie back: if its SYN makes a state,
+/* Decides about a packet without a state that may bring a cookie back: if its SYN makes a state,
  * the client has shaken hands already. PF_KNOWN_NO: the rules are asked about the packet itself. */
 __inline enum pf_known redeem_cookie(struct __sk_buff *skb, struct pf_scratch *s)
 {

@@ -97,22 +97,6 @@ __inline void log_unattached(const struct sk_buff *skb, const struct net_device 
 	bpf_ringbuf_submit(record, 0);
 }
 
-/* Counts the packet that the guard drops, for its reason and, if userland has told of the device,
- * for its interface. */
-__inline void count_unattached(const struct pf_interface *interface, __u32 bytes, bool six,
-			       bool out)
-{
-	struct pf_interface_stats *stats;
-	__u32 id = interface ? interface->id : 0;
-
-	count_reason(PF_REASON_UNATTACHED);
-	stats = id ? bpf_map_lookup_elem(&interface_stats, &id) : NULL;
-	if (!stats)
-		return;
-	stats->packets[six][out][1]++;
-	stats->bytes[six][out][1] += bytes;
-}
-
 /* Decides about a packet that pf has not judged, on a device. */
 __inline int judge_unattached(const struct sk_buff *skb, const struct pf_status *status,
 			      const struct net_device *device, bool six, bool out)
@@ -123,7 +107,8 @@ __inline int judge_unattached(const struct sk_buff *skb, const struct pf_status 
 	if (!status->running || !config || config->unattached == PF_UNATTACHED_PASS ||
 	    (interface && skipped(interface, status->generation)))
 		return NF_ACCEPT;
-	count_unattached(interface, skb->len, six, out);
+	count_reason(PF_REASON_UNATTACHED);
+	count_packets(interface ? interface->id : 0, six, out, true, 1, skb->len);
 	log_unattached(skb, device, six ? AF_INET6 : AF_INET, out ? PF_OUT : PF_IN);
 	return NF_DROP;
 }

@@ -134,8 +134,9 @@ __inline void note_hop(struct pf_scratch *s, struct pf_hop *hop, __u8 express)
 	s->hop = *hop;
 }
 
-/* What the device is like that a packet is to leave by, if it may and somebody has looked a moment
- * ago. s->leaving is what the packet is judged by there. */
+/* Returns the properties of the device that a packet is to leave by, if it may and a packet has
+ * shown them a moment ago, else NULL. Sets s->leaving, the interface that the packet is judged on
+ * there. */
 __inline struct pf_leaving_device *leave_by(struct pf_scratch *s, __u32 ifindex)
 {
 	struct pf_leaving_device *device;

@@ -38,8 +38,8 @@ struct {
 	__type(value, struct pf_interface_stats);
 } interface_stats SEC(".maps");
 
-/* What we were told about an interface; NULL if nobody did yet. In a namespace that has lived for
- * long ifindexes may be large. */
+/* Returns the entry that userland wrote for an interface, or NULL if there is none yet. In a
+ * namespace that has lived for long ifindexes may be large. */
 __inline struct pf_interface *interface_at(__u32 ifindex)
 {
 	struct pf_near_interface *near = bpf_map_lookup_elem(&near_interfaces, &ifindex);
@@ -111,6 +111,12 @@ __inline bool has_clsact_filters(const struct bpf_mprog_entry *programs)
 	return entry->miniq;
 }
 
+/* True if others than our one program see the packets of a hook of tcx. */
+__inline bool has_others(const struct bpf_mprog_entry *programs)
+{
+	return programs && (programs->parent->count > 1 || has_clsact_filters(programs));
+}
+
 /* Whether `on` names this interface. */
 __inline bool match_interface(__u8 how, __u32 id, const struct pf_interface *interface)
 {
@@ -128,19 +134,22 @@ __inline bool match_interface(__u8 how, __u32 id, const struct pf_interface *int
 	return false;
 }
 
-__inline void count_interface(struct pf_scratch *s, bool blocked)
+/* Counts packets of an interface, unless userland has not told of it: then its id is 0. */
+__inline void count_packets(__u32 id, __u32 six, __u32 out, __u32 blocked, __u32 packets,
+			    __u64 bytes)
 {
-	__u32 id = s->interface.id;
-	struct pf_interface_stats *stats;
-	__u32 six = s->pd.family == AF_INET6, out = s->pd.direction == PF_OUT;
+	struct pf_interface_stats *stats = id ? bpf_map_lookup_elem(&interface_stats, &id) : NULL;
 
-	if (!id)
-		return;
-	stats = bpf_map_lookup_elem(&interface_stats, &id);
 	if (!stats)
 		return;
-	stats->packets[six & 1][out & 1][blocked & 1] += s->segments;
-	stats->bytes[six & 1][out & 1][blocked & 1] += s->bytes;
+	stats->packets[six & 1][out & 1][blocked & 1] += packets;
+	stats->bytes[six & 1][out & 1][blocked & 1] += bytes;
+}
+
+__inline void count_interface(struct pf_scratch *s, bool blocked)
+{
+	count_packets(s->interface.id, s->pd.family == AF_INET6, s->pd.direction == PF_OUT,
+		      blocked, s->segments, s->bytes);
 }
 
 #endif /* PF_INTERFACE_H */

@@ -36,9 +36,9 @@ __inline void fetch_line(const void *at)
 	asm volatile("%0 = *(u32 *)(%1 + 0)" : "=r"(unused) : "r"(at));
 }
 
-/* What is written in parts and read in one piece a moment later is waited for until the parts have
- * left the CPU's store buffer, twelve cycles and more; so keys, which are hashed as soon as they
- * are made, are made of whole words. */
+/* A CPU that reads in one piece a word that it has just written in parts waits until the parts have
+ * left its store buffer, twelve cycles and more; so keys, which are hashed as soon as they are
+ * made, are made of whole words. */
 __inline __u32 word_of_bytes(__u8 a, __u8 b, __u8 c, __u8 d)
 {
 	const union { __u8 part[4]; __u32 whole; } word = { .part = { a, b, c, d } };

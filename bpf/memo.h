@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * What became of packets like this one a moment ago: of flows that no state knows, each CPU
- * remembers what the rules said and where the kernel would have sent them. A plain walk (plain.h)
+ * Memos of packets like this one a moment ago: of flows that no state knows, each CPU remembers the
+ * verdict of the rules and the way that the kernel would have sent them. A plain walk (plain.h)
  * that asked no table comes to the same end for all packets that have the same in what is a memo's
  * key, so the end is taken for theirs, and what the walk has met is counted as if they had met it.
  *

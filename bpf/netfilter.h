@@ -66,17 +66,15 @@ __inline bool selinux_looks(void)
 }
 
 /* True if the first hook is our guard, which asks for the programs that the packet has met. */
-__inline bool begins_with_guard(const struct nf_hook_entries *entries)
+__inline bool begins_with_guard(const struct nf_hook_entries *entries, __u32 guard)
 {
-	const struct pf_status *status = pf_status();
 	const struct bpf_prog *program = bpf_core_cast(entries->hooks[0].priv, struct bpf_prog);
 
-	return status && status->guard_id && program->type == PROG_TYPE_NETFILTER &&
-	       program->aux->id == status->guard_id;
+	return guard && program->type == PROG_TYPE_NETFILTER && program->aux->id == guard;
 }
 
-/* True if anybody but our guard looks at packets here. */
-__inline bool is_hooked(const struct nf_hook_entries *entries)
+/* True if anybody but our guard, the program with this id, looks at packets here. */
+__inline bool is_hooked(const struct nf_hook_entries *entries, __u32 guard)
 {
 	const void *hook;
 	__u32 others;
@@ -85,7 +83,7 @@ __inline bool is_hooked(const struct nf_hook_entries *entries)
 		return false;
 	others = entries->num_hook_entries;
 	hook = entries->hooks[0].hook;
-	if (begins_with_guard(entries)) {
+	if (begins_with_guard(entries, guard)) {
 		if (!--others)
 			return false;
 		hook = entries->hooks[1].hook;
@@ -100,13 +98,16 @@ __inline bool is_hooked(const struct nf_hook_entries *entries)
 /* The same on any part of the way of a packet that is forwarded. */
 __inline bool has_netfilter(const struct net *net, __u8 family)
 {
+	const struct pf_status *status = pf_status();
+	const __u32 guard = status ? status->guard_id : 0;
+
 	if (family == AF_INET)
-		return is_hooked(net->nf.hooks_ipv4[NF_INET_PRE_ROUTING]) ||
-		       is_hooked(net->nf.hooks_ipv4[NF_INET_FORWARD]) ||
-		       is_hooked(net->nf.hooks_ipv4[NF_INET_POST_ROUTING]);
-	return is_hooked(net->nf.hooks_ipv6[NF_INET_PRE_ROUTING]) ||
-	       is_hooked(net->nf.hooks_ipv6[NF_INET_FORWARD]) ||
-	       is_hooked(net->nf.hooks_ipv6[NF_INET_POST_ROUTING]);
+		return is_hooked(net->nf.hooks_ipv4[NF_INET_PRE_ROUTING], guard) ||
+		       is_hooked(net->nf.hooks_ipv4[NF_INET_FORWARD], guard) ||
+		       is_hooked(net->nf.hooks_ipv4[NF_INET_POST_ROUTING], guard);
+	return is_hooked(net->nf.hooks_ipv6[NF_INET_PRE_ROUTING], guard) ||
+	       is_hooked(net->nf.hooks_ipv6[NF_INET_FORWARD], guard) ||
+	       is_hooked(net->nf.hooks_ipv6[NF_INET_POST_ROUTING], guard);
 }
 
 #endif /* PF_NETFILTER_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * Who is next for packets of a state whose rule says `route-to`, `reply-to` or `dup-to`: chosen
+ * The next hop for packets of a state whose rule says `route-to`, `reply-to` or `dup-to`: chosen
  * when the state is made, and remembered with it. route.h sends them there.
  */
 #ifndef PF_NEXT_HOP_H

@@ -15,8 +15,8 @@
 #include "scratch.h"
 #include "state_key.h"
 
-/* What becomes of the packet at the interface: enum pf_plain_verdict. If a state passes it,
- * s->has_state, that one has counted it; nothing else is counted yet. Who can but forward the
+/* Returns the verdict about the packet at the interface: enum pf_plain_verdict. If a state passes
+ * it, s->has_state, that one has counted it; nothing else is counted yet. Who can but forward the
  * packet asks no state none of whose packets was: it is likely for us. */
 __inline int judge_shortly(struct pf_scratch *s, const struct pf_status *status,
 			   const struct pf_interface *interface, bool forwards)

@@ -52,12 +52,10 @@ __inline bool has_ipsec(const struct net *net)
 __inline enum pf_left_to left_to(const struct net_device *device, const struct net *net, __u8 family,
 				 __u32 fast_forward)
 {
-	const struct bpf_mprog_entry *programs = device->tcx_ingress;
-
 	if (device->rx_handler)
 		return PF_LEFT_TO_UPPER;
 	/* a bridge of ours is a second program, too */
-	if (programs && (programs->parent->count > 1 || has_clsact_filters(programs)))
+	if (has_others(device->tcx_ingress))
 		return PF_LEFT_TO_PROGRAM;
 	if (has_ipsec(net))
 		return PF_LEFT_TO_IPSEC;
@@ -81,14 +79,12 @@ __inline bool has_no_queue_of_its_own(const struct net_device *device)
 	       (id[0] == 'f' && id[1] == 'q');		/* fq, fq_codel */
 }
 
-/* What frames may be given to a device straight from another one's driver, past all that would look
+/* Returns which frames a device takes straight from another one's driver, past all that would look
  * at them on their way out but us: enum pf_express. */
 __inline __u8 takes_frames(const struct net_device *device)
 {
-	const struct bpf_mprog_entry *programs = device->tcx_egress;
-
 	if (!(device->xdp_features & NETDEV_XDP_ACT_NDO_XMIT) || !has_no_queue_of_its_own(device) ||
-	    (programs && (programs->parent->count > 1 || has_clsact_filters(programs))) ||
+	    has_others(device->tcx_egress) ||
 	    (bpf_core_field_exists(device->nf_hooks_egress) && device->nf_hooks_egress))
 		return PF_EXPRESS_NOT;
 	return device->xdp_features & NETDEV_XDP_ACT_NDO_XMIT_SG ? PF_EXPRESS_ANY : PF_EXPRESS_SHORT;

@@ -32,8 +32,8 @@ __inline void stamp(struct __sk_buff *skb, __u32 ip)
 /* Stamps a packet that the firewall has made: nobody has looked for its IP header. */
 __inline void stamp_generated(struct __sk_buff *skb)
 {
+	__u32 tags = 0;
 	__be16 type;
-	__u32 tags;
 
 	stamp(skb, has_ethernet_header(skb) ? skip_tags(skb, &type, &tags) : 0);
 }

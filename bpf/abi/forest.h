@@ -9,17 +9,25 @@
  * PF_FOREST_OF_INET6 more of IPv6. Behind these, whether it is a stretch in which all rules that
  * match are met: their orders are their places in it, `quick` or not; the index of its first rule;
  * and what its trees cut along besides headers, on the last axis. These two cells alone say where
- * rules and cells are. All others go on being true wherever they are moved to. Orders are shifted
- * in cells, with a bit below them that says whether a rule's box says all that it asks. A forest:
- * how many trees, how many cells the longest search of it looks at, then for each tree how far
- * behind the forest it is and the least order in it, ascending; these words go on in the cells
- * behind. A node: how far behind it its children are; axis and, of a leaf, number of rules (in its
- * lower and upper 16 bits); the last values before its cuts, ascending. So many of these as are
- * below the point's value on that axis, that child is next. A leaf is a node of axis 255: where
- * cuts would be it has its first rules, and where children would be, lines with the others, which
- * have them in the same places: two of IPv4 or one of IPv6 each. A rule: source and destination,
- * from and to of either port in 16 and 16 bits; protocol, class of the interface (0: any), bits
- * that matter of source and of destination, in 8 bits each; its order.
+ * rules and cells are. All others go on being true wherever they are moved to.
+ *
+ * Orders are shifted in cells, with a bit below them that says whether a rule's box says all that
+ * the rule asks.
+ *
+ * A forest: how many trees, how many cells the longest search of it looks at, then for each tree
+ * how far behind the forest it is and the least order in it, ascending; these words go on in the
+ * cells behind.
+ *
+ * A node: how far behind it its children are; axis and, of a leaf, number of rules (in its lower
+ * and upper 16 bits); the last values before its cuts, ascending. The number of these that are
+ * below the point's value on that axis is the number of the child that is next.
+ *
+ * A leaf is a node of axis 255: where cuts would be it has its first rules, and where children
+ * would be, lines with the others, which have them in the same places: two of IPv4 or one of IPv6
+ * each.
+ *
+ * A rule: source and destination, from and to of either port in 16 and 16 bits; protocol, class of
+ * the interface (0: any), bits that matter of source and of destination, in 8 bits each; its order.
  *
  * All cells are one list that is kept in chunks of one size, each the one value of an array and as
  * large as a value may be: arrays of different sizes are looked up by a call, and in most rule sets

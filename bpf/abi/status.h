@@ -99,8 +99,8 @@ struct pf_status {
 	__u32 sweeps;			/* begun so far */
 	__u32 second;			/* of the boot clock, as the timer keeps it */
 	__u32 stamp;			/* secret of the stamps of judged packets */
-	__u64 beat;			/* jiffy in which it was noted */
-	__u64 second_until;		/* jiffy from which it is too old to be believed */
+	__u64 beat;			/* jiffy in which `second` was noted */
+	__u64 second_until;		/* jiffy from which `second` is too old to be believed */
 	struct pf_syncookies syncookies;
 	__u32 ingress_id;		/* number of pf_ingress in the kernel */
 	__u32 egress_id;

@@ -16,8 +16,8 @@
  *
  * A node branches by one byte of an address. The 256 values that it would have are mostly the same
  * as the one before; those that are not have a bit in `starts`, and stand one behind the other.
- * What begins otherwise than all networks behind the node need not be looked at further: its value
- * is `otherwise`.
+ * An address that begins otherwise than all networks behind the node need not be looked at further:
+ * its value is `otherwise`.
  */
 #ifndef SKIPSTEP_ABI_TABLE_INDEX_H
 #define SKIPSTEP_ABI_TABLE_INDEX_H

@@ -227,7 +227,29 @@ bridge_between_client_and_server() {
 	SERVER4=192.168.100.3 SERVER6=2001:db8:100::3
 }
 
-# gateway_with_dmz - the same with one more network inside, on the gateway's dmz0
+# gateway_between_families - a gateway that is to translate (af-to): the client reaches the server
+# as SERVER64, the server reaches the client as CLIENT46:
+#
+#   client (IPv6 only)         gateway            server (IPv4 only)
+#   eth0 ------------------ lan0      wan0 ------------------ eth0
+#   2001:db8:100::2                   192.168.10.81     192.168.10.2
+gateway_between_families() {
+	host client server
+	router gateway
+	wire client eth0 gateway lan0
+	wire server eth0 gateway wan0
+	address client eth0 2001:db8:100::2/64
+	address gateway lan0 2001:db8:100::1/64
+	address gateway wan0 192.168.10.81/24
+	address server eth0 192.168.10.2/24
+	on client ip route add default via 2001:db8:100::1
+	on server ip route add default via 192.168.10.81
+	on server ip route add 192.168.10.100/32 via 192.168.10.81
+	on client ip route add 2001:db8:64::/96 via 2001:db8:100::1
+	SERVER64=64:ff9b::192.168.10.2 CLIENT46=192.168.10.100
+}
+
+# gateway_with_dmz - the first of them with one more network inside, on the gateway's dmz0
 gateway_with_dmz() {
 	gateway_between_client_and_server
 	host dmz
@@ -484,6 +506,30 @@ probe_udp() {
 	124) echo "no answer" ;;
 	*) echo "broken" ;;
 	esac
+}
+
+# probe_large_udp HOST ADDRESS PORT BYTES - so many bytes in a datagram that may be fragmented, to
+# an echo server and back; where a link on the way has a smaller MTU the first ones may be lost
+probe_large_udp() {
+	on "$1" python3 - "$2" "$3" "$4" <<'END_OF_PROGRAM'
+import socket, sys
+address, port, length = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+ipv6 = ":" in address
+s = socket.socket(socket.AF_INET6 if ipv6 else socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(0.5)
+if not ipv6:
+    s.setsockopt(socket.IPPROTO_IP, 10, 0)  # IP_MTU_DISCOVER: IP_PMTUDISC_DONT
+data = bytes(i % 251 for i in range(length))
+for _ in range(4):
+    s.sendto(data, (address, port))
+    try:
+        print("passed" if s.recv(65535) == data else "broken")
+        break
+    except OSError:
+        pass
+else:
+    print("no answer")
+END_OF_PROGRAM
 }
 
 # pf HOST ARGUMENT... - pfctl on that host

@@ -55,26 +55,6 @@ longest() {
 		sort -n | tail -n 1
 }
 
-# large_udp ADDRESS BYTES - a datagram that may be fragmented, to an echo server and back
-large_udp() {
-	on client python3 - "$@" <<'END'
-import socket, sys
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.setsockopt(socket.IPPROTO_IP, 10, 0)  # IP_MTU_DISCOVER: IP_PMTUDISC_DONT
-s.settimeout(0.5)
-data = bytes(i % 251 for i in range(int(sys.argv[2])))
-for _ in range(4):
-    s.sendto(data, (sys.argv[1], 7))
-    try:
-        print("passed" if s.recv(65535) == data else "broken")
-        break
-    except OSError:
-        pass
-else:
-    print("no answer")
-END
-}
-
 filter gateway <<<pass
 for sizes in "1500 1400 5000" "9000 1500 20000" "1500 1300 5000"; do
 	read -r inside outside bytes <<<"$sizes"
@@ -95,7 +75,7 @@ for rule in "in on lan0" "out on wan1"; do
 	same "longest fragment of IPv4, route-to $rule" 1396 "$(longest isp2 $SERVER4 5000)"
 	same "IPv4, route-to $rule" passed "$(large_ping $SERVER4 5000)"
 	same "UDP over IPv4, route-to $rule" "passed passed" \
-		"$(large_udp $SERVER4 1450) $(large_udp $SERVER4 5000)"
+		"$(probe_large_udp client $SERVER4 7 1450) $(probe_large_udp client $SERVER4 7 5000)"
 	same "told of IPv4 with DF, route-to $rule" 1400 "$(told $SERVER4 1450 -M "do")"
 	same "told of fragments of IPv6, route-to $rule" 1400 "$(told $SERVER6 5000)"
 	same "fragments of IPv6 once told, route-to $rule" passed "$(large_ping $SERVER6 5000)"

@@ -1,27 +1,11 @@
 # Datagrams of 1400 to 9000 bytes cross between the families (af-to), whole and in fragments: what
 # came in fragments, or may be fragmented, leaves in fragments that the link takes (RFC 7915). No
 # sender hears of an MTU that its own link cannot have.
-#
-#   client (IPv6 only)         gateway            server (IPv4 only)
-#   eth0 ------------------ lan0      wan0 ------------------ eth0
-#   2001:db8:100::2                   192.168.10.81     192.168.10.2
 . "$(dirname "$0")/lab.sh"
 lab_begin
-host client server
-router gateway
-wire client eth0 gateway lan0
-wire server eth0 gateway wan0
-address client eth0 2001:db8:100::2/64
-address gateway lan0 2001:db8:100::1/64
-address gateway wan0 192.168.10.81/24
-address server eth0 192.168.10.2/24
-on client ip route add default via 2001:db8:100::1
-on server ip route add default via 192.168.10.81
-on server ip route add 192.168.10.100/32 via 192.168.10.81
-on client ip route add 2001:db8:64::/96 via 2001:db8:100::1
+gateway_between_families
 echo_server server 53
 echo_server client 53
-SERVER64=64:ff9b::192.168.10.2 CLIENT46=192.168.10.100
 filter gateway <<'END_OF_RULES'
 block all
 pass inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state
@@ -32,27 +16,11 @@ daemon gateway
 await 5 on gateway ip link show pffrag0
 
 # datagram HOST ADDRESS BYTES - a UDP packet of so many bytes, with headers, to an echo server and
-# back; on a path with a smaller MTU the first ones may be lost
+# back
 datagram() {
-	on "$1" python3 - "$2" "$3" <<'END_OF_PROGRAM'
-import socket, sys
-address, length = sys.argv[1], int(sys.argv[2])
-ipv6 = ":" in address
-s = socket.socket(socket.AF_INET6 if ipv6 else socket.AF_INET, socket.SOCK_DGRAM)
-s.settimeout(0.5)
-if not ipv6:
-    s.setsockopt(socket.IPPROTO_IP, 10, 0)  # IP_MTU_DISCOVER: IP_PMTUDISC_DONT
-data = bytes(i % 251 for i in range(length - (48 if ipv6 else 28)))
-for _ in range(4):
-    s.sendto(data, (address, 53))
-    try:
-        print("passed" if s.recv(65535) == data else "broken")
-        break
-    except OSError:
-        pass
-else:
-    print("no answer")
-END_OF_PROGRAM
+	local headers=28
+	case $2 in *:*) headers=48 ;; esac
+	probe_large_udp "$1" "$2" 53 $(($3 - headers))
 }
 
 # impossible - how often a host heard of an MTU of its own link or more

@@ -2,27 +2,12 @@
 # as real programs see it: transfers with large packets (GSO) and without, datagrams, echo, errors
 # of the network and of the gateway itself, and the other way round; and a gateway that shakes hands
 # first.
-#
-#   client (IPv6 only)         gateway            server (IPv4 only)
-#   eth0 ------------------ lan0      wan0 ------------------ eth0
-#   2001:db8:100::2                   192.168.10.81     192.168.10.2
 . "$(dirname "$0")/lab.sh"
 lab_begin
-host client server
-router gateway
-wire client eth0 gateway lan0
-wire server eth0 gateway wan0
-address client eth0 2001:db8:100::2/64
-address gateway lan0 2001:db8:100::1/64
-address gateway wan0 192.168.10.81/24
-address server eth0 192.168.10.2/24
-on client ip route add default via 2001:db8:100::1
-on server ip route add default via 192.168.10.81
+gateway_between_families
 web server 80
 web client 80
 echo_server server 53
-
-SERVER64=64:ff9b::192.168.10.2
 
 filter gateway <<'END_OF_RULES'
 block all
@@ -30,8 +15,6 @@ pass inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state
 pass in on lan0 inet6 to 64:ff9b::/96 af-to inet from (wan0:0)
 pass in on wan0 inet proto { tcp, icmp } to 192.168.10.100 af-to inet6 from 2001:db8:64::/96 to 2001:db8:100::2
 END_OF_RULES
-on server ip route add 192.168.10.100/32 via 192.168.10.81
-on client ip route add 2001:db8:64::/96 via 2001:db8:100::1
 
 head -c 20M /dev/urandom >"$WORK/www/random"
 for offload in 1 0; do

@@ -29,6 +29,7 @@ pub struct Memory {
     /// The network namespace that the instance filters.
     pub namespace: Netns,
     /// The PID namespace that the instance was made in, by its inode.
+    #[serde(default)]
     pub processes: u64,
     /// Who we are to others, unless `set hostid` says something else; drawn when the instance was
     /// made.
