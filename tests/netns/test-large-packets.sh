@@ -51,6 +51,16 @@ done
 on gateway ip link set lan0 mtu 1600
 on gateway ip link set wan0 mtu 1600
 
+# An advertisement of a neighbour counts as short, and passes, as on OpenBSD: so nobody asks for one
+# meanwhile.
+for neighbour in "client eth0 2001:db8:100::1 gateway lan0" "gateway lan0 $CLIENT6 client eth0" \
+	"gateway wan0 $SERVER6 server eth0" "server eth0 2001:db8:10::81 gateway wan0"; do
+	read -r asks interface address host other <<<"$neighbour"
+	on "$asks" ip -6 neigh flush dev "$interface" # or those that were asked before are asked again
+	on "$asks" ip neigh replace "$address" dev "$interface" lladdr "$(link_address "$host" "$other")" \
+		nud permanent
+done
+
 # big ADDRESS RULE... - a transfer with such packets passes, and counts as its segments
 big() {
 	local address=$1 label packets bytes before
