@@ -9,6 +9,7 @@
 #include "act.h"
 #include "config.h"
 #include "create.h"
+#include "hidden.h"
 #include "interface.h"
 #include "kern.h"
 #include "mark.h"
@@ -55,14 +56,6 @@ __inline void begin(struct pf_scratch *s, __u32 generation)
 	s->held = s->reassembled = 0;
 	s->empty_ack = s->owner_sought = s->systems_known = s->uncounted = 0;
 	s->cookie_mss = 0;
-}
-
-/* Drops a packet that is bad in itself. */
-__inline bool bad_packet(struct pf_scratch *s, int reason)
-{
-	reason_set(s, reason);
-	s->log_force = 1;
-	return false;
 }
 
 /* max-pkt-size drops what is longer, be it passed by a rule or by a state. */
@@ -332,24 +325,6 @@ __inline int come_back(struct __sk_buff *skb)
 	return PF_TCX_DROP;
 }
 
-/* Drops a frame whose packet stands behind link headers that are not parsed, and logs it from its
- * link header on, without a family. No interface counts it, because interfaces count by family. */
-__global int drop_hidden(struct __sk_buff *skb, struct pf_scratch *s)
-{
-	__u8 direction;
-
-	if (!s)
-		return PF_TCX_DROP;
-	direction = s->pd.direction;
-	__builtin_memset(&s->pd, 0, sizeof(s->pd));	/* of the packet before */
-	s->pd.direction = direction;
-	s->outcome.decision = PF_DECISION_DEFAULT;
-	s->outcome.verdict = PF_VERDICT_DROP;
-	bad_packet(s, PF_REASON_LINK_HEADER);
-	log_packet(skb, s);
-	return PF_TCX_DROP;
-}
-
 /* Decides about a frame that came in for another station's link address, before pf does: Linux
  * hears such frames where an interface is promiscuous. They belong to a device on top of the
  * interface, which has programs of its own, or to nobody (ether_input of OpenBSD drops them).
@@ -408,6 +383,10 @@ __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 	switch (find_ip(skb, &s->pd)) {
 	case PF_PAYLOAD_OTHER:
 		return PF_TCX_NEXT;
+	case PF_PAYLOAD_LABELLED:
+		if (may_keep_label(s))
+			return PF_TCX_NEXT;
+		return drop_hidden(skb, s);
 	case PF_PAYLOAD_HIDDEN:
 		return drop_hidden(skb, s);
 	case PF_PAYLOAD_IP:
@@ -417,7 +396,7 @@ __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 	find_interface(&s->received, direction == PF_IN ? skb->ifindex : s->came_in_by);
 	s->now = uptime();
 	read_mark(skb, s);
-	pass = filter(skb, s) && !too_long(s);
+	pass = filter(skb, s) && !too_long(s) && !refuse_unwrapped(skb, s);
 	result = s->held ? hold(skb, s) : act(skb, s, pass);
 	if (direction == PF_IN && result == PF_TCX_NEXT)
 		stamp(skb, s->pd.ip);

@@ -12,6 +12,7 @@
 #include "wire.h"
 
 #define MAX_HEADERS	20		/* as OpenBSD: more is an attack */
+#define MAX_OTHER_LINK_HEADER	64	/* GRE in IPv6 with a key, a checksum and a number has 56 */
 #define MAX_VLAN_TAGS	3		/* two of 802.1ad, and one that carries a priority alone */
 
 /* Copies a header out of the packet. Beyond the packet's end is too short; and behind the IP
@@ -29,6 +30,7 @@ __inline int pull(struct __sk_buff *skb, struct pf_pdesc *pd, __u32 offset, void
 enum pf_payload {
 	PF_PAYLOAD_OTHER,		/* ARP and the like: pf has no say */
 	PF_PAYLOAD_IP,
+	PF_PAYLOAD_LABELLED,		/* MPLS: IP behind a label, which Linux may take off */
 	PF_PAYLOAD_HIDDEN,		/* IP behind headers that pf does not parse: dropped */
 };
 
@@ -43,6 +45,11 @@ __inline bool is_vlan_tag(__be16 type)
 __inline bool is_ip(__be16 type)
 {
 	return type == bpf_htons(ETHERTYPE_IP) || type == bpf_htons(ETHERTYPE_IPV6);
+}
+
+__inline bool is_label(__be16 type)
+{
+	return type == bpf_htons(ETHERTYPE_MPLS) || type == bpf_htons(ETHERTYPE_MPLS_SHARED);
 }
 
 /* True if the 802.2 header at `offset` stands in front of an IP packet: SNAP with the EtherType of
@@ -90,6 +97,15 @@ __inline __u32 skip_tags(struct __sk_buff *skb, __be16 *type, __u32 *tags)
 	return at;
 }
 
+/* The length of the link header in front of the IP header, on an interface without Ethernet. Mostly
+ * there is none; GRE to many peers has the outer IP header and its own, IPoIB has four bytes. */
+__inline __u32 other_link_header(struct __sk_buff *skb)
+{
+	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);
+
+	return (__u16)(kern->network_header - kern->mac_header);
+}
+
 /* Finds the IP header and writes its offset and family to the descriptor, whose direction is
  * set. */
 __inline enum pf_payload find_ip(struct __sk_buff *skb, struct pf_pdesc *pd)
@@ -97,8 +113,11 @@ __inline enum pf_payload find_ip(struct __sk_buff *skb, struct pf_pdesc *pd)
 	__be16 type = skb->protocol;
 	__u32 tags = !!skb->vlan_present;
 
-	pd->ip = 0;
-	if (has_ethernet_header(skb)) {
+	if (!has_ethernet_header(skb)) {
+		pd->ip = other_link_header(skb);
+		if (pd->ip > MAX_OTHER_LINK_HEADER)
+			return PF_PAYLOAD_HIDDEN;
+	} else {
 		pd->ip = skip_tags(skb, &type, &tags);
 		if (!pd->ip)
 			return is_vlan_tag(type) ? PF_PAYLOAD_HIDDEN : PF_PAYLOAD_OTHER;
@@ -109,6 +128,8 @@ __inline enum pf_payload find_ip(struct __sk_buff *skb, struct pf_pdesc *pd)
 	}
 	if (is_vlan_tag(type))
 		return PF_PAYLOAD_HIDDEN;
+	if (is_label(type))
+		return PF_PAYLOAD_LABELLED;
 	if (!is_ip(type))
 		return PF_PAYLOAD_OTHER;
 	pd->family = type == bpf_htons(ETHERTYPE_IP) ? AF_INET : AF_INET6;

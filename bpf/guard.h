@@ -15,6 +15,7 @@
 #define PF_GUARD_H
 
 #include "config.h"
+#include "hidden.h"
 #include "interface.h"
 #include "kern.h"
 #include "log.h"
@@ -101,10 +102,9 @@ __inline void log_unattached(const struct sk_buff *skb, const struct net_device 
 __inline int judge_unattached(const struct sk_buff *skb, const struct pf_status *status,
 			      const struct net_device *device, bool six, bool out)
 {
-	const struct pf_config *config = pf_config(status->generation);
 	const struct pf_interface *interface = interface_at(device->ifindex);
 
-	if (!status->running || !config || config->unattached == PF_UNATTACHED_PASS ||
+	if (!status->running || unjudged_pass(status->generation) ||
 	    (interface && skipped(interface, status->generation)))
 		return NF_ACCEPT;
 	count_reason(PF_REASON_UNATTACHED);

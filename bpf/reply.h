@@ -136,6 +136,7 @@ __inline bool own_address(struct __sk_buff *skb, struct pf_scratch *s, struct pf
 			__builtin_memcpy(own, params->ipv6_src, sizeof(*own));
 		break;
 	case PF_ROUTE_BROADCAST:
+	case PF_ROUTE_WRAPPED:
 	case PF_ROUTE_UNKNOWN:	/* a host that does not forward, or Linux 6.6: as above */
 		break;
 	}

@@ -214,6 +214,7 @@ __inline void count_entry(struct pf_scratch *s, __u32 counters, __u32 prefix,
 enum pf_route {
 	PF_ROUTE_NONE,			/* nobody knows the way */
 	PF_ROUTE_UNKNOWN,		/* the kernel does not say: it does not forward, or not this */
+	PF_ROUTE_WRAPPED,		/* a route that wraps packets, or unwraps them */
 	PF_ROUTE_LOCAL,			/* one of our own addresses */
 	PF_ROUTE_BROADCAST,		/* to all on a link of ours */
 	PF_ROUTE_REFUSED,		/* the table says that nobody may go there */
@@ -267,8 +268,9 @@ __inline enum pf_route find_route_in(struct __sk_buff *skb, struct bpf_fib_looku
 	case BPF_FIB_LKUP_RET_PROHIBIT:
 		return PF_ROUTE_REFUSED;
 	case BPF_FIB_LKUP_RET_FWD_DISABLED:
-	case BPF_FIB_LKUP_RET_UNSUPP_LWT:
 		return PF_ROUTE_UNKNOWN;
+	case BPF_FIB_LKUP_RET_UNSUPP_LWT:
+		return PF_ROUTE_WRAPPED;
 	}
 	if (result < 0)
 		return PF_ROUTE_UNKNOWN;

@@ -41,6 +41,8 @@ struct llc_snap {
 #define ETHERTYPE_VLAN		0x8100
 #define ETHERTYPE_QINQ		0x88a8
 #define ETHERTYPE_QINQ_OLD	0x9100	/* as many switches had it before 802.1ad */
+#define ETHERTYPE_MPLS		0x8847
+#define ETHERTYPE_MPLS_SHARED	0x8848	/* labels that routers of one link share (RFC 5332) */
 #define ETHERTYPE_MIN		0x0600	/* below it the field is a length, and 802.2 follows */
 
 #define LLC_SAP_IP		0x06
@@ -232,13 +234,16 @@ struct icmp {				/* of both families; RFC 792, RFC 4443 */
 #define IPPROTO_HOPOPTS		0
 #define IPPROTO_ICMP		1
 #define IPPROTO_IGMP		2
+#define IPPROTO_IPIP		4
 #define IPPROTO_TCP		6
 #define IPPROTO_UDP		17
-#define IPPROTO_SCTP		132
+#define IPPROTO_IPV6		41
 #define IPPROTO_ROUTING		43
 #define IPPROTO_FRAGMENT	44
 #define IPPROTO_AH		51
 #define IPPROTO_ICMPV6		58
 #define IPPROTO_DSTOPTS		60
+#define IPPROTO_SCTP		132
+#define IPPROTO_ETHERNET	143
 
 #endif /* PF_WIRE_H */

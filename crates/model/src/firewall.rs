@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use skipstep_reassembly::Reassembler;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Direction, Family, Reason, RuleId, Ruleset, TableName};
+use skipstep_ruleset::{Direction, Family, Reason, RuleId, Ruleset, TableName, Unattached};
 use skipstep_wire::checksum;
 
 use crate::counters::{Counters, InterfaceCounters, RuleCounters, Status, TableCounters};
@@ -185,7 +185,11 @@ impl Firewall {
         if let Some(fate) = self.turn_away(input, journal) {
             return fate;
         }
-        if input.link.hides_packet() {
+        if input.link.has_label() && self.may_keep_label(input) {
+            journal.tracer.tell(|| Stage::Labelled);
+            return untouched(input);
+        }
+        if input.link.hides_packet() || input.link.has_label() {
             return self.refuse_hidden(input, journal);
         }
         let fate = match self.describe(input) {
@@ -224,8 +228,10 @@ impl Firewall {
     /// device on top of the interface, or to nobody. `None` if it is judged, as one that a bridge
     /// may take is.
     fn turn_away(&self, input: &Packet, journal: &mut Journal) -> Option<Fate> {
-        let is_port = || self.world.interface(&input.interface).is_some_and(|found| found.port);
-        if !input.link.for_other_station || input.direction == Direction::Out || is_port() {
+        if !input.link.for_other_station
+            || input.direction == Direction::Out
+            || self.comes_by_port(input)
+        {
             return None;
         }
         journal.tracer.tell(|| Stage::ForOtherStation);
@@ -235,6 +241,18 @@ impl Firewall {
             _ => Carried::default(),
         };
         Some(Fate { verdict, carried, ..untouched(input) })
+    }
+
+    /// True if a packet with an MPLS label passes as it is: on its way out, or across a bridge.
+    /// Others may lose the label here, and nobody judges the packet behind it.
+    fn may_keep_label(&self, input: &Packet) -> bool {
+        input.direction == Direction::Out
+            || self.comes_by_port(input)
+            || self.ruleset.options.unattached == Unattached::Pass
+    }
+
+    fn comes_by_port(&self, input: &Packet) -> bool {
+        self.world.interface(&input.interface).is_some_and(|found| found.port)
     }
 
     fn is_skipped(&self, name: &str) -> bool {

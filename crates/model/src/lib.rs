@@ -89,7 +89,7 @@ pub use fate::{
 };
 pub use firewall::Firewall;
 pub use limiter::{Admissions, LimitedSource, LimiterState};
-pub use link::{LinkHeader, VlanTag};
+pub use link::{Hiding, LinkHeader, VlanTag};
 pub use pool::Chosen;
 pub use route::NextHop;
 pub use source_node::{NodeKind, SourceNode};

@@ -9,13 +9,22 @@ pub struct VlanTag {
     pub id: u16,
 }
 
+/// A header that hides an IP packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hiding {
+    /// An 802.2 header with SNAP.
+    Snap,
+    /// An MPLS label (RFC 3032).
+    Label,
+}
+
 /// The link header of a frame. The default is that of a frame for this host without any tag.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LinkHeader {
     /// VLAN tags, the outermost first.
     pub tags: Vec<VlanTag>,
-    /// An 802.2 header with SNAP stands in front of the packet.
-    pub snap: bool,
+    /// The header that stands between the tags and the packet.
+    pub hiding: Option<Hiding>,
     /// The frame is for the link address of another station.
     pub for_other_station: bool,
 }
@@ -26,6 +35,11 @@ impl LinkHeader {
 
     /// True if the filter cannot parse all that stands in front of the packet.
     pub(crate) fn hides_packet(&self) -> bool {
-        self.snap || self.tags.len() > Self::MAX_TAGS
+        self.hiding == Some(Hiding::Snap) || self.tags.len() > Self::MAX_TAGS
+    }
+
+    /// True if the packet has an MPLS label, which another station may take off.
+    pub(crate) fn has_label(&self) -> bool {
+        self.hiding == Some(Hiding::Label) && self.tags.len() <= Self::MAX_TAGS
     }
 }

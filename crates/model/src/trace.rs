@@ -22,6 +22,8 @@ pub enum Stage {
     Skipped,
     /// The frame is for another station, and pf does not judge it.
     ForOtherStation,
+    /// The packet has an MPLS label, and keeps it.
+    Labelled,
     /// The headers were refused.
     Malformed(Reason),
     /// What PF asks of every packet was not met.
@@ -204,6 +206,7 @@ impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Stage::Skipped => write!(f, "interface: skipped"),
+            Stage::Labelled => write!(f, "link header: an MPLS label, not looked behind"),
             Stage::ForOtherStation => write!(f, "link header: for another station"),
             Stage::Malformed(reason) => write!(f, "headers: refused, {}", reason.name()),
             Stage::Refused(reason) => write!(f, "normalize: refused, {}", reason.name()),

@@ -7,9 +7,9 @@ use ipnet::IpNet;
 
 // What every evaluator says in the same words has the model's types.
 pub use skipstep_model::{
-    Admissions, Carried, Diverted, Draw, Edit, Forwarded, InterfaceCounters, LinkHeader, NextHop,
-    NodeKind, Packet as TestPacket, Peer as PeerView, RuleCounters, SocketOwner, TableCounters,
-    TableEdit, TableTraffic, Verdict, VlanTag, Way,
+    Admissions, Carried, Diverted, Draw, Edit, Forwarded, Hiding, InterfaceCounters, LinkHeader,
+    NextHop, NodeKind, Packet as TestPacket, Peer as PeerView, RuleCounters, SocketOwner,
+    TableCounters, TableEdit, TableTraffic, Verdict, VlanTag, Way,
 };
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{

@@ -10,7 +10,7 @@ use skipstep_ruleset::{Direction, RouteKind, RuleId, TableEntry, TableName};
 use self::host::write_host;
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, StatusCheck};
 use crate::engine::{
-    Decision, Diverted, Draw, Edit, Forwarded, LinkHeader, SocketOwner, TableEdit, Verdict, Way,
+    Decision, Diverted, Draw, Edit, Forwarded, Hiding, SocketOwner, TableEdit, Verdict, Way,
 };
 use crate::expect::{
     Expectation, LogAction, LogWords, Out, PeerWords, Reply, StateUse, StateWords,
@@ -149,10 +149,12 @@ impl Display for Arrival {
         for tag in &self.link.tags {
             write!(f, "{} {} ", names::name_of_tag(tag.ether_type), tag.id)?;
         }
-        let LinkHeader { snap, for_other_station, .. } = self.link;
-        for (is_set, word) in [(snap, "snap "), (for_other_station, "other-station ")] {
-            f.write_str(if is_set { word } else { "" })?;
-        }
+        f.write_str(match self.link.hiding {
+            Some(Hiding::Snap) => "snap ",
+            Some(Hiding::Label) => "mpls ",
+            None => "",
+        })?;
+        f.write_str(if self.link.for_other_station { "other-station " } else { "" })?;
         write!(f, "{}", self.packet)
     }
 }

@@ -4,7 +4,7 @@ use skipstep_abi as abi;
 use skipstep_classifier::Names;
 use skipstep_ruleset::Direction;
 use skipstep_ruleset::interface::Host;
-use skipstep_scenario::engine::{Carried, TestPacket, VlanTag};
+use skipstep_scenario::engine::{Carried, Hiding, LinkHeader, TestPacket, VlanTag};
 
 use crate::error::{Error, Result};
 use crate::network::LINK_ADDRESS;
@@ -83,12 +83,27 @@ pub(super) fn link_header(packet: &TestPacket, host: &Host) -> Vec<u8> {
         header.extend(ether_type.to_be_bytes());
         header.extend(id.to_be_bytes());
     }
-    if packet.link.snap {
-        // a length, the service access points and the organization of EtherTypes
-        header.extend((packet.bytes.len() as u16 + 8).min(0x5ff).to_be_bytes());
-        header.extend([0xaa, 0xaa, 3, 0, 0, 0]);
+    match packet.link.hiding {
+        Some(Hiding::Snap) => {
+            // a length, the service access points and the organization of EtherTypes
+            header.extend((packet.bytes.len() as u16 + 8).min(0x5ff).to_be_bytes());
+            header.extend([0xaa, 0xaa, 3, 0, 0, 0]);
+        }
+        // EtherType, and label 16; an EtherType is behind it too, because nobody looks there
+        Some(Hiding::Label) => header.extend([0x88, 0x47, 0, 1, 1, 64]),
+        None => {}
     }
     header
+}
+
+/// Returns the length of what `link_header` puts between the addresses and the last EtherType.
+pub(super) fn length_of_tags(link: &LinkHeader) -> usize {
+    let hiding = match link.hiding {
+        Some(Hiding::Snap) => 8,
+        Some(Hiding::Label) => 6,
+        None => 0,
+    };
+    link.tags.len() * 4 + hiding
 }
 
 /// Returns the link header of a frame for a link address, without tags, up to its EtherType.

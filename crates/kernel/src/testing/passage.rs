@@ -194,7 +194,7 @@ impl Passage<'_> {
 
 /// The packet as the program left it: its link header is as long as it was.
 fn after<'a>(packet: &TestPacket, run: &'a Run) -> &'a [u8] {
-    let tags = packet.link.tags.len() * 4 + if packet.link.snap { 8 } else { 0 };
+    let tags = arrival::length_of_tags(&packet.link);
     run.packet.get(arrival::LINK_HEADER + tags..).unwrap_or_default()
 }
 

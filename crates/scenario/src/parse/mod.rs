@@ -21,7 +21,7 @@ use self::host::interfaces;
 use self::line::{Fault, Word, number, words};
 pub(crate) use self::line::{Line, Parsed};
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, Rules, StatusCheck, Step};
-use crate::engine::{Draw, Edit, LinkHeader, SocketOwner, TableEdit, VlanTag};
+use crate::engine::{Draw, Edit, Hiding, LinkHeader, SocketOwner, TableEdit, VlanTag};
 use crate::expect::Expectation;
 use crate::kill::Target;
 use crate::limiter::LimiterCheck;
@@ -362,20 +362,20 @@ fn read_arrival(direction: Direction, line: &mut Line) -> Parsed<Arrival> {
     Ok(Arrival { direction, interface, packet, received_on, tag, prio, queue, delay, owner, link })
 }
 
-/// Reads `vlan 5`, `qinq 5`, `qinq-old 5`, `snap` or `other-station`; false if `word` is none of
-/// them.
+/// Reads `vlan 5`, `qinq 5`, `qinq-old 5`, `snap`, `mpls` or `other-station`; false if `word` is
+/// none of them.
 fn read_link_word(word: &str, line: &mut Line, link: &mut LinkHeader) -> Parsed<bool> {
     if let Some(ether_type) = ether_type_of_tag(word) {
         line.next();
         link.tags.push(VlanTag { ether_type, id: line.number("a VLAN identifier")? });
         return Ok(true);
     }
-    let flag = match word {
-        "snap" => &mut link.snap,
-        "other-station" => &mut link.for_other_station,
+    match word {
+        "snap" => link.hiding = Some(Hiding::Snap),
+        "mpls" => link.hiding = Some(Hiding::Label),
+        "other-station" => link.for_other_station = true,
         _ => return Ok(false),
-    };
-    *flag = true;
+    }
     line.next();
     Ok(true)
 }
