@@ -1,13 +1,16 @@
 # Datagrams behind unusual link headers, and a socket that reports the datagrams that arrive.
 #
-#   send IFACE LINK-ADDRESS FROM TO   sends a datagram from FROM to port 7777 of TO behind each link
-#                                     header of the list below; prints how many frames were sent
+#   send IFACE LINK-ADDRESS FROM TO [VLAN]
+#                                     sends a datagram from FROM to port 7777 of TO behind each link
+#                                     header of the list below, or behind those whose outermost tag
+#                                     is 8100, which has the identifier VLAN; prints how many frames
+#                                     were sent
 #   listen                            prints "ready"; after SIGTERM, prints the names of the link
 #                                     headers that datagrams arrived behind, and "end"
 #   names                             prints the names of all link headers
 #
 # The name of a header is the list of its tags, outermost first ("8100-88a8"), or "plain", or the
-# tags followed by "snap" for an 802.2 LLC/SNAP header. All tags have VLAN identifier 0.
+# tags followed by "snap" for an 802.2 LLC/SNAP header. All other tags have VLAN identifier 0.
 import errno, itertools, re, select, signal, socket, struct, sys
 from packets import datagram
 
@@ -36,25 +39,27 @@ def name(tags, snap):
     words = ["%04x" % tag for tag in tags] + ["snap"] * snap
     return "-".join(words) or "plain"
 
-def frame(addresses, tags, snap, source, destination):
+def frame(addresses, tags, snap, source, destination, vlan):
     data = ("@" + name(tags, snap)).encode()
     kind, payload = datagram(source, 1000, destination, 7777, data)
     if snap:
         payload = bytes.fromhex("aaaa03000000") + struct.pack("!H", kind) + payload
         kind = len(payload)
-    for tag in reversed(tags):
-        payload = struct.pack("!HH", 0, kind) + payload
+    for place, tag in reversed(list(enumerate(tags))):
+        payload = struct.pack("!HH", 0 if place else vlan, kind) + payload
         kind = tag
     return addresses + struct.pack("!H", kind) + payload
 
-def send(iface, destination, source, target):
+def send(iface, destination, source, target, vlan=0):
     wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
     wire.bind((iface, 0))
     addresses = bytes.fromhex(destination.replace(":", "")) + wire.getsockname()[4]
     sent = 0
     for tags, snap in headers():
+        if vlan and tags[:1] != (0x8100,):
+            continue
         try:
-            wire.send(frame(addresses, tags, snap, source, target))
+            wire.send(frame(addresses, tags, snap, source, target, int(vlan)))
         except OSError as error:
             if error.errno != errno.ENOBUFS: # so the sender hears that the filter drops the frame
                 raise

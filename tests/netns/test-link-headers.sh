@@ -13,12 +13,12 @@ address peer eth0 10.9.1.2/24 2001:db8:1::2/64
 address host lan0 10.9.1.1/24 2001:db8:1::1/64
 program=$HERE/link-headers.py
 
-# heard SENDER IFACE LINK-ADDRESS FROM TO LISTENER - the link headers that hide no datagram
+# heard SENDER IFACE LINK-ADDRESS FROM TO LISTENER [VLAN] - the link headers that hide no datagram
 heard() {
 	local listener=listener-$6 log=$WORK/listener-$6.log
 	start "$listener" "$6" python3 "$program" listen
 	await 5 grep -q ready "$log" || die "the listener does not start"
-	on "$1" python3 "$program" send "$2" "$3" "$4" "$5" >/dev/null || die "no frame was sent"
+	on "$1" python3 "$program" send "$2" "$3" "$4" "$5" ${7:+"$7"} >/dev/null || die "no frame was sent"
 	sleep 0.2 # for a frame that should not arrive there is no event
 	last_words "$listener"
 }
@@ -78,6 +78,37 @@ filter host <<<"pass no state
 block in on mac0 proto udp"
 same "nothing comes in by a macvlan" "" "$(by_macvlan)"
 on host ip link delete mac0
+
+# VLAN devices, which take a tag off and give the packet to the stack themselves.
+if on host ip link add vlan5 link lan0 type vlan id 5 2>/dev/null; then
+	on peer ip link add vlan5 link eth0 type vlan id 5
+	address host vlan5 10.9.5.1/24
+	address peer vlan5 10.9.5.2/24
+	pf host -d -q
+	in_vlan() { heard peer eth0 "$lan0" 10.9.5.2 10.9.5.1 host 5; }
+	out_vlan() { heard host "$1" "$eth0" 10.9.5.1 10.9.5.2 peer "$2"; }
+	all_of_vlan=$(in_vlan)
+	at_least 10 "a VLAN device takes off more tags than its own" "$(count "$all_of_vlan")"
+	at_least 10 "link headers that leave by a VLAN device" "$(count "$(out_vlan vlan5 0)")"
+	filter host <<<"pass no state"
+	await 5 is_filtered vlan5
+	same "up to three tags come in by a VLAN device" \
+		"$(tr ' ' '\n' <<<"$all_of_vlan" | grep -v snap | awk -F- 'NF <= 3' | sort | xargs)" "$(in_vlan)"
+	for device in lan0 vlan5; do
+		filter host <<<"pass no state
+		block in on $device proto udp"
+		same "nothing comes in by a VLAN device, blocked on $device" "" "$(in_vlan)"
+		filter host <<<"pass no state
+		block out on $device proto udp"
+		same "nothing leaves by a VLAN device, blocked on $device" "" "$(out_vlan vlan5 0)"
+	done
+	same "nothing leaves with the VLAN's tag, blocked on lan0" "" "$(filter host <<<"pass no state
+		block out on lan0 proto udp"; out_vlan lan0 5)"
+	on host ip link delete vlan5
+	on peer ip link delete vlan5
+else
+	echo "left out: VLAN devices, which this kernel does not have; tests/older-kernel tries them"
+fi
 
 # Across the kernel's bridge, and across one of skipstep's own.
 wire far eth0 host lan1
