@@ -113,23 +113,43 @@ __inline int judge_unattached(const struct sk_buff *skb, const struct pf_status 
 	return NF_DROP;
 }
 
-/* Decides about a packet on a hook of netfilter. */
+__inline int guard_entry(const struct bpf_nf_ctx *ctx, const struct pf_status *status)
+{
+	const struct net_device *device = ctx->state->in;
+	const struct sk_buff *skb = ctx->skb;
+
+	if (has_stamp(skb, status))
+		return NF_ACCEPT;
+	if (!device)
+		return NF_DROP;
+	if (runs(device->tcx_ingress, status->ingress_id) &&
+	    /* where a filter of clsact accepts a packet, the kernel writes over tc_index */
+	    (may_have_lost_stamp(skb, status) || has_clsact_filters(device->tcx_ingress)))
+		return NF_ACCEPT;
+	return judge_unattached(skb, status, device, ctx->state->pf == NFPROTO_IPV6, false);
+}
+
+__inline int guard_exit(const struct bpf_nf_ctx *ctx, const struct pf_status *status)
+{
+	const struct net_device *device = ctx->state->out;
+
+	if (!device)
+		return NF_DROP;
+	if (runs(device->tcx_egress, status->egress_id))
+		return NF_ACCEPT;
+	return judge_unattached(ctx->skb, status, device, ctx->state->pf == NFPROTO_IPV6, true);
+}
+
+/* Decides about a packet on a hook of netfilter. The first steps are those of most packets, and
+ * few: each one is taken for every packet that does not go past the kernel. */
 __inline int guard(const struct bpf_nf_ctx *ctx)
 {
-	const struct nf_hook_state *state = ctx->state;
-	const struct sk_buff *skb = ctx->skb;
-	const bool out = state->hook == NF_INET_POST_ROUTING;
-	const struct net_device *device = out ? state->out : state->in;
 	const struct pf_status *status = pf_status();
 
-	if (!status || !device)
+	if (!status)
 		return NF_DROP;
-	if (out ? runs(device->tcx_egress, status->egress_id)
-		: runs(device->tcx_ingress, status->ingress_id) &&
-		  /* where a filter of clsact accepts a packet, the kernel writes over tc_index */
-		  (has_stamp(skb, status) || has_clsact_filters(device->tcx_ingress)))
-		return NF_ACCEPT;
-	return judge_unattached(skb, status, device, state->pf == NFPROTO_IPV6, out);
+	return ctx->state->hook == NF_INET_PRE_ROUTING ? guard_entry(ctx, status) :
+							 guard_exit(ctx, status);
 }
 
 #endif /* PF_GUARD_H */

@@ -208,6 +208,8 @@ struct sk_buff {
 	__u16 mac_header;
 	__u16 network_header;
 	__u16 tc_index;
+	int skb_iif;
+	char cb[48];
 	__u8 ip_summed : 2;
 	__u32 vlan_all;			/* of a tag that stands apart */
 } __kptr_access;

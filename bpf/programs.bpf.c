@@ -33,6 +33,7 @@ int pf_egress(struct __sk_buff *skb)
 	int result;
 
 	drop_foreign_mark(skb);
+	forget_stamp(skb);
 	/* ours, most of all what pf_ingress has sent on past the kernel */
 	if (is_generated(skb) && !carried_delay(skb))
 		return pass_generated(skb, PF_OUT);
