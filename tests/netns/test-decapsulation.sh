@@ -107,11 +107,13 @@ segment() {
 }
 end_dt6() {
 	segment 10 End.DT6 table 255 && inner6 10 &&
-		on peer ip -6 route add 2001:db8:7:10::1 encap seg6 mode encap.red segs fc00::10 dev eth0
+		on peer ip -6 route add 2001:db8:7:10::1 \
+			encap seg6 mode encap.red segs fc00::10 dev eth0
 }
 end_dx6() {
 	segment 11 End.DX6 nh6 2001:db8:7:11::2 &&
-		on peer ip -6 route add 2001:db8:7:11::2 encap seg6 mode encap.red segs fc00::11 dev eth0
+		on peer ip -6 route add 2001:db8:7:11::2 \
+			encap seg6 mode encap.red segs fc00::11 dev eth0
 }
 end_dx4() {
 	segment 12 End.DX4 nh4 0.0.0.0 && inner4 12 &&
