@@ -87,7 +87,8 @@ ipsec_tunnel() {
 }
 ipsec_tunnel6() {
 	inner6 7 && on peer ip route add 2001:db8:7:7::1 via 2001:db8:1::1 &&
-		security tunnel 2001:db8:1::2 2001:db8:1::1 2001:db8:1::2 2001:db8:7:7::1 7 peer host
+		security tunnel 2001:db8:1::2 2001:db8:1::1 \
+			2001:db8:1::2 2001:db8:7:7::1 7 peer host
 }
 ipsec_transport() {
 	on host ip address add 10.9.1.8/24 dev lan0 &&
@@ -95,7 +96,8 @@ ipsec_transport() {
 }
 ipsec_transport6() {
 	on host ip address add 2001:db8:1::9/64 dev lan0 nodad &&
-		security transport 2001:db8:1::2 2001:db8:1::9 2001:db8:1::2 2001:db8:1::9 9 peer host
+		security transport 2001:db8:1::2 2001:db8:1::9 \
+			2001:db8:1::2 2001:db8:1::9 9 peer host
 }
 
 # segment NUMBER ACTION... - the segment fc00::NUMBER of the host, whose route unwraps
