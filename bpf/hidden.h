@@ -65,8 +65,8 @@ __inline bool is_tunnel(__u8 protocol)
 
 /* Drops an IPv6 packet that came in and that a route unwraps: an endpoint of segment routing, for
  * example End.DT6, hands the inner packet on without another hook (seg6_local.c of Linux). The
- * kernel only says that the route has an encapsulation, so a tunnel's packet that a route wraps once
- * more is dropped too. */
+ * kernel only says that the route has an encapsulation, so a tunnel's packet that a route wraps
+ * once more is dropped too. */
 __global int refuse_unwrapped(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	if (!s || s->pd.direction != PF_IN || s->pd.family != AF_INET6 ||

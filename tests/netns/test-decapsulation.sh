@@ -1,5 +1,5 @@
-# Linux unwraps packets on the interface that they came in by, or hands them to a tunnel's interface:
-# no inner packet reaches the host without having been judged.
+# Linux unwraps packets on the interface that they came in by, or hands them to a tunnel's
+# interface: no inner packet reaches the host without having been judged.
 #
 #   peer                                     host
 #   eth0 ---------------------------------- lan0
