@@ -51,8 +51,8 @@ __inline bool unjudged_pass(__u32 generation)
 }
 
 /* True if a packet with an MPLS label passes as it is: on its way out, or across a bridge. Others
- * may lose the label here (mpls_forward of Linux), and no hook sees the packet as one that came in by
- * this interface. */
+ * may lose the label here (mpls_forward of Linux), and no hook sees the packet as one that came in
+ * by this interface. */
 __inline bool may_keep_label(const struct pf_scratch *s)
 {
 	return s->pd.direction == PF_OUT || is_port(&s->interface) || unjudged_pass(s->generation);
