@@ -16,6 +16,7 @@ use libbpf_rs::query::LinkTypeInfo;
 use skipstep_ruleset::interface::Host;
 
 use crate::error::{Context, Error, Result};
+use crate::express::Express;
 use crate::lab::offload;
 use crate::object::Programs;
 use crate::pins::{BRIDGE_LINKS, LINKS, unpin};
@@ -90,7 +91,6 @@ pub(crate) fn forget_gone(directory: &Path) -> Result<()> {
 /// Has the drivers of the interfaces that `wanted` names, by their own names or by those of groups,
 /// run the program of XDP, and no others; those that do not, with the reason. They do without it.
 pub(crate) fn follow_xdp(
-    programs: &Programs,
     directory: &Path,
     wanted: &[String],
     host: &Host,
@@ -107,8 +107,9 @@ pub(crate) fn follow_xdp(
             refusals.insert(interface.name.clone(), HIDES_TAGS.to_owned());
         } else if leads_to(&path) != Some(interface.index) {
             unpin(&path)?;
-            let program = if interface.veth { &programs.express_veth } else { &programs.express };
-            match link(program, BPF_XDP, XDP_FLAGS_DRV_MODE, interface.index) {
+            let Express { card, veth } = Express::of(directory)?;
+            let program = if interface.veth { veth } else { card };
+            match link(&program, BPF_XDP, XDP_FLAGS_DRV_MODE, interface.index) {
                 Ok(link) => pin(link.as_fd(), &path)?,
                 Err(error) => {
                     refusals.insert(interface.name.clone(), why_no_xdp(&error));

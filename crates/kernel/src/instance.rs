@@ -358,8 +358,7 @@ impl Instance {
     /// Has the interfaces run XDP that the rule set in hand names for it.
     pub(crate) fn follow_xdp(&self, change: &mut Change, host: &Host) -> Result<()> {
         let wanted = &change.record.ruleset.options.xdp;
-        change.memory.without_xdp =
-            attach::follow_xdp(&self.programs, &self.directory, wanted, host)?;
+        change.memory.without_xdp = attach::follow_xdp(&self.directory, wanted, host)?;
         Ok(())
     }
 

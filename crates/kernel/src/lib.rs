@@ -19,6 +19,7 @@ pub mod device;
 mod divert;
 pub mod diverter;
 pub mod error;
+mod express;
 mod forget;
 mod gone;
 mod guard;

@@ -11,6 +11,7 @@ use skipstep_ruleset::{Next, Options, Ruleset};
 use crate::change::Change;
 use crate::commit::{self, Prepared, beside};
 use crate::error::{Error, Result};
+use crate::express::Express;
 use crate::instance::Instance;
 use crate::lists::Lists;
 use crate::object::{Sizes, slots_for};
@@ -196,6 +197,9 @@ impl Instance {
         let (queues, names) = (&record.ruleset.queues, &change.memory.names);
         if change.is_unsure || change.record.ruleset.queues != *queues {
             queue::rehearse(queues, names)?;
+        }
+        if !record.ruleset.options.xdp.is_empty() {
+            Express::of(&self.directory)?;
         }
         let old = std::mem::replace(&mut change.record, record);
         change.save_drafted(draft)?;

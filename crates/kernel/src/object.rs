@@ -5,6 +5,7 @@ use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder, OpenObject, ProgramTy
 use skipstep_abi as abi;
 use skipstep_abi::names::map as map_name;
 use skipstep_ruleset::Direction;
+use std::ffi::OsStr;
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -157,6 +158,13 @@ const MAPPED: [&str; 6] = [
 ];
 
 /// Defines the maps once, with their type and their name.
+/// Maps that only programs use.
+const OTHERS: [&str; 7] =
+    ["error_rates", "hops", "leaving_devices", "memo_tags", "memos", "neighbours", "random_draws"];
+
+/// Programs that are loaded when a rule set first wants them (express.rs).
+pub(crate) const EXPRESS: [&str; 2] = ["pf_express", "pf_express_veth"];
+
 macro_rules! maps {
     ($($(#[$doc:meta])* $field:ident: $kind:ident<$key:ty, $value:ty> = $name:expr,)*) => {
         /// The maps of an instance.
@@ -176,6 +184,8 @@ macro_rules! maps {
             pub leaving: MapHandle,
             /// Scratch values, which begin with `abi::Outcome`.
             pub scratch: MapHandle,
+            /// Those that programs alone use: programs that are loaded later share them.
+            others: Vec<(MapHandle, &'static str)>,
             /// Single words of `status`.
             pub shared_status: Shared,
             /// Single words of `rule_states`.
@@ -219,6 +229,10 @@ macro_rules! maps {
                     free_sources: handle(map_name::FREE_SOURCES)?,
                     leaving: handle(map_name::LEAVING)?,
                     scratch: handle(map_name::SCRATCH)?,
+                    others: OTHERS
+                        .iter()
+                        .map(|name| Ok((handle(name)?, *name)))
+                        .collect::<Result<_>>()?,
                 })
             }
 
@@ -235,6 +249,9 @@ macro_rules! maps {
                     (&mut self.scratch, map_name::SCRATCH),
                 ] {
                     handle.pin(directory.join(name)).context(|| format!("map {name}: pin"))?;
+                }
+                for (handle, name) in &mut self.others {
+                    handle.pin(directory.join(*name)).context(|| format!("map {name}: pin"))?;
                 }
                 Ok(())
             }
@@ -345,10 +362,6 @@ pub struct Programs {
     pub egress: Program,
     /// Frames across a bridge, behind the first.
     pub bridge: Program,
-    /// Inbound packets before the kernel has them.
-    pub express: Program,
-    /// The same on veth devices.
-    pub express_veth: Program,
     /// Packets that come back from skipstepd.
     pub come_back: Program,
     /// Packets that come back from programs.
@@ -388,8 +401,6 @@ impl Programs {
             ingress: program("pf_ingress")?,
             egress: program("pf_egress")?,
             bridge: program("pf_bridge")?,
-            express: program("pf_express")?,
-            express_veth: program("pf_express_veth")?,
             come_back: program("pf_return")?,
             give_back: program("pf_give_back")?,
             let_go: program("pf_let_go")?,
@@ -414,12 +425,12 @@ impl Programs {
 
     /// Pins every program in `directory` under its name.
     pub(crate) fn pin(&self, directory: &Path) -> Result<()> {
-        let Programs { ingress, egress, bridge, express, express_veth, .. } = self;
+        let Programs { ingress, egress, bridge, .. } = self;
         let Programs { come_back, give_back, let_go, .. } = self;
         let Programs { sweep, start, kill, restore, drop_source, forget_limited, settle, .. } =
             self;
         let Programs { guard, .. } = self;
-        for program in [ingress, egress, bridge, express, express_veth] {
+        for program in [ingress, egress, bridge] {
             program.pin(directory)?;
         }
         for program in [come_back, give_back, let_go] {
@@ -446,7 +457,10 @@ pub fn load(sizes: &Sizes) -> Result<(Maps, Programs)> {
 pub(crate) fn load_object(object: &[u8], sizes: &Sizes) -> Result<(Object, Maps, Programs)> {
     check_kernel()?;
     verifier::listen();
-    let object = open(object, sizes)?.load().map_err(refused)?;
+    let mut open = open(object, sizes)?;
+    let later = open.progs_mut().filter(|program| is_express(program.name()));
+    later.for_each(|mut program| program.set_autoload(false));
+    let object = open.load().map_err(refused)?;
     let maps = Maps::from(|name| find_map(&object, name))?;
     let programs = Programs::from(|name| find_program(&object, name), kernel_has_guards())?;
     let status = abi::Status {
@@ -480,6 +494,30 @@ pub fn verify() -> Result<Vec<Verified>> {
     verifier::listen_closely();
     open.load().map_err(refused)?;
     Ok(verifier::accepted())
+}
+
+/// Loads programs of the data plane, of these names, besides those that an instance has: with the
+/// maps that are pinned in `directory`.
+pub(crate) fn load_besides(directory: &Path, names: &[&'static str]) -> Result<Vec<Program>> {
+    verifier::listen();
+    let mut open =
+        ObjectBuilder::default().open_memory(OBJECT).context(|| "data plane: open".to_owned())?;
+    for mut program in open.progs_mut() {
+        let is_wanted = names.iter().any(|name| program.name() == *name);
+        program.set_autoload(is_wanted);
+    }
+    for mut map in open.maps_mut() {
+        let path = directory.join(map.name());
+        if path.exists() {
+            map.reuse_pinned_map(&path).context(|| format!("{}: share", path.display()))?;
+        }
+    }
+    let object = open.load().map_err(refused)?;
+    names.iter().map(|name| find_program(&object, name)).collect()
+}
+
+fn is_express(name: &OsStr) -> bool {
+    EXPRESS.iter().any(|express| name == *express)
 }
 
 fn open(object: &[u8], sizes: &Sizes) -> Result<OpenObject> {

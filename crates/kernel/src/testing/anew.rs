@@ -7,6 +7,7 @@ use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder};
 
 use super::Bench;
 use crate::error::{Context, Result};
+use crate::express::Express;
 use crate::instance::Instance;
 use crate::object::{find_map, find_program};
 use crate::program::{Program, SkBuff};
@@ -49,8 +50,8 @@ impl Anew {
             .context(|| "programs that make frames anew: load".to_owned())?;
         if let Some(instance) = instance {
             let programs = &instance.programs;
-            for (map, program) in [("anew_tcx", &programs.ingress), ("anew_xdp", &programs.express)]
-            {
+            let express = Express::of(&instance.directory)?;
+            for (map, program) in [("anew_tcx", &programs.ingress), ("anew_xdp", &express.card)] {
                 let fd = program.as_fd().as_raw_fd().to_ne_bytes();
                 find_map(&object, map)?
                     .update(&0u32.to_ne_bytes(), &fd, MapFlags::ANY)
