@@ -3,7 +3,7 @@
  * `divert-to` and `divert-reply` (divert_packet.h has the third of them): what comes in goes to a
  * socket of this host, whatever address it is for. The mark has the kernel deliver it here, by the
  * policy rule that pfctl makes (crates/kernel's divert.rs); the socket is found by the rule's
- * address, or by that of the packet once there is a connection. It must be IP_TRANSPARENT, since it
+ * address, or by the packet's once a socket is connected. It must be IP_TRANSPARENT, since it
  * answers in somebody else's name. What is neither TCP nor UDP the kernel gives to the raw sockets
  * for its protocol, and ICMP errors to whom they are about.
  */
@@ -57,17 +57,40 @@ __inline void aim_at(struct bpf_sock_tuple *tuple, const struct pf_pdesc *pd,
 	tuple->ipv6.dport = rule->divert_port;
 }
 
-/* Hands the packet to the socket that listens where the rule says, unless it belongs to a
- * connection that was accepted there, or the kernel knows whom it is for. Returns 0 if nobody
- * listens. */
+/* True if a socket has both ends of the conversation: TCP has accepted it, or begun it, or UDP's is
+ * connected. */
+__inline bool has_connection(struct __sk_buff *skb, struct bpf_sock_tuple *tuple, __u32 size,
+			     bool tcp)
+{
+	struct bpf_sock *socket;
+	bool connected;
+
+	if (tcp) {
+		socket = bpf_skc_lookup_tcp(skb, tuple, size, BPF_F_CURRENT_NETNS, 0);
+		if (!socket)
+			return false;
+		connected = socket->state != BPF_TCP_LISTEN;
+		bpf_sk_release(socket);
+		return connected;
+	}
+	socket = bpf_sk_lookup_udp(skb, tuple, size, BPF_F_CURRENT_NETNS, 0);
+	if (!socket)
+		return false;
+	connected = socket->state == BPF_TCP_ESTABLISHED;
+	bpf_sk_release(socket);
+	return connected;
+}
+
+/* Hands the packet to the socket that listens where the rule says, unless another one has both ends
+ * of the conversation, or the kernel knows whom it is for. Returns 0 if nobody listens. */
 __global int assign_socket(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	struct bpf_sock_tuple tuple = {};
 	struct pf_rule_states *rule;
 	struct bpf_sock *socket;
-	bool tcp, connected;
 	__u32 size;
 	long failed;
+	bool tcp;
 
 	if (!s)
 		return 0;
@@ -78,15 +101,8 @@ __global int assign_socket(struct __sk_buff *skb, struct pf_scratch *s)
 	if (!tcp && s->pd.virtual_protocol != IPPROTO_UDP)
 		return 1;
 	size = packet_tuple(&tuple, &s->pd);
-	if (tcp) {
-		socket = bpf_skc_lookup_tcp(skb, &tuple, size, BPF_F_CURRENT_NETNS, 0);
-		if (socket) {
-			connected = socket->state != BPF_TCP_LISTEN;
-			bpf_sk_release(socket);
-			if (connected)
-				return 1;
-		}
-	}
+	if (has_connection(skb, &tuple, size, tcp))
+		return 1;
 	aim_at(&tuple, &s->pd, rule);
 	if (tcp)
 		socket = bpf_skc_lookup_tcp(skb, &tuple, size, BPF_F_CURRENT_NETNS, 0);
