@@ -1,7 +1,7 @@
-# af-to onto an address of the firewall's own: a program on the gateway answers a client of the other
-# family, be the address on lo or on an interface. As on OpenBSD, the source that af-to writes must
-# be one whose packets come back to the gateway: an address of its own, or a prefix that is routed to
-# lo. The answer passes lo, where a rule must let it out and the state brings it back.
+# af-to onto an address of the firewall's own: a program on the gateway answers a client of the
+# other family, be the address on lo or on an interface. As on OpenBSD, the source that af-to writes
+# must be one whose packets come back to the gateway: an address of its own, or a prefix that is
+# routed to lo. The answer passes lo, where a rule must let it out and the state brings it back.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_between_families
