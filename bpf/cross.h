@@ -401,6 +401,33 @@ __inline int give_up(struct pf_scratch *s)
 	return PF_TCX_DROP;
 }
 
+/* Redirects the packet, which is for this host, to lo. Returns what the program returns. */
+__inline int loop_back(struct __sk_buff *skb, const struct pf_scratch *s)
+{
+	struct ethernet header = {
+		.type = bpf_htons(s->cross_to == AF_INET ? ETHERTYPE_IP : ETHERTYPE_IPV6),
+	};
+
+	if (!has_link_header(skb) || bpf_skb_store_bytes(skb, 0, &header, sizeof(header), 0))
+		return PF_TCX_DROP;
+	return bpf_redirect(LOOPBACK_IFINDEX, BPF_F_INGRESS);
+}
+
+/* Delivers the packet to this host. If its source is the host's as well, it comes in by lo, as on
+ * OpenBSD and as the answer will: from another interface Linux takes no IPv4 packet with a source
+ * of its own. pfctl lets lo take such packets (crates/kernel's routing.rs). Returns what the
+ * program returns. */
+__inline int deliver_across(struct __sk_buff *skb, struct pf_scratch *s)
+{
+	bool loops = find_route_in(skb, &s->lookup, s->cross_to, &s->pd.source,
+				   PF_FIB_LOOKUP_SKIP_NEIGH, table_of(s)) != PF_ROUTE_FOUND;
+
+	carry_across(skb, s);
+	if (cross(skb, s, 0))
+		return give_up(s);
+	return loops ? loop_back(skb, s) : PF_TCX_NEXT;
+}
+
 /* Sends the packet on in the other family. Returns what the program returns, unless there is a
  * reply. A test has no neighbours. */
 __global int cross_over(struct __sk_buff *skb, struct pf_scratch *s)
@@ -428,8 +455,7 @@ __global int cross_over(struct __sk_buff *skb, struct pf_scratch *s)
 	case PF_ROUTE_FOUND:
 		break;
 	case PF_ROUTE_LOCAL:
-		carry_across(skb, s);
-		return cross(skb, s, 0) ? give_up(s) : PF_TCX_NEXT;
+		return deliver_across(skb, s);
 	case PF_ROUTE_NONE:
 	case PF_ROUTE_REFUSED:
 		reason_count(s, PF_REASON_NO_ROUTE);

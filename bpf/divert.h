@@ -3,13 +3,14 @@
  * `divert-to` and `divert-reply` (divert_packet.h has the third of them): what comes in goes to a
  * socket of this host, whatever address it is for. The mark has the kernel deliver it here, by the
  * policy rule that pfctl makes (crates/kernel's divert.rs); the socket is found by the rule's
- * address, or by that of the packet once there is a connection. It must be IP_TRANSPARENT, since it
+ * address, or by the packet's once a socket is connected. It must be IP_TRANSPARENT, since it
  * answers in somebody else's name. What is neither TCP nor UDP the kernel gives to the raw sockets
  * for its protocol, and ICMP errors to whom they are about.
  */
 #ifndef PF_DIVERT_H
 #define PF_DIVERT_H
 
+#include "connection.h"
 #include "forward.h"
 #include "kern.h"
 #include "mark.h"
@@ -27,24 +28,7 @@ __inline struct pf_rule_states *find_divert(struct pf_scratch *s)
 	       (rule->divert == PF_DIVERT_TO || rule->divert == PF_DIVERT_REPLY) ? rule : NULL;
 }
 
-/* The packet's ends as a socket sees them. */
-__inline __u32 packet_tuple(struct bpf_sock_tuple *tuple, const struct pf_pdesc *pd)
-{
-	if (pd->family == AF_INET) {
-		tuple->ipv4.saddr = pd->source.word[0];
-		tuple->ipv4.daddr = pd->destination.word[0];
-		tuple->ipv4.sport = pd->source_port;
-		tuple->ipv4.dport = pd->destination_port;
-		return sizeof(tuple->ipv4);
-	}
-	__builtin_memcpy(tuple->ipv6.saddr, &pd->source, 16);
-	__builtin_memcpy(tuple->ipv6.daddr, &pd->destination, 16);
-	tuple->ipv6.sport = pd->source_port;
-	tuple->ipv6.dport = pd->destination_port;
-	return sizeof(tuple->ipv6);
-}
-
-/* The same, but for the socket that the rule names. */
+/* Points the packet's ends at the socket that the rule names. */
 __inline void aim_at(struct bpf_sock_tuple *tuple, const struct pf_pdesc *pd,
 		     const struct pf_rule_states *rule)
 {
@@ -57,17 +41,16 @@ __inline void aim_at(struct bpf_sock_tuple *tuple, const struct pf_pdesc *pd,
 	tuple->ipv6.dport = rule->divert_port;
 }
 
-/* Hands the packet to the socket that listens where the rule says, unless it belongs to a
- * connection that was accepted there, or the kernel knows whom it is for. Returns 0 if nobody
- * listens. */
+/* Hands the packet to the socket that listens where `divert-to` says, unless another one has both
+ * ends of the conversation, or the kernel knows whom it is for. Returns 0 if nobody listens. */
 __global int assign_socket(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	struct bpf_sock_tuple tuple = {};
 	struct pf_rule_states *rule;
 	struct bpf_sock *socket;
-	bool tcp, connected;
 	__u32 size;
 	long failed;
+	bool tcp;
 
 	if (!s)
 		return 0;
@@ -77,16 +60,14 @@ __global int assign_socket(struct __sk_buff *skb, struct pf_scratch *s)
 		return 0;
 	if (!tcp && s->pd.virtual_protocol != IPPROTO_UDP)
 		return 1;
-	size = packet_tuple(&tuple, &s->pd);
-	if (tcp) {
-		socket = bpf_skc_lookup_tcp(skb, &tuple, size, BPF_F_CURRENT_NETNS, 0);
-		if (socket) {
-			connected = socket->state != BPF_TCP_LISTEN;
-			bpf_sk_release(socket);
-			if (connected)
-				return 1;
-		}
+	size = set_tuple(&tuple, s->pd.family, &s->pd.source, s->pd.source_port,
+			 &s->pd.destination, s->pd.destination_port);
+	if (has_connection(skb, &tuple, size, tcp)) {
+		note_socket(s);
+		return 1;
 	}
+	if (rule->divert == PF_DIVERT_REPLY)
+		return 1;
 	aim_at(&tuple, &s->pd, rule);
 	if (tcp)
 		socket = bpf_skc_lookup_tcp(skb, &tuple, size, BPF_F_CURRENT_NETNS, 0);
@@ -128,7 +109,7 @@ __inline int divert(struct __sk_buff *skb, struct pf_scratch *s, const struct pf
 	s->outcome.divert = rule->divert;
 	if (driven_by_test())
 		return PF_TCX_NEXT;
-	if (rule->divert == PF_DIVERT_TO && !assign_socket(skb, s))
+	if (!assign_socket(skb, s))
 		return refuse_diverted(s);
 	write_mark(skb, PF_MARK_GENERATED, PF_GENERATED_DIVERTED, PF_DEFAULT_PRIO);
 	return PF_TCX_NEXT;

@@ -20,6 +20,7 @@
 #include "stamp.h"
 #include "syncookie.h"
 #include "track.h"
+#include "way_back.h"
 
 /* Forgets what rules said. Arrays that have a count are left as they are. */
 __inline void forget_rules(struct pf_scratch *s)
@@ -352,6 +353,12 @@ __global int turn_away(struct __sk_buff *skb)
 	return has_tag || device->rx_handler ? PF_TCX_NEXT : PF_TCX_DROP;
 }
 
+/* True if the packet passed as it is, and no socket of `divert-to` takes it. */
+__inline bool goes_on(const struct pf_scratch *s)
+{
+	return s->outcome.verdict == PF_VERDICT_PASS && !s->outcome.divert;
+}
+
 __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 {
 	__u32 zero = 0;
@@ -398,6 +405,8 @@ __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 	read_mark(skb, s);
 	pass = filter(skb, s) && !too_long(s) && !refuse_unwrapped(skb, s);
 	result = s->held ? hold(skb, s) : act(skb, s, pass);
+	if (direction == PF_IN && result == PF_TCX_NEXT && goes_on(s))
+		result = lead_back(skb, s);
 	if (direction == PF_IN && result == PF_TCX_NEXT)
 		stamp(skb, s->pd.ip);
 	return result;

@@ -92,6 +92,23 @@ __inline void address_to_one(struct __sk_buff *skb)
 		bpf_skb_store_bytes(skb, 0, nobody, sizeof(nobody), 0);
 }
 
+/* Makes the packet forget the route that the kernel chose for it. A packet waits while the kernel
+ * asks for its neighbour, and then goes to the neighbour of its route (neigh_update()), not to the
+ * one that bpf_redirect_neigh named. A tunnel key takes the place of the route, and has no
+ * neighbour of its own. A tunnel without a remote address reads the key: it sends to the next hop,
+ * as it does by a route. */
+__inline void forget_route(struct __sk_buff *skb, const struct bpf_redir_neigh *next)
+{
+	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);
+	struct {
+		__u32 id;
+		__u32 remote;
+	} key = { .remote = next->nh_family == AF_INET ? bpf_ntohl(next->ipv4_nh) : 0 };
+
+	if (kern->_skb_refdst)
+		bpf_skb_set_tunnel_key(skb, (struct bpf_tunnel_key *)&key, sizeof(key), 0);
+}
+
 /* Sends the packet to the neighbour that a lookup has found. Returns what the program returns. */
 __inline int send_to_neighbour(struct __sk_buff *skb, const struct bpf_fib_lookup *params)
 {
@@ -101,6 +118,7 @@ __inline int send_to_neighbour(struct __sk_buff *skb, const struct bpf_fib_looku
 	if (!has_link_header(skb))
 		return PF_TCX_DROP;
 	address_to_one(skb);
+	forget_route(skb, &next);
 	return bpf_redirect_neigh(params->ifindex, &next, sizeof(next), 0);
 }
 

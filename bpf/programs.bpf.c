@@ -24,6 +24,8 @@ int pf_ingress(struct __sk_buff *skb)
 			return result;
 	}
 	result = take_shortcut(skb, PF_IN);
+	if (result == PF_TCX_NEXT)
+		return lead_back_shortly(skb);
 	return result == STEP_ASIDE ? pf_test(skb, PF_IN) : result;
 }
 

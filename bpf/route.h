@@ -212,6 +212,7 @@ __inline int pass_on_copy(struct __sk_buff *skb)
 	skb->mark = (skb->mark & ~PF_MARK_TAG_MASK) | PF_GENERATED_ROUTED << PF_MARK_TAG_SHIFT;
 	if (has_ethernet_header(skb))
 		address_to_one(skb);
+	forget_route(skb, &next);
 	return bpf_redirect_neigh(skb->ifindex, &next, sizeof(next), 0);
 }
 

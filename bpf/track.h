@@ -6,6 +6,7 @@
 #ifndef PF_TRACK_H
 #define PF_TRACK_H
 
+#include "connection.h"
 #include "icmp.h"
 #include "icmp_convert.h"
 #include "kern.h"
@@ -355,6 +356,10 @@ __global int test_state(struct __sk_buff *skb, struct pf_scratch *s)
 	}
 	if (!find_state(s))
 		return PF_KNOWN_NO;
+	if (has_lost_socket(skb, s)) {
+		remove_state(s->ref.index, s->ref.serial);
+		return PF_KNOWN_NO;
+	}
 	if (s->pd.virtual_protocol == IPPROTO_TCP)
 		prepare_tcp(skb, s);
 	return judge(s, PF_RELATION_PACKET, 0);

@@ -85,6 +85,7 @@ enum pf_state_flags {			/* values of OpenBSD's PFSTATE_* */
 	PF_STATE_MAPPED = 0x40000,	/* holds the mapping of the endpoint that made it */
 	PF_STATE_SIMPLE = 0x80000,	/* wants nothing of its packets but to judge, count and translate them */
 	PF_STATE_ANNEX = 0x100000,	/* has one */
+	PF_STATE_SOCKET = 0x200000,	/* a connected socket of this host got its packets */
 };
 
 enum pf_state_key_side {

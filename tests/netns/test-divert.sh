@@ -65,16 +65,15 @@ END_OF_PROGRAM
 start proxy gateway python3 "$WORK/proxy.py"
 await 3 grep -q ready "$WORK/proxy.log" || die "no proxy: $(cat "$WORK/proxy.log")"
 
-filter gateway <<'END_OF_RULES'
-block
+rules="block
 pass inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state
 pass in on lan0 inet proto { tcp, udp } to port { 80, 5353 } divert-to 127.0.0.1 port 8080
 pass in on lan0 inet6 proto { tcp, udp } to port { 80, 5353 } divert-to ::1 port 8080
 pass in on lan0 inet proto { tcp, udp } to port 81 divert-to 127.0.0.1 port 9
 pass out on wan0 proto udp to port 53 divert-reply
 pass in on lan0 inet proto 98 divert-to 127.0.0.1 port 1
-pass in on lan0 inet6 proto 98 divert-to ::1 port 1
-END_OF_RULES
+pass in on lan0 inet6 proto 98 divert-to ::1 port 1"
+filter gateway <<<"$rules"
 
 asks() {
 	on client timeout 2 nc "$@" </dev/null 2>/dev/null || echo "no answer"
@@ -142,6 +141,68 @@ $CLIENT6 to 2001:db8:ffff::7 hello" "$(cat "$WORK/raw.log")"
 same "in the client's name" hello "$(on gateway python3 "$WORK/ask.py" "$SERVER4" 53 "$CLIENT4")"
 same "in the client's name, IPv6" hello \
 	"$(on gateway python3 "$WORK/ask.py" "$SERVER6" 53 "$CLIENT6")"
+
+# A proxy has a socket for each client: bound to the address that the client means, and connected to
+# the client. It gets the client's later datagrams.
+cat >"$WORK/connected.py" <<'END_OF_PROGRAM'
+import socket, sys
+address = sys.argv[1]
+family = socket.AF_INET6 if ":" in address else socket.AF_INET
+level, option = (socket.IPPROTO_IPV6, 75) if ":" in address else (socket.IPPROTO_IP, 19)
+any_address = "::" if ":" in address else "0.0.0.0"
+def transparent(to):
+    s = socket.socket(family, socket.SOCK_DGRAM)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.setsockopt(level, option, 1)
+    s.settimeout(5)
+    s.bind(to)
+    return s
+listener = transparent(("::1" if ":" in address else "127.0.0.1", 8081))
+others = transparent((any_address, 5354))
+others.setblocking(False)
+print("ready", flush=True)
+def heard(s):
+    try:
+        return s.recv(100).decode()
+    except (TimeoutError, BlockingIOError):
+        return "nothing"
+data, peer = listener.recvfrom(100)
+connected = transparent((address, 5354))
+connected.connect(peer[:2])
+connected.send(b"welcome")
+listener.settimeout(0.1)
+# a socket for all addresses at the diverted port gets nothing
+print("connected", heard(connected), "listener", heard(listener), "others", heard(others),
+      flush=True)
+connected.close()
+END_OF_PROGRAM
+pf gateway -q -f - <<END_OF_RULES
+block
+pass inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state
+pass in on lan0 inet proto udp to port 5354 divert-to 127.0.0.1 port 8081
+pass in on lan0 inet6 proto udp to port 5354 divert-to ::1 port 8081
+END_OF_RULES
+for address in 198.51.100.8 2001:db8:ffff::8; do
+	start connected gateway python3 "$WORK/connected.py" $address
+	await 3 grep -q ready "$WORK/connected.log" || die "no proxy: $(cat "$WORK/connected.log")"
+	on client python3 - $address <<'END_OF_PROGRAM'
+import socket, sys
+s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(5)
+s.connect((sys.argv[1], 5354))
+s.send(b"first")
+try:
+    s.recv(100)
+    s.send(b"later")
+except TimeoutError:
+    pass
+END_OF_PROGRAM
+	await 10 grep -q "^connected" "$WORK/connected.log"
+	same "the later datagram, $address" "connected later listener nothing others nothing" \
+		"$(grep '^connected' "$WORK/connected.log")"
+	stop connected
+done
+filter gateway <<<"$rules"
 
 # the same ports by one socket after the other, while pf still has the state of the one before
 again() {

@@ -89,6 +89,8 @@ pub mod state_flags {
     pub const SIMPLE: u32 = 0x80000;
     /// Has an annex.
     pub const ANNEX: u32 = 0x100000;
+    /// A connected socket of this host got its packets.
+    pub const SOCKET: u32 = 0x200000;
 }
 
 /// Low bits of [`Peer::wscale`]: the shift.

@@ -520,6 +520,7 @@ fn directory(name: &str) -> Result<PathBuf> {
 fn give_back(run: &RunDir) {
     if let Ok(memory) = run.memory() {
         routing::tear_down(&memory.loopback);
+        routing::refuse_own(memory.loopback_accepts);
         bridge::tear_down(&memory.ports);
     }
 }

@@ -180,6 +180,7 @@ impl Instance {
             divert::set_up()?;
         }
         routing::set_up(&mut change.memory.loopback)?;
+        routing::accept_own(&next.ruleset, &mut change.memory.loopback_accepts)?;
         let main = next.replaces("");
         let (maps, run) = (&self.maps, &self.run);
         let (old, memory) = (&change.record, &mut change.memory);

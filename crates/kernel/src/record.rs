@@ -58,6 +58,9 @@ pub struct Memory {
     pub ports: bridge::Ports,
     /// What rules that route had loopback do.
     pub loopback: routing::Lent,
+    /// True if rules with `af-to` had loopback take packets with a source of this host's.
+    #[serde(default)]
+    pub loopback_accepts: bool,
 }
 
 /// A rule set in the kernel.

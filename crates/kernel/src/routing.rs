@@ -2,12 +2,21 @@
 //! go by routes, which the kernel tells programs only in the name of an interface that forwards. On
 //! a host that does not forward, loopback is let forward and asked in its place: no packet for
 //! others comes in by loopback, so nothing is forwarded.
+//!
+//! Loopback also takes packets with a source of this host's that carry no route yet: those that
+//! `af-to` makes of packets of the other family, for a socket of this host. All others on loopback
+//! are the host's own anyway.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
+use skipstep_ruleset::Ruleset;
+
 use crate::error::{Context, Result};
+
+/// Lets loopback take IPv4 packets with a source of this host's.
+const ACCEPT_OWN: &str = "/proc/sys/net/ipv4/conf/lo/accept_local";
 
 /// The families in which loopback was let forward, with what all interfaces were told then.
 pub(crate) type Lent = BTreeMap<String, String>;
@@ -26,6 +35,25 @@ pub(crate) fn set_up(lent: &mut Lent) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Lets loopback take packets with a source of this host's, if rules translate between families.
+/// Notes in `accepts` that it did not before.
+pub(crate) fn accept_own(ruleset: &Ruleset, accepts: &mut bool) -> Result<()> {
+    let is_used = ruleset.all_rules().any(|(_, rule)| rule.af_to.is_some());
+    if is_used && fs::read_to_string(ACCEPT_OWN).is_ok_and(|value| value.trim() == "0") {
+        fs::write(ACCEPT_OWN, "1").context(|| ACCEPT_OWN.to_owned())?;
+        *accepts = true;
+    }
+    Ok(())
+}
+
+/// Takes back what `accept_own` did.
+pub(crate) fn refuse_own(accepts: bool) {
+    if accepts {
+        // without it, no packet comes from there
+        let _ = fs::write(ACCEPT_OWN, "0");
+    }
 }
 
 /// Has loopback do again as it did, unless all interfaces were told something else meanwhile, it

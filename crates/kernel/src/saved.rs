@@ -205,8 +205,13 @@ fn save(kept: &abi::KeptState, memory: &Memory, record: &Record, now: u32) -> Sa
         idle: now.saturating_sub(state.expire),
         packets: state.packets,
         bytes: state.bytes,
-        // the mapping of its endpoint stays behind; which way its packets go is found anew
-        flags: state.flags & !(state_flags::MAPPED | state_flags::SIMPLE | state_flags::ANNEX),
+        // the mapping of its endpoint and its socket stay behind; which way its packets go is found
+        // anew
+        flags: state.flags
+            & !(state_flags::MAPPED
+                | state_flags::SIMPLE
+                | state_flags::ANNEX
+                | state_flags::SOCKET),
         log_all: (state.log & log_flags::ALL != 0).then_some(state.log_to),
         log_user: state.log & log_flags::USER != 0,
         set_prio: state.set_prio,

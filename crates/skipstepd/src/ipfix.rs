@@ -41,7 +41,9 @@ const DESTINATION_PORT: Field = (11, 2);
 const CLASS_OF_SERVICE: Field = (5, 1);
 const PROTOCOL: Field = (4, 1);
 
-/// What a record is made of.
+/// What a record is made of. The numbers are those of OpenBSD since revision 1.24 of if_pflow.h
+/// (November 2025). Up to OpenBSD 7.8 there was no template for translated flows, and that of IPv6
+/// had the number 257.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Template {
     /// IPv4
