@@ -1,0 +1,130 @@
+//! What a packet may cost: the data plane's searches are bounded, and find what the model finds.
+
+mod common;
+
+use common::shared_engine::ENGINES;
+use common::{host, ruleset, udp};
+use skipstep_kernel::testing::TestEngine;
+use skipstep_ruleset::{Direction, Reason};
+use skipstep_scenario::engine::{Draw, Fate, TestPacket, Verdict};
+use skipstep_scenario::{Engine, Model};
+
+/// Ports that may be tried for one packet.
+const MOST_PROBES: u64 = 2048;
+
+/// The data plane and the model under the same rules.
+struct Both<'a> {
+    engine: &'a mut TestEngine,
+    model: Model,
+}
+
+impl<'a> Both<'a> {
+    fn load(engine: &'a mut TestEngine, text: &str) -> Self {
+        let (host, mut model) = (host(), Model::new());
+        let rules = ruleset(text, &host);
+        engine.load(&rules, &host).unwrap();
+        model.load(&rules, &host).unwrap();
+        Both { engine, model }
+    }
+
+    /// What both make of a packet, with the searches that it took.
+    fn packet(&mut self, packet: &TestPacket) -> (Fate, u64) {
+        let before = self.engine.status().searches;
+        let (fate, expected) = (self.engine.packet(packet), self.model.packet(packet));
+        assert_eq!(fate, expected);
+        (fate, self.engine.status().searches - before)
+    }
+
+    /// Whether a flow out of em1 from this port of the client gets a port.
+    fn passes(&mut self, port: u16) -> (bool, u64) {
+        let packet = udp(([10, 0, 1, 5], port), ([198, 51, 100, 7], 53), 0);
+        let out = Direction::Out;
+        let packet = TestPacket { direction: out, interface: "em1".to_owned(), ..packet };
+        let (fate, searches) = self.packet(&packet);
+        if fate.verdict == Verdict::Drop {
+            assert!(fate.counted.contains(&Reason::Translate), "{fate:?}");
+        }
+        (fate.verdict == Verdict::Pass, searches)
+    }
+
+    fn set_random(&mut self, number: u32) {
+        self.engine.set_random(Draw::Bounded(number));
+        self.model.set_random(Draw::Bounded(number));
+    }
+
+    fn kill(&mut self, ids: &[u64]) {
+        self.engine.kill(ids);
+        self.model.kill(ids);
+    }
+
+    fn ids(&mut self) -> Vec<u64> {
+        let ids = self.engine.states().iter().map(|state| state.id).collect();
+        assert_eq!(self.engine.states(), self.model.states());
+        ids
+    }
+}
+
+/// Runs a test on the engine of each evaluator.
+fn on_each(test: fn(&mut TestEngine)) {
+    ENGINES.iter().for_each(|engine| engine.run(test));
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_search_for_a_port_ends_soon_and_finds_one_where_1_in_64_is_free() {
+    on_each(|engine| {
+        let rule = "pass out on em1 inet proto udp nat-to 10.0.2.1 port 20000:23967";
+        let mut both = Both::load(engine, rule);
+        for port in 0..3968 {
+            both.set_random(port);
+            assert!(both.passes(1000 + port as u16).0);
+        }
+        for draw in [0, 1000, 3967] {
+            both.set_random(draw);
+            let (passes, searches) = both.passes(999);
+            assert!(!passes && searches <= MOST_PROBES + 1, "{searches} for one packet");
+        }
+        // one port in 64 becomes free: all in a row, which OpenBSD's order meets last
+        let ids = both.ids();
+        both.kill(&ids[..62]);
+        for draw in 62..112 {
+            both.set_random(draw);
+            assert!(both.passes(999).0, "draw {draw}");
+            let newest = *both.ids().last().unwrap();
+            both.kill(&[newest]);
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_search_among_several_addresses_finds_the_one_with_free_ports() {
+    on_each(|engine| {
+        let rule = "pass out on em1 inet proto udp nat-to 10.0.2.8/30 port 20000:20499 round-robin";
+        let mut both = Both::load(engine, rule);
+        let mut passed = 0;
+        for port in 0..2200u16 {
+            both.set_random(u32::from(port) * 7 % 500);
+            let (passes, searches) = both.passes(1000 + port);
+            assert!(searches <= MOST_PROBES + 1, "{searches} for one packet");
+            passed += usize::from(passes);
+        }
+        assert!((1970..=2000).contains(&passed), "{passed} of 2000 ports were found");
+        both.ids();
+    });
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_search_among_the_ranges_of_a_port_set_goes_to_any_of_them() {
+    on_each(|engine| {
+        let rules = "nat on em1 inet proto udp -> 192.0.2.1 map-e-portset 4/1/1\npass\n";
+        let mut both = Both::load(engine, rules);
+        // the first 128 ports of eight ranges, and then any
+        for port in 0..1200u16 {
+            let (passes, searches) = both.passes(1000 + port);
+            assert!(passes && searches <= MOST_PROBES + 1, "{port}: {searches} for one packet");
+        }
+        both.ids();
+    });
+}
