@@ -357,6 +357,8 @@ pub struct Programs {
     pub let_go: Program,
     /// Removes every state whose time is up.
     pub sweep: Program,
+    /// Does one slice of a sweep, as the timer does.
+    pub sweep_slice: Program,
     /// Starts the timer that sweeps.
     pub start: Program,
     /// Removes one state.
@@ -394,6 +396,7 @@ impl Programs {
             give_back: program("pf_give_back")?,
             let_go: program("pf_let_go")?,
             sweep: program("pf_sweep")?,
+            sweep_slice: program("pf_sweep_slice")?,
             start: program("pf_start")?,
             kill: program("pf_kill")?,
             restore: program("pf_restore")?,
@@ -418,11 +421,11 @@ impl Programs {
         let Programs { come_back, give_back, let_go, .. } = self;
         let Programs { sweep, start, kill, restore, drop_source, forget_limited, settle, .. } =
             self;
-        let Programs { guard, .. } = self;
+        let Programs { sweep_slice, guard, .. } = self;
         for program in [ingress, egress, bridge, express, express_veth] {
             program.pin(directory)?;
         }
-        for program in [come_back, give_back, let_go] {
+        for program in [come_back, give_back, let_go, sweep_slice] {
             program.pin(directory)?;
         }
         for program in [sweep, start, kill, restore, drop_source, forget_limited, settle] {

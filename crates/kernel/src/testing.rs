@@ -4,6 +4,7 @@
 mod anew;
 mod arrival;
 mod copies;
+mod crowd;
 mod daemon;
 mod here;
 mod hook;

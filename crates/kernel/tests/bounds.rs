@@ -2,15 +2,31 @@
 
 mod common;
 
+use std::time::{Duration, Instant};
+
 use common::shared_engine::ENGINES;
 use common::{host, ruleset, udp};
-use skipstep_kernel::testing::TestEngine;
-use skipstep_ruleset::{Direction, Reason};
+use skipstep_kernel::testing::{Sizes, TestEngine};
+use skipstep_ruleset::{Direction, Evaluator, Reason};
 use skipstep_scenario::engine::{Draw, Fate, TestPacket, Verdict};
 use skipstep_scenario::{Engine, Model};
 
 /// Ports that may be tried for one packet.
 const MOST_PROBES: u64 = 2048;
+
+/// Slots that a slice of a sweep looks at, and states that it removes, at most.
+const SLICE: u32 = 8192;
+const SLICE_REMOVALS: u32 = 512;
+
+/// Rules under which no state ends because there are many.
+const TEXT: &str = "set timeout { interval 1, adaptive.start 0, adaptive.end 0 }\npass\n";
+
+/// States of the test of a large table: SKIPSTEP_STATES, which the long tier sets to more than one
+/// loop of a BPF program can walk.
+fn many_states() -> u32 {
+    let said = std::env::var("SKIPSTEP_STATES").ok();
+    said.map_or(200_000, |said| said.parse().expect("SKIPSTEP_STATES is a number"))
+}
 
 /// The data plane and the model under the same rules.
 struct Both<'a> {
@@ -127,4 +143,38 @@ fn a_search_among_the_ranges_of_a_port_set_goes_to_any_of_them() {
         }
         both.ids();
     });
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_sweep_goes_through_a_large_table_in_slices() {
+    let count = many_states();
+    let test = move || {
+        let host = host();
+        let sizes = Sizes { states: count, ..Sizes::test() };
+        let mut engine = TestEngine::with_sizes(Evaluator::Compiled, &sizes).unwrap();
+        engine.load(&ruleset(TEXT, &host), &host).unwrap();
+
+        engine.crowd(count, 1).unwrap();
+        for _ in 0..=count / SLICE {
+            assert!(engine.sweep_slice().unwrap() <= SLICE);
+        }
+        assert_eq!(engine.state_count(), count, "none has expired");
+
+        engine.crowd(count, 2).unwrap();
+        engine.set_time(1000);
+        assert_eq!(engine.state_count(), count / 2, "a sweep of all comes to the end of the table");
+
+        engine.crowd(count, count).unwrap();
+        let before = engine.state_count();
+        let seen = engine.sweep_slice().unwrap();
+        assert!(seen <= SLICE && before - engine.state_count() <= SLICE_REMOVALS);
+        engine.start_timer().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(600);
+        while engine.state_count() > 1 {
+            assert!(Instant::now() < deadline, "{} states are left", engine.state_count());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    std::thread::spawn(test).join().unwrap();
 }
