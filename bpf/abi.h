@@ -236,6 +236,7 @@ enum pf_other_state {	/* UDP and everything that is neither TCP nor ICMP */
  * limiter_uses     array             kind, number -> struct pf_limiter_use
  * limited_sources  hash              struct pf_limited_key -> struct pf_limited_source
  * leaving          queue             struct pf_leaving
+ * flushes          hash              struct pf_flush -> struct pf_flushed
  * log_ring         ring buffer       struct pf_log_record
  * log_readers      array of maps     n of pflogN -> ring buffer of struct pf_log_record, longer
  * flow_ring        ring buffer       struct pf_flow_record

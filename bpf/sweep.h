@@ -8,11 +8,15 @@
 
 #include "bridge.h"
 #include "config.h"
+#include "flush.h"
 #include "kern.h"
 #include "limiter.h"
 #include "state.h"
+#include "sweeper.h"
 #include "syncookie.h"
 #include "time.h"
+
+#include <linux/errno.h>
 
 #define CLOCK_BOOTTIME	7
 #define SWEEP_AT_LEAST	64		/* slots a second */
@@ -26,25 +30,10 @@
  */
 #define SLICE		8192
 #define SLICE_REMOVALS	512
-#define SLICE_PAUSE	1000000		/* ns */
+#define FLUSH_SLICE	2048		/* slots, of which each asks for flushes */
 
 /* bpf_loop takes no more rounds than 2^23 */
 #define MAX_ROUNDS	(1 << 20)
-
-struct pf_sweeper {
-	struct bpf_timer timer;
-	__u32 states_left;		/* slots of this second that no slice has looked at */
-	__u32 sources_left;
-	__u32 stations_due;		/* bridge stations and sources of limiters are to be swept */
-	__u32 pad;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct pf_sweeper);
-} sweeper SEC(".maps");
 
 struct pf_sweep_loop {
 	__u32 generation;
@@ -54,6 +43,7 @@ struct pf_sweep_loop {
 	__u32 found;			/* states to remove */
 	__u32 most;			/* … at which the slice ends */
 	__u32 removed;
+	__u32 flushing;
 };
 
 /* The place that step `i` of a sweep looks at, if there is a state in it. */
@@ -77,6 +67,8 @@ static int mark_expired(__u32 i, void *arg)
 
 	if (!state)
 		return 0;
+	if (loop->flushing)
+		end_flushed(index, state->serial);
 	timeout = state->timeout;
 	used = state->expire;
 	if (timeout >= PF_TIMEOUT_PURGE)
@@ -108,6 +100,7 @@ __inline void begin_sweep(struct pf_status *status, struct pf_sweep_loop *loop)
 	status->sweeps = max(status->sweeps + 1, 1);
 	loop->generation = status->generation;
 	loop->now = uptime();
+	loop->flushing = status->flushing;
 	loop->places = min(status->states_used, status->capacity);
 }
 
@@ -147,10 +140,12 @@ __global int sweep_states(void)
 {
 	struct pf_sweep_loop loop = { .most = ~0u };
 	struct pf_status *status = pf_status();
+	__u32 until;
 	int i, parts;
 
 	if (!status)
 		return 0;
+	until = status->flush_number;
 	begin_sweep(status, &loop);
 	parts = loop.places / MAX_ROUNDS + 1;
 	bpf_for(i, 0, parts) {
@@ -161,7 +156,49 @@ __global int sweep_states(void)
 		loop.first = i * MAX_ROUNDS;
 		bpf_loop(min(loop.places - loop.first, MAX_ROUNDS), remove_marked, &loop, 0);
 	}
+	forget_flushes(status, until);
 	return loop.removed;
+}
+
+static int mark_flushed(__u32 i, void *arg)
+{
+	struct pf_sweep_loop *loop = arg;
+	__u32 index;
+	struct pf_state *state = place(loop, i, &index);
+
+	if (state)
+		end_flushed(index, state->serial);
+	return 0;
+}
+
+/* Ends states of sources that were flushed, among the next slots. A pass begins a tick after it
+ * has noted which flushes it is for, so that they are all in the map by then; at its end they are
+ * forgotten. */
+__inline int flush_slice(struct pf_sweeper *sweeper)
+{
+	struct pf_status *status = pf_status();
+	struct pf_sweep_loop loop = {};
+	__u32 count;
+
+	if (!status || !sweeper)
+		return 0;
+	if (!sweeper->flush_begun) {
+		sweeper->flush_begun = 1;
+		sweeper->flush_cursor = 0;
+		sweeper->flush_until = status->flush_number;
+		return 0;
+	}
+	loop.places = min(status->states_used, status->capacity);
+	loop.first = sweeper->flush_cursor;
+	if (loop.first < loop.places) {
+		count = min(loop.places - loop.first, FLUSH_SLICE);
+		bpf_loop(count, mark_flushed, &loop, 0);
+		sweeper->flush_cursor += count;
+		return 0;
+	}
+	sweeper->flush_begun = 0;
+	forget_flushes(status, sweeper->flush_until);
+	return 0;
 }
 
 static int sweep_source(__u32 i, void *arg)
@@ -230,11 +267,13 @@ __inline void begin_second(struct pf_status *status, struct pf_sweeper *sweeper)
 }
 
 /* Does a slice of the work of this second. */
-__inline void work(struct pf_sweeper *sweeper)
+__inline void work(struct pf_status *status, struct pf_sweeper *sweeper)
 {
 	__u32 seen;
 
-	if (sweeper->states_left) {
+	if (status->flushing) {
+		flush_slice(sweeper);
+	} else if (sweeper->states_left) {
 		seen = sweep_slice(sweeper->states_left);
 		sweeper->states_left -= min(seen ? seen : ~0u, sweeper->states_left);
 	} else if (sweeper->sources_left) {
@@ -248,43 +287,50 @@ __inline void work(struct pf_sweeper *sweeper)
 }
 
 /* Has the timer fire when the next slice is due, or when the next second has just begun. */
-__inline long await_work(struct pf_sweeper *sweeper)
+__inline long await_work(struct pf_status *status, struct pf_sweeper *sweeper)
 {
 	__u64 gone = bpf_ktime_get_boot_ns() % NSEC_PER_SEC;
 	__u64 wait = NSEC_PER_SEC - gone + JUST_BEGUN;
 
-	if (sweeper->states_left || sweeper->sources_left || sweeper->stations_due)
+	if (status->flushing || sweeper->states_left || sweeper->sources_left ||
+	    sweeper->stations_due)
 		wait = min(wait, SLICE_PAUSE);
-	return bpf_timer_start(&sweeper->timer, wait, 0);
+	return start_timer(sweeper, status, wait);
 }
 
 static int on_timer(__unused void *map, __unused __u32 *key, struct pf_sweeper *sweeper)
 {
 	struct pf_status *status = pf_status();
 
-	if (status) {
-		if (status->second != (__u32)(bpf_ktime_get_boot_ns() / NSEC_PER_SEC))
-			begin_second(status, sweeper);
-		work(sweeper);
-	}
-	await_work(sweeper);
+	if (!status)
+		return 0;
+	if (status->second != (__u32)(bpf_ktime_get_boot_ns() / NSEC_PER_SEC))
+		begin_second(status, sweeper);
+	work(status, sweeper);
+	await_work(status, sweeper);
 	return 0;
 }
 
-/* Starts the timer. It runs as long as the map is there; starting it again changes nothing. */
+/* Starts the timer. It runs as long as userland has the map; starting it again changes nothing.
+ * Returns 0, or an error of the kernel, which is noted. */
 SEC("syscall")
 int pf_start(__unused void *ctx)
 {
 	__u32 zero = 0;
 	struct pf_sweeper *one = bpf_map_lookup_elem(&sweeper, &zero);
 	struct pf_status *status = pf_status();
+	long error;
 
 	if (!one || !status)
 		return -1;
 	note_second(status);
-	bpf_timer_init(&one->timer, &sweeper, CLOCK_BOOTTIME);
-	bpf_timer_set_callback(&one->timer, on_timer);
-	return await_work(one);
+	error = bpf_timer_init(&one->timer, &sweeper, CLOCK_BOOTTIME);
+	if (!error || error == -EBUSY)	/* it was made before */
+		error = bpf_timer_set_callback(&one->timer, on_timer);
+	if (!error)
+		return await_work(status, one);
+	note_timer_error(status, error);
+	return error;
 }
 
 /* Sweeps all of the tables at once, and turns the keys of syncookies if it is time. Returns how

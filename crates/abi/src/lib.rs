@@ -48,8 +48,8 @@ pub use pool::{
 pub use rule::{Address, Owner, Port, Rule, RuleStates, RuleStats, RuleTable};
 pub use source::{SourceKey, SourceNode, SourceRef};
 pub use state::{
-    Annex, KeptState, KeyHash, KeyLine, Kill, MatchRule, Path, Peer, Scrub, State, StateKey,
-    StateRef,
+    Annex, Flush, Flushed, KeptState, KeyHash, KeyLine, Kill, MatchRule, Path, Peer, Scrub, State,
+    StateKey, StateRef,
 };
 pub use status::{Counters, Outcome, Status, Syncookies, Test};
 pub use table::{EntryStats, Table, TableEntry, TableKey, TableStats};

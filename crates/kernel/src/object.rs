@@ -305,6 +305,8 @@ maps! {
     limiter_uses: Map<u32, abi::LimiterUse> = map_name::LIMITER_USES,
     /// sources of limiters
     limited_sources: Map<abi::LimitedKey, abi::LimitedSource> = map_name::LIMITED_SOURCES,
+    /// sources whose states end -> which of them
+    flushes: Map<abi::Flush, abi::Flushed> = map_name::FLUSHES,
     /// n of pflogN -> id of the ring of who reads it
     log_readers: Map<u32, u32> = map_name::LOG_READERS,
     /// one element

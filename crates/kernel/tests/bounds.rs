@@ -5,10 +5,10 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::shared_engine::ENGINES;
-use common::{host, ruleset, udp};
+use common::{host, ruleset, tcp, udp};
 use skipstep_kernel::testing::{Sizes, TestEngine};
 use skipstep_ruleset::{Direction, Evaluator, Reason};
-use skipstep_scenario::engine::{Draw, Fate, TestPacket, Verdict};
+use skipstep_scenario::engine::{Draw, Fate, StateView, TestPacket, Verdict};
 use skipstep_scenario::{Engine, Model};
 
 /// Ports that may be tried for one packet.
@@ -74,9 +74,13 @@ impl<'a> Both<'a> {
     }
 
     fn ids(&mut self) -> Vec<u64> {
-        let ids = self.engine.states().iter().map(|state| state.id).collect();
-        assert_eq!(self.engine.states(), self.model.states());
-        ids
+        let states = self.engine.states();
+        let in_short = |states: &[StateView]| {
+            let of = |state: &StateView| (state.id, state.wire, state.src, state.expires_at);
+            states.iter().map(of).collect::<Vec<_>>()
+        };
+        assert_eq!(in_short(&states), in_short(&self.model.states()));
+        states.iter().map(|state| state.id).collect()
     }
 }
 
@@ -177,4 +181,35 @@ fn a_sweep_goes_through_a_large_table_in_slices() {
         }
     };
     std::thread::spawn(test).join().unwrap();
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_flush_ends_states_at_once_and_leaves_the_walk_to_the_timer() {
+    on_each(|engine| {
+        let rules = "set timeout { adaptive.start 0, adaptive.end 0 }\ntable <bad> persist\npass\n\
+            pass in proto tcp keep state (max-src-conn 1, overload <bad> flush global)\n";
+        let mut both = Both::load(engine, rules);
+        let client = ([10, 0, 1, 9], 4000);
+        let datagram = udp(client, ([10, 0, 1, 1], 53), 0);
+        let kept = udp(([10, 0, 1, 8], 4000), ([10, 0, 1, 1], 53), 0);
+        let (old, other) = (both.packet(&datagram).0, both.packet(&kept).0);
+        // the second handshake that ends is one connection too many
+        for port in [4001, 4002] {
+            let (from, to) = ((client.0, port), ([10, 0, 1, 1], 80));
+            let answer = TestPacket { direction: Direction::Out, ..tcp(to, from, "SA") };
+            for packet in [tcp(from, to, "S"), answer, tcp(from, to, "A")] {
+                both.packet(&packet);
+            }
+        }
+        assert_eq!(both.engine.pending_flushes(), 1, "the packet did not walk through all states");
+        both.ids();
+        assert_ne!(both.packet(&datagram).0.state, old.state, "the flushed state is found");
+        assert_eq!(both.packet(&kept).0.state, other.state, "another source's state is gone");
+        both.ids();
+        both.engine.set_time(10);
+        both.model.set_time(10);
+        assert_eq!(both.engine.pending_flushes(), 0);
+        both.ids();
+    });
 }

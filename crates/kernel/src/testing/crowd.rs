@@ -43,6 +43,12 @@ impl TestEngine {
         self.programs.start.call(&()).map(drop)
     }
 
+    /// How many sources there are whose states end, which the sweep has not seen to.
+    pub fn pending_flushes(&self) -> u32 {
+        let status: abi::Status = self.maps.shared_status.element(0);
+        status.flushing
+    }
+
     /// How many states there are.
     pub fn state_count(&self) -> u32 {
         let status: abi::Status = self.maps.shared_status.element(0);
