@@ -26,7 +26,7 @@
 #define PF_NEAR_INTERFACES	1024	/* ifindexes below it have a place in an array */
 #define PF_MATCH_RULES		16	/* match rules remembered by one state */
 #define PF_MAX_DEPTH		64	/* anchors inside each other */
-#define PF_MAX_STEPS		32768	/* rules looked at for one packet, counted by call, … */
+#define PF_MAX_STEPS		16384	/* rules looked at for one packet, counted by call, … */
 					/* … or as many as there are, if that is more */
 #define PF_SNAPLEN		160	/* bytes of a packet kept by the log (pflogd's default) */
 #define PF_LOG_WHOLE		65535	/* those that who reads a log itself gets at most */

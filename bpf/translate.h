@@ -30,8 +30,8 @@
  *   with a probability of (63/64)^1024, which is 10^-7. Several addresses share the draws, at
  *   RANDOM_OF_EACH draws a visit, so this holds for pools of up to 64 addresses.
  */
-#define MAX_PROBES	2048
-#define PROBES_IN_ORDER	1024
+#define MAX_PROBES	1536
+#define PROBES_IN_ORDER	512
 #define PROBES_OF_EACH	128
 #define RANDOM_OF_EACH	16
 
@@ -317,7 +317,7 @@ __inline enum pf_search search_address(struct pf_scratch *s, struct pf_pool *poo
 }
 
 /* Chooses an address with a free port, and another address as long as there is none; for each range
- * of ports anew. Of several addresses or ranges it leaves half of the probes. */
+ * of ports anew. Of several addresses or ranges it leaves the other probes. */
 __inline bool search_in_order(struct pf_scratch *s, struct pf_pool *pool, __u32 slot)
 {
 	struct pf_choice *choice = &s->choice;

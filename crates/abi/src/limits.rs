@@ -18,7 +18,7 @@ pub const MATCH_RULES: usize = 16;
 pub const MAX_DEPTH: usize = 64;
 /// Rules looked at for one packet, each as often as it is called (`PF_MAX_STEPS`), or as many as
 /// there are if that is more.
-pub const MAX_STEPS: u32 = 32_768;
+pub const MAX_STEPS: u32 = 16_384;
 /// Bytes of a packet kept by the log (`PF_SNAPLEN`).
 pub const SNAPLEN: usize = 160;
 /// Those that who reads a log itself gets at most (`PF_LOG_WHOLE`).

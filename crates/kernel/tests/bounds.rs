@@ -12,7 +12,7 @@ use skipstep_scenario::engine::{Draw, Fate, StateView, TestPacket, Verdict};
 use skipstep_scenario::{Engine, Model};
 
 /// Ports that may be tried for one packet.
-const MOST_PROBES: u64 = 2048;
+const MOST_PROBES: u64 = 1536;
 
 /// Slots that a slice of a sweep looks at, and states that it removes, at most.
 const SLICE: u32 = 8192;
@@ -140,7 +140,7 @@ fn a_search_among_the_ranges_of_a_port_set_goes_to_any_of_them() {
     on_each(|engine| {
         let rules = "nat on em1 inet proto udp -> 192.0.2.1 map-e-portset 4/1/1\npass\n";
         let mut both = Both::load(engine, rules);
-        // the first 128 ports of eight ranges, and then any
+        // the first 128 ports of four ranges, and then any
         for port in 0..1200u16 {
             let (passes, searches) = both.passes(1000 + port);
             assert!(passes && searches <= MOST_PROBES + 1, "{port}: {searches} for one packet");
@@ -172,7 +172,8 @@ fn a_sweep_goes_through_a_large_table_in_slices() {
         engine.crowd(count, count).unwrap();
         let before = engine.state_count();
         let seen = engine.sweep_slice().unwrap();
-        assert!(seen <= SLICE && before - engine.state_count() <= SLICE_REMOVALS);
+        assert!(seen <= SLICE);
+        assert_eq!(before - engine.state_count(), SLICE_REMOVALS);
         engine.start_timer().unwrap();
         let deadline = Instant::now() + Duration::from_secs(600);
         while engine.state_count() > 1 {

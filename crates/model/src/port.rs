@@ -16,10 +16,10 @@ const ECHO6: u16 = 128;
 
 /// Ports tried for one packet, as in the data plane (`bpf/translate.h` says why); OpenBSD tries
 /// all.
-const MOST_PROBES: u32 = 2048;
+const MOST_PROBES: u32 = 1536;
 
 /// Of these, ports that are tried in OpenBSD's order: of the only address, …
-const IN_ORDER: u32 = 1024;
+const IN_ORDER: u32 = 512;
 
 /// … and of each of several.
 const OF_EACH: u32 = 128;
