@@ -14,7 +14,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of these files: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		64
+#define PF_ABI_VERSION		65
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -26,7 +26,8 @@
 #define PF_NEAR_INTERFACES	1024	/* ifindexes below it have a place in an array */
 #define PF_MATCH_RULES		16	/* match rules remembered by one state */
 #define PF_MAX_DEPTH		64	/* anchors inside each other */
-#define PF_MAX_STEPS		1048576	/* rules looked at for one packet, counted by call */
+#define PF_MAX_STEPS		16384	/* rules looked at for one packet, counted by call, … */
+					/* … or as many as there are, if that is more */
 #define PF_SNAPLEN		160	/* bytes of a packet kept by the log (pflogd's default) */
 #define PF_LOG_WHOLE		65535	/* those that who reads a log itself gets at most */
 #define PF_LOGS			256	/* pflogN */
@@ -236,6 +237,7 @@ enum pf_other_state {	/* UDP and everything that is neither TCP nor ICMP */
  * limiter_uses     array             kind, number -> struct pf_limiter_use
  * limited_sources  hash              struct pf_limited_key -> struct pf_limited_source
  * leaving          queue             struct pf_leaving
+ * flushes          hash              struct pf_flush -> struct pf_flushed
  * log_ring         ring buffer       struct pf_log_record
  * log_readers      array of maps     n of pflogN -> ring buffer of struct pf_log_record, longer
  * flow_ring        ring buffer       struct pf_flow_record

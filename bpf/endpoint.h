@@ -88,7 +88,7 @@ __global int map_endpoint(struct pf_scratch *s, __u32 port)
 			bpf_map_delete_elem(&mappings, &to_outside.other);
 	}
 	if (error && error != -EEXIST)
-		s->choice.probes = 0;
+		s->choice.probes = 0;	/* the search ends */
 	if (error)
 		return 0;
 	s->mapped = 1;

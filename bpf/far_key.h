@@ -7,6 +7,7 @@
 #define PF_FAR_KEY_H
 
 #include "annex.h"
+#include "flush.h"
 #include "kern.h"
 #include "key_table.h"
 #include "scratch.h"
@@ -20,17 +21,19 @@
  * will do; its place goes to s->far. */
 __global int find_far(struct pf_scratch *s, __u32 ended)
 {
+	struct pf_status *status = pf_status();
 	const struct pf_annex *annex;
 	struct pf_state *state;
 	__u8 timeout;
 	int i;
 
-	if (!s || !find_key(&s->key, &s->far))
+	if (!s || !status || !find_key(&s->key, &s->far))
 		return 0;
 	bpf_for(i, 0, MAX_FAR_STATES) {
 		state = bpf_map_lookup_elem(&states, &s->far.index);
 		if (!state || state->serial != s->far.serial)
 			return 0;
+		is_flushed(status, s->far.index, s->far.serial);
 		timeout = state->timeout;
 		if ((ended && timeout == PF_TIMEOUT_PURGE) ||
 		    (timeout < PF_TIMEOUT_PURGE &&

@@ -232,6 +232,9 @@ __inline bool leave_table(const struct pf_limiter *limiter, const struct pf_limi
 	return true;
 }
 
+/* sources that leave tables before one packet */
+#define LEAVING_AT_ONCE	1024
+
 static int let_one_leave(__unused __u32 i, void *arg)
 {
 	struct pf_status *status = *(struct pf_status **)arg;
@@ -266,13 +269,14 @@ __inline bool sources_leave(void)
 	return status && status->leaving;
 }
 
-/* Takes the sources out of tables that are to leave them: before tables are asked. */
+/* Takes sources out of the tables that they are to leave, before tables are asked. Where more of
+ * them wait than one packet may take the time for, the next packet goes on. */
 __global int let_sources_leave(void)
 {
 	struct pf_status *status = pf_status();
 
 	if (status && status->leaving)
-		bpf_loop(status->leaving, let_one_leave, &status, 0);
+		bpf_loop(min(status->leaving, LEAVING_AT_ONCE), let_one_leave, &status, 0);
 	return 0;
 }
 

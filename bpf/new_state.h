@@ -11,6 +11,7 @@
 #include "kern.h"
 #include "scratch.h"
 #include "state.h"
+#include "sweeper.h"
 
 /* A place in the pool, or -1. */
 __inline int take_place(struct pf_status *status, __u32 *index)
@@ -39,6 +40,7 @@ __inline int take_state(struct pf_scratch *s)
 	if (!config)
 		return PF_REASON_MEMORY;
 	/* the place in the count is reserved first, so that no two take the last one */
+	revive_sweeper(status, s->now);
 	if (__sync_fetch_and_add(&status->states, 1) < config->limit_states &&
 	    !take_place(status, &index)) {
 		s->ref.index = index;
@@ -146,14 +148,16 @@ __inline void detach_state(const struct pf_state_ref *ref)
  * OpenBSD, one whose time is up and that nobody has swept yet. */
 __global int make_way(const struct pf_state_key *key, __u32 direction, struct pf_state_ref *known)
 {
+	struct pf_status *status = pf_status();
 	struct pf_state *state;
 	bool over = false;
 	int way = 1;
 
-	if (!key || !known)
+	if (!key || !known || !status)
 		return -1;
 	if (!find_key(key, known))
 		return 0;
+	is_flushed(status, known->index, known->serial);
 	state = bpf_map_lookup_elem(&states, &known->index);
 	if (!state)
 		return 1;
@@ -197,13 +201,14 @@ __inline bool close_if_over(const struct pf_state_ref *ref)
 __global int make_way_out(struct pf_state_key *key)
 {
 	struct pf_state_ref ref, plain = {}, over = {};
+	struct pf_status *status = pf_status();
 	const struct pf_annex *annex;
 	struct pf_state *state;
 	bool is_plain = false, before = false;
 	__u64 id = 0;
 	int i;
 
-	if (!key)
+	if (!key || !status)
 		return -1;
 	for (int made = PF_MADE_PLAIN; made <= PF_MADE_OUT && !is_plain; made++) {
 		if (made == PF_MADE_IN)
@@ -211,6 +216,7 @@ __global int make_way_out(struct pf_state_key *key)
 		key->made = made;
 		if (!find_key(key, &plain))
 			continue;
+		is_flushed(status, plain.index, plain.serial);
 		state = bpf_map_lookup_elem(&states, &plain.index);
 		is_plain = state && state->serial == plain.serial &&
 			   state->direction == PF_OUT && state->timeout < PF_TIMEOUT_DETACHED;
@@ -224,6 +230,7 @@ __global int make_way_out(struct pf_state_key *key)
 		state = bpf_map_lookup_elem(&states, &ref.index);
 		if (!state || state->serial != ref.serial)
 			break;
+		is_flushed(status, ref.index, ref.serial);
 		if (state->timeout < PF_TIMEOUT_DETACHED) {
 			/* bound states stand there with the youngest first */
 			if (is_plain && (key->interface ? state->id < id : state->id > id)) {

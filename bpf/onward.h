@@ -82,8 +82,11 @@ __inline bool fits_onward(struct pf_scratch *s, __u32 ifindex, __u32 routes,
 			  const enum pf_forwarded hook)
 {
 	struct pf_state *state = bpf_map_lookup_elem(&states, &s->onward.index);
+	struct pf_status *status = pf_status();
 
-	if (!state || expired(state->rule_slot, state->timeout, state->expire, s->generation, s->now))
+	if (!state || !status ||
+	    expired(state->rule_slot, state->timeout, state->expire, s->generation, s->now) ||
+	    is_flushed(status, s->onward.index, s->onward.serial))
 		return false;
 	s->path = state->path;
 	if (!take_hop(s, ifindex, routes, hook) ||

@@ -200,6 +200,14 @@ __inline bool look_for_ordinary(const struct pf_status *status, struct pf_scratc
 					look_ordinary(s, PF_MADE_OUT, found)));
 }
 
+/* Whether the state of s->ref has just ended, for its source was flushed. */
+__inline bool flushed_state(const struct pf_scratch *s)
+{
+	const struct pf_status *status = pf_status();
+
+	return status && is_flushed(status, s->ref.index, s->ref.serial);
+}
+
 /* Finds the state of s->key, bound or floating, if it is a simple one and the packet from its
  * midst. s->known says whether there is any that might know the packet. */
 __inline struct pf_state *find_ordinary_state(const struct pf_status *status, struct pf_scratch *s,
@@ -222,7 +230,7 @@ __inline struct pf_state *find_ordinary_state(const struct pf_status *status, st
 	    !(state->flags & PF_STATE_SIMPLE) || state->timeout >= PF_TIMEOUT_PURGE ||
 	    expired(state->rule_slot, state->timeout, state->expire, s->generation, s->now))
 		return NULL;
-	return state;
+	return flushed_state(s) ? NULL : state;
 }
 
 /* Gives the packet the ends that it has on the other side of the state that passed it. */

@@ -6,56 +6,33 @@
 #ifndef PF_OVERLOAD_H
 #define PF_OVERLOAD_H
 
+#include "flush.h"
 #include "kern.h"
 #include "rate.h"
 #include "source_node.h"
 #include "state.h"
+#include "sweeper.h"
 #include "table.h"
-
-/* Whose states end */
-struct pf_flush {
-	struct pf_source_key source;
-	__u32 side;			/* where in a key the source is */
-	__u32 rule_slot;		/* only those of this rule; PF_IDLE_SLOT: all */
-};
-
-static int flush_state(__u32 index, void *arg)
-{
-	struct pf_flush *flush = arg;
-	struct pf_state *state = bpf_map_lookup_elem(&states, &index);
-	const __u64 *source = (const __u64 *)flush->source.address, *address;
-	__u32 serial;
-
-	if (!state)
-		return 1;
-	serial = state->serial;
-	if (!(serial & 1) || state->key[PF_WIRE].family != flush->source.family ||
-	    (flush->rule_slot != PF_IDLE_SLOT && flush->rule_slot != state->rule_slot))
-		return 0;
-	address = (const __u64 *)(flush->side ? state->key[PF_WIRE].address[1] :
-						state->key[PF_WIRE].address[0]);
-	if (address[0] == source[0] && address[1] == source[1])
-		end_state(index, serial);
-	return 0;
-}
 
 /* Ends the states of a source. */
 __inline void flush_source(const struct pf_rule_states *rule, const struct pf_state *state,
 			   const struct pf_source_key *source)
 {
 	struct pf_status *status = pf_status();
-	struct pf_flush flush;
+	struct pf_flush flush = {};
 
 	if (!status)
 		return;
-	flush.source = *source;
+	__builtin_memcpy(flush.address, source->address, sizeof(flush.address));
+	flush.family = source->family;
 	/* as in OpenBSD, the direction of the state in hand says where the source is in all of
 	 * them */
 	flush.side = state->direction == PF_OUT;
 	flush.rule_slot = rule->source_flags & PF_SOURCE_FLUSH_GLOBAL ? PF_IDLE_SLOT :
 									state->rule_slot;
 	count_limit(PF_LCOUNT_OVERLOAD_FLUSH);
-	bpf_loop(min(status->states_used, status->capacity), flush_state, &flush, 0);
+	if (note_flush(status, &flush))
+		wake_sweeper();
 }
 
 /* Counts the connection of the state of s->ref, which has just been established. Returns 1 if its

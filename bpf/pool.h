@@ -45,8 +45,8 @@ struct {
 	__type(value, struct pf_pool_member);
 } pool_members SEC(".maps");
 
-/* addresses looked at for one packet; OpenBSD knows no bound */
-#define MAX_POOL_STEPS	65536
+/* addresses looked at for one choice; OpenBSD knows no bound */
+#define MAX_POOL_STEPS	1024
 
 __inline struct pf_pool *pool_of(__u32 slot, __u32 purpose)
 {
@@ -278,8 +278,9 @@ __inline __u64 load_of(const struct pf_scratch *s, const struct pf_table *table)
 				 s->choice.load;
 }
 
-/* Goes once round the table; an address without states ends the search. Entries that are networks
- * have no counters, so they cannot be chosen. */
+/* Goes once round the table; an address without states ends the search. In a table with more than
+ * MAX_POOL_STEPS addresses the next choice goes on where this one has stopped. Entries that are
+ * networks have no counters, so they cannot be chosen. */
 __global int choose_least_states(struct pf_scratch *s, struct pf_pool *pool)
 {
 	struct pf_choice *choice;
@@ -313,7 +314,7 @@ __global int choose_least_states(struct pf_scratch *s, struct pf_pool *pool)
 		    !choice->least_states)
 			return choice->least_host;
 	}
-	return 0;
+	return choice->least_host;
 }
 
 /* ---- choosing -------------------------------------------------------------------------------- */

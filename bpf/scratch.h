@@ -238,8 +238,12 @@ struct pf_choice {
 	__u32 least_states;		/* … the states of the address that has it … */
 	__u8 least_host;		/* … and whether its block is a single address */
 	__u8 host;
-	__u32 probes;			/* keys that may still be looked up */
+	__u32 probes;			/* ports that may still be tried */
+	__u64 draws;			/* where the sequence of random ports is */
+	__u16 in_order;			/* ports to try of an address in order, … */
+	__u16 at_random;		/* … and then at random */
 	__be16 port;			/* the one found */
+	__u8 has_port;			/* there is one */
 	__u16 lowest;			/* ports that the rule gives */
 	__u16 highest;
 	__u16 first_range;		/* of a MAP-E set: that the search begins with, … */
@@ -253,6 +257,7 @@ struct pf_choice {
 	__u8 begun;			/* the search has seen an address */
 	__u8 has_first;			/* there is one, so the search goes on */
 	__u8 recalled;			/* the source has had the address before */
+	__u8 cut_short;			/* some ports of the pool were not tried in order */
 };
 
 /* The segment's timestamp, if its state or its rule has a use for it */

@@ -21,6 +21,7 @@
 #include "config.h"
 #include "endpoint.h"
 #include "far_key.h"
+#include "flush.h"
 #include "flow.h"
 #include "key_table.h"
 #include "limiter.h"
@@ -34,10 +35,6 @@
 
 /* Whether a state's packets cross to the other family. */
 #define crosses(state)	((state)->key[PF_WIRE].made == PF_MADE_NEAR)
-
-/* Whether the maker of a connection has said no more than SYN. A connection that was ended has
- * not. */
-#define half_open(peer)	((peer)->state > PF_TCPS_CLOSED && (peer)->state < PF_TCPS_ESTABLISHED)
 
 /* Whether limiters count the state of an annex. */
 #define has_limiters(annex)	((annex)->limited[PF_LIMITER_STATE].id || \
@@ -207,21 +204,7 @@ __global int remove_state(__u32 index, __u32 serial)
 /* Ends a state before its time: nobody finds it, and the next sweep removes it. */
 __global int end_state(__u32 index, __u32 serial)
 {
-	struct pf_state *state = bpf_map_lookup_elem(&states, &index);
-	struct pf_status *status = pf_status();
-	bool half = false;
-
-	if (!state || !status)
-		return 0;
-	bpf_spin_lock(&state->lock);
-	if (state->serial == serial && state->timeout < PF_TIMEOUT_PURGE) {
-		half = state->key[PF_WIRE].protocol == IPPROTO_TCP && half_open(&state->src);
-		state->timeout = PF_TIMEOUT_PURGE;
-		state->src.state = state->dst.state = PF_TCPS_CLOSED;
-	}
-	bpf_spin_unlock(&state->lock);
-	if (half)
-		__sync_fetch_and_sub(&status->half_open, 1);
+	end_now(index, serial);
 	return 0;
 }
 
@@ -234,19 +217,21 @@ __inline bool won_no_race(const struct pf_scratch *s, const struct pf_state *sta
 }
 
 /* The state that s->key leads to, with its place and serial number. One whose time is up is removed
- * and not found: the sweep comes by only now and then. */
+ * and not found: the sweep comes by only now and then. One whose source was flushed is not found
+ * either. */
 __inline struct pf_state *state_of_key(struct pf_scratch *s, struct pf_state_ref *found)
 {
+	struct pf_status *status = pf_status();
 	struct pf_state *state;
 	__u8 timeout;
 
-	if (!find_key(&s->key, found))
+	if (!status || !find_key(&s->key, found))
 		return NULL;
 	state = bpf_map_lookup_elem(&states, &found->index);
 	if (!state || state->serial != found->serial || won_no_race(s, state))
 		return NULL;
 	timeout = state->timeout;
-	if (timeout >= PF_TIMEOUT_DETACHED)
+	if (timeout >= PF_TIMEOUT_DETACHED || is_flushed(status, found->index, found->serial))
 		return NULL;
 	if (timeout < PF_TIMEOUT_PURGE &&
 	    expired(state->rule_slot, timeout, state->expire, s->generation, s->now)) {

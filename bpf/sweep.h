@@ -8,33 +8,42 @@
 
 #include "bridge.h"
 #include "config.h"
+#include "flush.h"
 #include "kern.h"
 #include "limiter.h"
 #include "state.h"
+#include "sweeper.h"
 #include "syncookie.h"
 #include "time.h"
 
+#include <linux/errno.h>
+
 #define CLOCK_BOOTTIME	7
-#define SWEEP_AT_LEAST	64		/* places in one run */
+#define SWEEP_AT_LEAST	64		/* slots a second */
 #define JUST_BEGUN	100000		/* ns into a second */
 
-struct pf_sweeper {
-	struct bpf_timer timer;
-};
+/*
+ * The timer works in slices, so that no tick keeps a CPU from other softirqs for long: a slice
+ * looks at SLICE slots at most, and ends when it has found SLICE_REMOVALS states to remove. Where
+ * a second has more work than a slice, the next slice follows after SLICE_PAUSE. A pass over a
+ * table of ten million states takes a second or two at this rate, and thus less than `interval`.
+ */
+#define SLICE		8192
+#define SLICE_REMOVALS	512
+#define FLUSH_SLICE	2048		/* slots, of which each asks for flushes */
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct pf_sweeper);
-} sweeper SEC(".maps");
+/* bpf_loop takes no more rounds than 2^23 */
+#define MAX_ROUNDS	(1 << 20)
 
 struct pf_sweep_loop {
 	__u32 generation;
 	__u32 now;
 	__u32 first;
 	__u32 places;
+	__u32 found;			/* states to remove */
+	__u32 most;			/* … at which the slice ends */
 	__u32 removed;
+	__u32 flushing;
 };
 
 /* The place that step `i` of a sweep looks at, if there is a state in it. */
@@ -58,17 +67,20 @@ static int mark_expired(__u32 i, void *arg)
 
 	if (!state)
 		return 0;
+	if (loop->flushing)
+		end_flushed(index, state->serial);
 	timeout = state->timeout;
 	used = state->expire;
-	if (timeout >= PF_TIMEOUT_PURGE ||
-	    !expired(state->rule_slot, timeout, used, loop->generation, loop->now))
+	if (timeout >= PF_TIMEOUT_PURGE)
+		return ++loop->found >= loop->most;
+	if (!expired(state->rule_slot, timeout, used, loop->generation, loop->now))
 		return 0;
 	bpf_spin_lock(&state->lock);
 	/* unless it was used meanwhile, or the place was */
 	if (state->timeout == timeout && state->expire == used)
 		state->timeout = PF_TIMEOUT_PURGE;
 	bpf_spin_unlock(&state->lock);
-	return 0;
+	return ++loop->found >= loop->most;
 }
 
 static int remove_marked(__u32 i, void *arg)
@@ -82,29 +94,111 @@ static int remove_marked(__u32 i, void *arg)
 	return 0;
 }
 
-/* Removes the expired ones among the `count` places from the cursor on; all places if 0. */
-__global int sweep(__u32 count)
+/* Begins a sweep of the slots of states. */
+__inline void begin_sweep(struct pf_status *status, struct pf_sweep_loop *loop)
 {
+	status->sweeps = max(status->sweeps + 1, 1);
+	loop->generation = status->generation;
+	loop->now = uptime();
+	loop->flushing = status->flushing;
+	loop->places = min(status->states_used, status->capacity);
+}
+
+/* Moves a cursor on by `count` of `places` slots. */
+__inline __u32 moved_on(__u32 cursor, __u32 count, __u32 places)
+{
+	cursor += count;
+	return cursor < places ? cursor : cursor - places;
+}
+
+/* Removes the expired states among the next slots, `count` at most. Returns the number of slots
+ * that it has looked at. */
+__global int sweep_slice(__u32 count)
+{
+	struct pf_sweep_loop loop = { .most = SLICE_REMOVALS };
 	struct pf_status *status = pf_status();
-	struct pf_sweep_loop loop = {};
+	long seen;
 
 	if (!status)
 		return 0;
-	status->sweeps = max(status->sweeps + 1, 1);
-	loop.generation = status->generation;
-	loop.now = uptime();
-	loop.places = min(status->states_used, status->capacity);
-	if (!count || count > loop.places)
-		count = loop.places;
+	begin_sweep(status, &loop);
+	count = min(min(count, SLICE), loop.places);
 	loop.first = status->sweep_cursor;
 	if (loop.first >= loop.places)
 		loop.first = 0;
 	/* adaptive timeouts depend on how many states there are: all are asked before any goes */
-	bpf_loop(count, mark_expired, &loop, 0);
-	bpf_loop(count, remove_marked, &loop, 0);
-	status->sweep_cursor = loop.first + count < loop.places ? loop.first + count :
-								  loop.first + count - loop.places;
+	seen = bpf_loop(count, mark_expired, &loop, 0);
+	if (seen < 0)
+		return 0;
+	bpf_loop(seen, remove_marked, &loop, 0);
+	status->sweep_cursor = moved_on(loop.first, seen, loop.places);
+	return seen;
+}
+
+/* Removes all expired states at once. Returns how many. */
+__global int sweep_states(void)
+{
+	struct pf_sweep_loop loop = { .most = ~0u };
+	struct pf_status *status = pf_status();
+	__u32 until;
+	int i, parts;
+
+	if (!status)
+		return 0;
+	until = status->flush_number;
+	begin_sweep(status, &loop);
+	parts = loop.places / MAX_ROUNDS + 1;
+	bpf_for(i, 0, parts) {
+		loop.first = i * MAX_ROUNDS;
+		bpf_loop(min(loop.places - loop.first, MAX_ROUNDS), mark_expired, &loop, 0);
+	}
+	bpf_for(i, 0, parts) {
+		loop.first = i * MAX_ROUNDS;
+		bpf_loop(min(loop.places - loop.first, MAX_ROUNDS), remove_marked, &loop, 0);
+	}
+	forget_flushes(status, until);
 	return loop.removed;
+}
+
+static int mark_flushed(__u32 i, void *arg)
+{
+	struct pf_sweep_loop *loop = arg;
+	__u32 index;
+	struct pf_state *state = place(loop, i, &index);
+
+	if (state)
+		end_flushed(index, state->serial);
+	return 0;
+}
+
+/* Ends states of sources that were flushed, among the next slots. A pass begins a tick after it
+ * has noted which flushes it is for, so that they are all in the map by then; at its end they are
+ * forgotten. */
+__inline int flush_slice(struct pf_sweeper *sweeper)
+{
+	struct pf_status *status = pf_status();
+	struct pf_sweep_loop loop = {};
+	__u32 count;
+
+	if (!status || !sweeper)
+		return 0;
+	if (!sweeper->flush_begun) {
+		sweeper->flush_begun = 1;
+		sweeper->flush_cursor = 0;
+		sweeper->flush_until = status->flush_number;
+		return 0;
+	}
+	loop.places = min(status->states_used, status->capacity);
+	loop.first = sweeper->flush_cursor;
+	if (loop.first < loop.places) {
+		count = min(loop.places - loop.first, FLUSH_SLICE);
+		bpf_loop(count, mark_flushed, &loop, 0);
+		sweeper->flush_cursor += count;
+		return 0;
+	}
+	sweeper->flush_begun = 0;
+	forget_flushes(status, sweeper->flush_until);
+	return 0;
 }
 
 static int sweep_source(__u32 i, void *arg)
@@ -115,27 +209,30 @@ static int sweep_source(__u32 i, void *arg)
 	if (index >= loop->places)
 		index -= loop->places;
 	loop->removed += remove_source(index, loop->now);
-	return 0;
+	return loop->removed >= loop->most;
 }
 
-/* Removes the source nodes that are over among the `count` places from the cursor on; all if 0. */
-__global int sweep_sources(__u32 count)
+/* Removes the expired source nodes among the next slots, `count` at most. Returns the number of
+ * slots that it has looked at. */
+__global int sweep_sources(__u32 count, __u32 most)
 {
+	struct pf_sweep_loop loop = { .most = most };
 	struct pf_status *status = pf_status();
-	struct pf_sweep_loop loop = {};
+	long seen;
 
 	if (!status)
 		return 0;
 	loop.now = uptime();
 	loop.places = min(status->sources_used, status->source_capacity);
-	if (!count || count > loop.places)
-		count = loop.places;
+	count = min(count, loop.places);
 	loop.first = status->source_cursor;
 	if (loop.first >= loop.places)
 		loop.first = 0;
-	bpf_loop(count, sweep_source, &loop, 0);
-	status->source_cursor = loop.first + count < loop.places ? loop.first + count : 0;
-	return loop.removed;
+	seen = bpf_loop(count, sweep_source, &loop, 0);
+	if (seen < 0)
+		return 0;
+	status->source_cursor = moved_on(loop.first, seen, loop.places);
+	return seen;
 }
 
 /* Keeps uptime_about() right: notes the second, and that it is believed for half again as long as
@@ -151,52 +248,89 @@ __inline void note_second(struct pf_status *status)
 	status->beat = now;
 }
 
-/* Has the timer fire when the next second has just begun, whatever the sweep has taken of this
- * one. */
-__inline long await_second(struct pf_sweeper *sweeper)
+/* Notes what is to be swept in this second: so much that a pass takes `interval` seconds, and what
+ * the slices of the second before have left. */
+__inline void begin_second(struct pf_status *status, struct pf_sweeper *sweeper)
+{
+	struct pf_config *config = pf_config(status->generation);
+	__u32 interval = config ? max(config->timeouts[PF_TIMEOUT_INTERVAL], 1) : 1;
+	__u32 states = status->states_used, sources = status->sources_used;
+
+	note_second(status);
+	sweeper->states_left += max(states / interval + 1, SWEEP_AT_LEAST);
+	sweeper->states_left = min(sweeper->states_left, states);
+	sweeper->sources_left += max(sources / interval + 1, SWEEP_AT_LEAST);
+	sweeper->sources_left = min(sweeper->sources_left, sources);
+	if (uptime() % interval == 0)
+		sweeper->stations_due = 1;
+	turn_cookie_keys(status->generation, uptime());
+}
+
+/* Does a slice of the work of this second. */
+__inline void work(struct pf_status *status, struct pf_sweeper *sweeper)
+{
+	__u32 seen;
+
+	if (status->flushing) {
+		flush_slice(sweeper);
+	} else if (sweeper->states_left) {
+		seen = sweep_slice(sweeper->states_left);
+		sweeper->states_left -= min(seen ? seen : ~0u, sweeper->states_left);
+	} else if (sweeper->sources_left) {
+		seen = sweep_sources(min(sweeper->sources_left, SLICE), SLICE_REMOVALS);
+		sweeper->sources_left -= min(seen ? seen : ~0u, sweeper->sources_left);
+	} else if (sweeper->stations_due) {
+		sweeper->stations_due = 0;
+		sweep_limited_sources();
+		sweep_stations();
+	}
+}
+
+/* Has the timer fire when the next slice is due, or when the next second has just begun. */
+__inline long await_work(struct pf_status *status, struct pf_sweeper *sweeper)
 {
 	__u64 gone = bpf_ktime_get_boot_ns() % NSEC_PER_SEC;
+	__u64 wait = NSEC_PER_SEC - gone + JUST_BEGUN;
 
-	return bpf_timer_start(&sweeper->timer, NSEC_PER_SEC - gone + JUST_BEGUN, 0);
+	if (status->flushing || sweeper->states_left || sweeper->sources_left ||
+	    sweeper->stations_due)
+		wait = min(wait, SLICE_PAUSE);
+	return start_timer(sweeper, status, wait);
 }
 
 static int on_timer(__unused void *map, __unused __u32 *key, struct pf_sweeper *sweeper)
 {
 	struct pf_status *status = pf_status();
-	struct pf_config *config;
-	__u32 interval = 1;
 
-	if (status) {
-		note_second(status);
-		config = pf_config(status->generation);
-		if (config)
-			interval = max(config->timeouts[PF_TIMEOUT_INTERVAL], 1);
-		sweep(max(status->states_used / interval + 1, SWEEP_AT_LEAST));
-		sweep_sources(max(status->sources_used / interval + 1, SWEEP_AT_LEAST));
-		turn_cookie_keys(status->generation, uptime());
-		if (uptime() % interval == 0) {
-			sweep_limited_sources();
-			sweep_stations();
-		}
-	}
-	await_second(sweeper);
+	if (!status)
+		return 0;
+	if (status->second != (__u32)(bpf_ktime_get_boot_ns() / NSEC_PER_SEC))
+		begin_second(status, sweeper);
+	work(status, sweeper);
+	await_work(status, sweeper);
 	return 0;
 }
 
-/* Starts the timer. It runs as long as the map is there; starting it again changes nothing. */
+/* Starts the timer. It runs as long as userland has the map; starting it again changes nothing.
+ * Returns 0, or an error of the kernel, which is noted. */
 SEC("syscall")
 int pf_start(__unused void *ctx)
 {
 	__u32 zero = 0;
 	struct pf_sweeper *one = bpf_map_lookup_elem(&sweeper, &zero);
 	struct pf_status *status = pf_status();
+	long error;
 
 	if (!one || !status)
 		return -1;
 	note_second(status);
-	bpf_timer_init(&one->timer, &sweeper, CLOCK_BOOTTIME);
-	bpf_timer_set_callback(&one->timer, on_timer);
-	return await_second(one);
+	error = bpf_timer_init(&one->timer, &sweeper, CLOCK_BOOTTIME);
+	if (!error || error == -EBUSY)	/* it was made before */
+		error = bpf_timer_set_callback(&one->timer, on_timer);
+	if (!error)
+		return await_work(status, one);
+	note_timer_error(status, error);
+	return error;
 }
 
 /* Sweeps all of the tables at once, and turns the keys of syncookies if it is time. Returns how
@@ -205,13 +339,20 @@ SEC("syscall")
 int pf_sweep(__unused void *ctx)
 {
 	struct pf_status *status = pf_status();
-	int removed = sweep(0);
+	int removed = sweep_states();
 
-	sweep_sources(0);
+	sweep_sources(~0u, ~0u);
 	sweep_limited_sources();
 	if (status)
 		turn_cookie_keys(status->generation, uptime());
 	return removed;
+}
+
+/* Does a slice of a sweep, as the timer does. Returns the number of slots that it has looked at. */
+SEC("syscall")
+int pf_sweep_slice(__unused void *ctx)
+{
+	return sweep_slice(~0u);
 }
 
 /* Drops a source node: whoever comes from there next is a new source. */

@@ -19,8 +19,21 @@
 #define LOWEST_ID	1
 #define HIGHEST_ID	65535
 
-/* keys looked up for one packet at most; OpenBSD knows no bound */
-#define MAX_PROBES	(4 * 65536)
+/*
+ * Ports tried for one packet. OpenBSD tries all ports of an address in order, so a packet costs
+ * milliseconds when the ports are used up. Here the search has two parts:
+ *
+ * - In order, as in OpenBSD: the first PROBES_IN_ORDER ports of the only address, or PROBES_OF_EACH
+ *   ports of each of several. Ranges that have no more ports are searched completely.
+ * - At random, with the rest of the probes. Each draw is uniform and independent of the others, so
+ *   it does not matter which ports are free: where 1 in 64 is free, 1024 draws miss all free ports
+ *   with a probability of (63/64)^1024, which is 10^-7. Several addresses share the draws, at
+ *   RANDOM_OF_EACH draws a visit, so this holds for pools of up to 64 addresses.
+ */
+#define MAX_PROBES	1536
+#define PROBES_IN_ORDER	512
+#define PROBES_OF_EACH	128
+#define RANDOM_OF_EACH	16
 
 /* ---- ports ----------------------------------------------------------------------------------- */
 
@@ -72,30 +85,69 @@ __inline bool maps_endpoint(const struct pf_scratch *s, const struct pf_pool *po
 	return pool->endpoint_independent && s->pd.protocol == IPPROTO_UDP;
 }
 
-/* Whether the packet can have the port outside. */
+/* Whether the packet can have the port outside. This is a probe. */
 __inline bool take_port(struct pf_scratch *s, const struct pf_pool *pool, __be16 port)
 {
+	if (!s->choice.probes)
+		return false;
+	s->choice.probes--;
 	return is_port_free(s, port) && (!maps_endpoint(s, pool) || map_endpoint(s, port));
 }
 
-/* Tries the ports of the range: upward from where the search begins, then downward. */
+/* Begins the sequence of random ports, once for each packet. */
+__inline void begin_draws(struct pf_scratch *s)
+{
+	if (!s->choice.draws)
+		s->choice.draws = 1 + (__u64)secret_draw(s, ~0u);
+}
+
+/* The next port of the range at random: SplitMix64 (Steele, Lea and Flood, "Fast splittable
+ * pseudorandom number generators", 2014) under a seed of SipHash, which is new for each packet. */
+__inline __u32 random_port(struct pf_choice *choice)
+{
+	__u64 bits = choice->draws += 0x9e3779b97f4a7c15ull;
+
+	bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9ull;
+	bits = (bits ^ bits >> 27) * 0x94d049bb133111ebull;
+	return choice->low + ((bits >> 32) * (choice->high - choice->low + 1) >> 32);
+}
+
+/* The port with which try `i` of a range is made: upward from where the search begins, then
+ * downward; then at random. */
+__inline __u32 port_of_try(struct pf_scratch *s, __u32 i)
+{
+	struct pf_choice *choice = &s->choice;
+	__u32 up = choice->high - choice->begin;
+
+	if (i < choice->in_order)
+		return i <= up ? choice->begin + i : choice->begin - (i - up);
+	begin_draws(s);
+	return random_port(choice);
+}
+
+/* Tries the ports of the range: all of them in order, or some and then others at random. */
 __inline bool try_ports(struct pf_scratch *s, const struct pf_pool *pool)
 {
 	struct pf_choice *choice = &s->choice;
-	__u32 up = choice->high - choice->begin, port;
+	__u32 tries = choice->high - choice->low + 1, port;
 	int i;
 
-	bpf_for(i, 0, choice->high - choice->low + 1) {
+	if (tries > choice->in_order) {
+		choice->cut_short = 1;
+		tries = choice->in_order + choice->at_random;
+	}
+	choice->has_port = 0;
+	bpf_for(i, 0, (int)tries) {
 		if (!choice->probes)
-			return false;
-		choice->probes--;
-		port = (__u32)i <= up ? choice->begin + i : choice->begin - (i - up);
+			break;
+		port = port_of_try(s, i);
 		if (!take_port(s, pool, bpf_htons(port)))
 			continue;
 		choice->port = bpf_htons(port);
-		return true;
+		choice->has_port = 1;
+		break;
 	}
-	return false;
+	return choice->has_port;
 }
 
 /* Looks for a free source port with s->choice.address; 1 if there is one. */
@@ -143,7 +195,7 @@ __global int search_port(struct pf_scratch *s, struct pf_pool *pool)
 			return 1;
 		/* FreeBSD searches an id for IPv4 only */
 		if (pool->old && pd->protocol == IPPROTO_ICMPV6)
-			return is_port_free(s, port);
+			return take_port(s, pool, port);
 		choice->low = LOWEST_ID;
 		choice->high = HIGHEST_ID;
 	}
@@ -210,11 +262,36 @@ __inline bool go_to_next_range(struct pf_choice *choice, const struct pf_pool *p
 	return true;
 }
 
+/* Any range of a MAP-E set, at random. */
+__inline void draw_range(struct pf_choice *choice, const struct pf_pool *pool)
+{
+	choice->low = 1;
+	choice->high = (1 << (pool->set_offset & 15)) - 1;
+	choice->range = random_port(choice);
+	set_range(choice, pool);
+}
+
 enum pf_search {
 	PF_SEARCH_OVER = 0,
 	PF_SEARCH_FOUND,
 	PF_SEARCH_GOES_ON,
 };
+
+/* Whether a search tries another address of the pool when the ports of one are taken. */
+__inline bool has_several(const struct pf_pool *pool)
+{
+	return pool->kind == PF_POOL_RANDOM || pool->kind == PF_POOL_ROUND_ROBIN ||
+	       pool->kind == PF_POOL_LEAST_STATES;
+}
+
+/* How many ports of an address to try. The only one gets all probes. */
+__inline void set_probes(struct pf_choice *choice, const struct pf_pool *pool)
+{
+	bool several = pool->set_offset || (has_several(pool) && !choice->recalled);
+
+	choice->in_order = several ? PROBES_OF_EACH : PROBES_IN_ORDER;
+	choice->at_random = several ? 0 : MAX_PROBES - PROBES_IN_ORDER;
+}
 
 /* Chooses an address, and looks for a free port with it. A search that began with what the source
  * had before ends, as in OpenBSD, with the next one unseen. */
@@ -233,24 +310,22 @@ __inline enum pf_search search_address(struct pf_scratch *s, struct pf_pool *poo
 		choice->has_first = 1;
 	}
 	choice->begun = 1;
+	set_probes(choice, pool);
 	if (search_port(s, pool))
 		return PF_SEARCH_FOUND;
-	return pool->kind == PF_POOL_RANDOM || pool->kind == PF_POOL_ROUND_ROBIN ||
-			pool->kind == PF_POOL_LEAST_STATES ?
-		       PF_SEARCH_GOES_ON :
-		       PF_SEARCH_OVER;
+	return has_several(pool) ? PF_SEARCH_GOES_ON : PF_SEARCH_OVER;
 }
 
 /* Chooses an address with a free port, and another address as long as there is none; for each range
- * of ports anew. */
-__inline bool search_addresses(struct pf_scratch *s, struct pf_pool *pool, __u32 slot)
+ * of ports anew. Of several addresses or ranges it leaves the other probes. */
+__inline bool search_in_order(struct pf_scratch *s, struct pf_pool *pool, __u32 slot)
 {
 	struct pf_choice *choice = &s->choice;
 	int i;
 
 	begin_ranges(s, pool);
 	choice->has_first = choice->begun = 0;
-	bpf_for(i, 0, MAX_POOL_STEPS) {
+	bpf_for(i, 0, MAX_PROBES) {
 		switch (search_address(s, pool, slot)) {
 		case PF_SEARCH_FOUND:
 			return true;
@@ -262,10 +337,46 @@ __inline bool search_addresses(struct pf_scratch *s, struct pf_pool *pool, __u32
 		case PF_SEARCH_GOES_ON:
 			break;
 		}
-		if (!choice->probes)
+		if (choice->probes <= MAX_PROBES - PROBES_IN_ORDER) {
+			choice->cut_short = 1;
 			return false;
+		}
 	}
 	return false;
+}
+
+/* Tries ports at random, of addresses that the pool gives and of any range. */
+__inline bool search_at_random(struct pf_scratch *s, struct pf_pool *pool, __u32 slot)
+{
+	struct pf_choice *choice = &s->choice;
+	int i;
+
+	choice->in_order = 0;
+	choice->at_random = pool->set_offset ? 1 : RANDOM_OF_EACH;
+	begin_draws(s);
+	bpf_for(i, 0, MAX_PROBES) {
+		if (!choice->probes)
+			return false;
+		if (pool->set_offset)
+			draw_range(choice, pool);
+		if (has_several(pool) && !choose(s, pool, slot, PF_POOL_NAT, true))
+			return false;
+		if (search_port(s, pool))
+			return true;
+	}
+	return false;
+}
+
+/* Looks for an address with a free port. */
+__inline bool search_addresses(struct pf_scratch *s, struct pf_pool *pool, __u32 slot)
+{
+	struct pf_choice *choice = &s->choice;
+
+	choice->probes = MAX_PROBES;
+	choice->draws = 0;
+	choice->cut_short = 0;
+	return search_in_order(s, pool, slot) ||
+	       (choice->cut_short && search_at_random(s, pool, slot));
 }
 
 /* Whether the packet's endpoint has its address and port outside already. */
@@ -285,7 +396,6 @@ __global int translate_source(struct pf_scratch *s, __u32 slot)
 	if (!s || !pool)
 		return 0;
 	s->choice.source = s->pd.source;
-	s->choice.probes = MAX_PROBES;
 	if (!recall_mapping(s, pool) && !search_addresses(s, pool, slot))
 		return 0;
 	forget_choice(s, PF_POOL_NAT, &s->pd.source);

@@ -267,6 +267,21 @@ struct pf_source_node {
 	__u64 oldest;			/* id of the oldest state that this sweep took */
 };
 
+/* `overload <table> flush`: whose states end */
+struct pf_flush {
+	__u8 address[16];		/* of the source */
+	__u32 rule_slot;		/* the states of this rule; PF_IDLE_SLOT: of all */
+	__u8 family;
+	__u8 side;			/* index in a key where the source is */
+	__u8 pad[2];
+};
+
+struct pf_flushed {
+	__u64 before;			/* states with lower ids end */
+	__u32 number;			/* flushes are numbered */
+	__u32 pad;
+};
+
 /* argument of the pf_drop_source program */
 struct pf_source_ref {
 	__u32 index;

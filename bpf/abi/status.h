@@ -105,6 +105,12 @@ struct pf_status {
 	__u32 ingress_id;		/* number of pf_ingress in the kernel */
 	__u32 egress_id;
 	__u32 guard_id;			/* 0 where the kernel has no such programs */
+	__u32 timer_errors;		/* failed starts of the timer that sweeps */
+	__u32 timer_error;		/* the latest of these, an errno */
+	__u32 timer_tried;		/* second of the last attempt by a packet */
+	__u32 flushing;			/* entries of the flushes map */
+	__u32 flush_kinds;		/* which kinds they are of: flush.h */
+	__u32 flush_number;		/* of the next one */
 	__u32 pad;
 };
 

@@ -14,6 +14,7 @@ mod hostile;
 mod lookup;
 mod rule_sets;
 mod tables;
+mod worst;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -97,6 +98,9 @@ pub struct Arguments {
     /// Only FTP through a gateway, by each front: sessions and bytes a second
     #[arg(long)]
     ftp: bool,
+    /// Only the worst packets and ticks of the timer
+    #[arg(long)]
+    worst: bool,
     /// Only what the kernel's verifier takes for each program
     #[arg(long)]
     verifier: bool,
@@ -181,6 +185,10 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     if arguments.tables {
         return tables::run(arguments.rounds);
     }
+    if arguments.worst {
+        print!("{}", worst::run()?);
+        return Ok(ExitCode::SUCCESS);
+    }
     if arguments.verifier {
         print!("{}", verification()?);
         return Ok(ExitCode::SUCCESS);
@@ -218,6 +226,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         eprint!("\r{:24}\r", "");
     }
     print!("{}", table(&figures, &mut empty, arguments.rounds));
+    print!("\n{}", worst::run()?);
     print!("\n{}", verification()?);
     println!("\nLoading rules with pfctl -f, the whole process: {}\n", loading()?);
     rule_sets::run()?;

@@ -48,15 +48,15 @@ pub use pool::{
 pub use rule::{Address, Owner, Port, Rule, RuleStates, RuleStats, RuleTable};
 pub use source::{SourceKey, SourceNode, SourceRef};
 pub use state::{
-    Annex, KeptState, KeyHash, KeyLine, Kill, MatchRule, Path, Peer, Scrub, State, StateKey,
-    StateRef,
+    Annex, Flush, Flushed, KeptState, KeyHash, KeyLine, Kill, MatchRule, Path, Peer, Scrub, State,
+    StateKey, StateRef,
 };
 pub use status::{Counters, Outcome, Status, Syncookies, Test};
 pub use table::{EntryStats, Table, TableEntry, TableKey, TableStats};
 pub use table_index::{IndexCell, IndexEntry, IndexHead, IndexLine, IndexNode};
 
 /// Version of the layout; pins of another version are refused (`PF_ABI_VERSION`).
-pub const VERSION: u32 = 64;
+pub const VERSION: u32 = 65;
 
 /// Family number of IPv4 in rules, keys and records (Linux's `AF_INET`).
 pub const INET: u8 = 2;

@@ -16,8 +16,9 @@ pub const NEAR_INTERFACES: u32 = 1024;
 pub const MATCH_RULES: usize = 16;
 /// Anchors inside each other (`PF_MAX_DEPTH`).
 pub const MAX_DEPTH: usize = 64;
-/// Rules looked at for one packet, each as often as it is called (`PF_MAX_STEPS`).
-pub const MAX_STEPS: u32 = 1_048_576;
+/// Rules looked at for one packet, each as often as it is called (`PF_MAX_STEPS`), or as many as
+/// there are if that is more.
+pub const MAX_STEPS: u32 = 16_384;
 /// Bytes of a packet kept by the log (`PF_SNAPLEN`).
 pub const SNAPLEN: usize = 160;
 /// Those that who reads a log itself gets at most (`PF_LOG_WHOLE`).

@@ -113,6 +113,8 @@ pub mod map {
     pub const LIMITED_SOURCES: &str = "limited_sources";
     /// queue of `struct pf_leaving`
     pub const LEAVING: &str = "leaving";
+    /// `struct pf_flush` -> `struct pf_flushed`
+    pub const FLUSHES: &str = "flushes";
     /// ring of `struct pf_flow_record`
     pub const FLOW_RING: &str = "flow_ring";
     /// the timer that expires states

@@ -426,6 +426,38 @@ pub struct Annex {
     pub pad: [u8; 6],
 }
 
+/// `struct pf_flush`: whose states end, key of the `flushes` map.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Flush {
+    /// Of the source.
+    pub address: [u8; 16],
+    /// The states of this rule; [`crate::limits::IDLE_SLOT`]: of all.
+    pub rule_slot: u32,
+    /// [`crate::INET`] or [`crate::INET6`]
+    pub family: u8,
+    /// Index in a key where the source is.
+    pub side: u8,
+    /// Zero.
+    pub pad: [u8; 2],
+}
+
+/// `struct pf_flushed`: which states of a flushed source end.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Flushed {
+    /// States with lower ids.
+    pub before: u64,
+    /// Flushes are numbered.
+    pub number: u32,
+    /// Zero.
+    pub pad: u32,
+}
+
 /// `struct pf_kept_state`: argument of the program that puts a state in place.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,

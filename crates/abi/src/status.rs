@@ -96,6 +96,18 @@ pub struct Status {
     pub egress_id: u32,
     /// Number of pf_guard; 0 where the kernel has no such programs.
     pub guard_id: u32,
+    /// How often the kernel did not start the timer that sweeps.
+    pub timer_errors: u32,
+    /// The latest of these, an errno.
+    pub timer_error: u32,
+    /// Second of the last attempt by a packet.
+    pub timer_tried: u32,
+    /// Entries of the `flushes` map.
+    pub flushing: u32,
+    /// Which kinds these are of.
+    pub flush_kinds: u32,
+    /// Number of the next flush.
+    pub flush_number: u32,
     /// Zero.
     pub pad: u32,
 }

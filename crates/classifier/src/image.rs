@@ -136,7 +136,10 @@ pub fn compile(
     let filter_rules = &image.rules[..old[0].first as usize];
     image.config = abi::Config {
         rules: main,
-        steps: if calls { MAX_STEPS } else { main + walked + forestry.steps },
+        steps: match calls {
+            true => MAX_STEPS.max(image.rules.len() as u32 + walked + forestry.steps),
+            false => main + walked + forestry.steps,
+        },
         default_rule,
         segment: if main > 0 { image.rules[0].segment } else { 0 },
         plain: u32::from(crate::plain::may_ask(&ruleset.options, &old, filter_rules)),

@@ -362,6 +362,15 @@ impl Instance {
         Ok(())
     }
 
+    /// Starts the timer that sweeps again if it is overdue. An error of the kernel is counted.
+    fn revive_timer(&self) -> Result<()> {
+        let second = self.maps.status.at(0)?.second;
+        match second != 0 && self.running() && self.uptime()?.saturating_sub(second) > 2 {
+            true => self.start(),
+            false => Ok(()),
+        }
+    }
+
     /// Starts the timer that sweeps, if it does not run yet.
     pub(crate) fn start(&self) -> Result<()> {
         self.programs.start.call(&()).map(|_| ())
@@ -393,6 +402,7 @@ impl Instance {
     /// Waits for the lock, puts right what a killed process left, and opens what is remembered.
     pub(crate) fn begin(&self) -> Result<Change> {
         let lock = self.run.lock()?;
+        self.revive_timer()?;
         self.recovered(Change::begin(&self.run, lock, &self.maps, || self.record())?)
     }
 

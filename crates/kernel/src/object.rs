@@ -322,6 +322,8 @@ maps! {
     limiter_uses: Map<u32, abi::LimiterUse> = map_name::LIMITER_USES,
     /// sources of limiters
     limited_sources: Map<abi::LimitedKey, abi::LimitedSource> = map_name::LIMITED_SOURCES,
+    /// sources whose states end -> which of them
+    flushes: Map<abi::Flush, abi::Flushed> = map_name::FLUSHES,
     /// n of pflogN -> id of the ring of who reads it
     log_readers: Map<u32, u32> = map_name::LOG_READERS,
     /// one element
@@ -370,6 +372,8 @@ pub struct Programs {
     pub let_go: Program,
     /// Removes every state whose time is up.
     pub sweep: Program,
+    /// Does one slice of a sweep, as the timer does.
+    pub sweep_slice: Program,
     /// Starts the timer that sweeps.
     pub start: Program,
     /// Removes one state.
@@ -405,6 +409,7 @@ impl Programs {
             give_back: program("pf_give_back")?,
             let_go: program("pf_let_go")?,
             sweep: program("pf_sweep")?,
+            sweep_slice: program("pf_sweep_slice")?,
             start: program("pf_start")?,
             kill: program("pf_kill")?,
             restore: program("pf_restore")?,
@@ -429,11 +434,11 @@ impl Programs {
         let Programs { come_back, give_back, let_go, .. } = self;
         let Programs { sweep, start, kill, restore, drop_source, forget_limited, settle, .. } =
             self;
-        let Programs { guard, .. } = self;
+        let Programs { sweep_slice, guard, .. } = self;
         for program in [ingress, egress, bridge] {
             program.pin(directory)?;
         }
-        for program in [come_back, give_back, let_go] {
+        for program in [come_back, give_back, let_go, sweep_slice] {
             program.pin(directory)?;
         }
         for program in [sweep, start, kill, restore, drop_source, forget_limited, settle] {
@@ -508,7 +513,8 @@ pub(crate) fn load_besides(directory: &Path, names: &[&'static str]) -> Result<V
     }
     for mut map in open.maps_mut() {
         let path = directory.join(map.name());
-        if path.exists() {
+        // constants of the object's own: `.rodata`
+        if !map.name().as_encoded_bytes().contains(&b'.') {
             map.reuse_pinned_map(&path).context(|| format!("{}: share", path.display()))?;
         }
     }

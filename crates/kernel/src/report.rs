@@ -42,6 +42,8 @@ pub struct InstanceStatus {
     pub since_secs: u32,
     /// Seconds that the timer that sweeps states is overdue.
     pub sweep_late_secs: u32,
+    /// How often the kernel did not start that timer, and the latest error.
+    pub timer_errors: (u32, u32),
     /// Current states.
     pub states: u32,
     /// TCP states whose maker is not established.
@@ -167,6 +169,7 @@ impl Instance {
                 0 => 0, // it was never started
                 second => now.saturating_sub(second + 1),
             },
+            timer_errors: (status.timer_errors, status.timer_error),
             states: status.states,
             half_open: status.half_open,
             capacity: status.capacity,

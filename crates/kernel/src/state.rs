@@ -46,14 +46,43 @@ pub(crate) fn list(maps: &Maps, names: &Names) -> Result<Vec<Found>> {
 
 /// The states with their annexes, by the places that they are in.
 pub(crate) fn kept(maps: &Maps) -> Result<impl Iterator<Item = (u32, abi::KeptState)>> {
-    let used = maps.status.at(0)?.states_used;
-    let states = (0..).zip(maps.states.first(used)?).filter(|(_, state)| state.in_use());
-    Ok(states.map(|(index, state)| {
+    let abi::Status { states_used, flushing, .. } = maps.status.at(0)?;
+    let flushes = if flushing == 0 { HashMap::new() } else { flushes(maps)? };
+    let states = (0..).zip(maps.states.first(states_used)?).filter(|(_, state)| state.in_use());
+    Ok(states.map(move |(index, mut state)| {
+        end_flushed(&mut state, &flushes);
         let has_annex = state.flags & state_flags::ANNEX != 0;
         // one that has gone meanwhile has none any more
         let annex = has_annex.then(|| maps.annexes.get(&index).ok().flatten()).flatten();
         (index, abi::KeptState { state, annex: annex.unwrap_or_default() })
     }))
+}
+
+/// Sources whose states end, and the id of the first state that does not.
+fn flushes(maps: &Maps) -> Result<HashMap<abi::Flush, u64>> {
+    let mut flushes = HashMap::new();
+    for key in maps.flushes.keys() {
+        if let Some(flushed) = maps.flushes.get(&key)? {
+            flushes.insert(key, flushed.before);
+        }
+    }
+    Ok(flushes)
+}
+
+/// Ends a state whose source was flushed, as the data plane does when somebody looks for it.
+fn end_flushed(state: &mut abi::State, flushes: &HashMap<abi::Flush, u64>) {
+    let key = &state.key[WIRE];
+    let is_flushed = [0, 1].into_iter().any(|side| {
+        [state.rule_slot, abi::limits::IDLE_SLOT].into_iter().any(|rule_slot| {
+            let (address, family) = (key.address[side], key.family);
+            let flush = abi::Flush { address, rule_slot, family, side: side as u8, pad: [0; 2] };
+            flushes.get(&flush).is_some_and(|before| state.id < *before)
+        })
+    });
+    if is_flushed && state.timeout < timeout::PURGE {
+        state.timeout = timeout::PURGE;
+        (state.src.state, state.dst.state) = (0, 0);
+    }
 }
 
 /// Removes the states that `wanted` names; how many were there.

@@ -4,6 +4,7 @@
 mod anew;
 mod arrival;
 mod copies;
+mod crowd;
 mod daemon;
 mod here;
 mod hook;
@@ -15,6 +16,7 @@ mod odd_length;
 mod passage;
 mod reset;
 mod route;
+mod timer;
 
 use std::time::Duration;
 
@@ -44,6 +46,7 @@ pub use self::anew::{Anew, FRAME, Way};
 pub use self::instance::TestInstance;
 pub use self::key_table::KeyTable;
 pub use self::lookup::{FAILED, Lookup, LookupPacket, Lookups, NO_RULE, PACKETS};
+pub use self::timer::LoneTimer;
 pub use crate::object::Sizes;
 
 /// The data plane, loaded for this thread alone and pinned nowhere.

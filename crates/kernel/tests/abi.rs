@@ -144,6 +144,8 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             route, hop_family, pad,
         }
         pf_kept_state => abi::KeptState { state, annex }
+        pf_flush => abi::Flush { address, rule_slot, family, side, pad }
+        pf_flushed => abi::Flushed { before, number, pad }
         pf_path => abi::Path {
             came_in_by, hop, second, epoch, mtu, tos, pad,
         }
@@ -153,7 +155,8 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             states_used, sweep_cursor, first_enabled, capacity, secret, translated, sources,
             sources_used, source_cursor, source_capacity, table_entries, boot_time, crossing, limited_sources, leaving,
             bound, sweeps, second, stamp, beat, second_until,
-            syncookies, ingress_id, egress_id, guard_id, pad,
+            syncookies, ingress_id, egress_id, guard_id, timer_errors, timer_error, timer_tried,
+            flushing, flush_kinds, flush_number, pad,
         }
         pf_syncookies => abi::Syncookies { key, in_flight, keys_made, next_key_at, active, pad }
         pf_counters => abi::Counters {
@@ -499,6 +502,7 @@ fn the_object_has_every_map_that_the_header_lists() {
         abi::names::map::LIMITER_USES,
         abi::names::map::LIMITED_SOURCES,
         abi::names::map::LEAVING,
+        abi::names::map::FLUSHES,
         abi::names::map::KEY_HASH,
         abi::names::map::STATE_KEYS,
         abi::names::map::STATES,

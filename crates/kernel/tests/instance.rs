@@ -14,10 +14,12 @@ use std::time::Duration;
 use common::fixture::{Fixture, all_arrive, arrives, isolated, receiver, udp_states};
 use common::{host, ruleset};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use nix::errno::Errno;
 use skipstep_abi as abi;
 use skipstep_abi::table::table_op::PASS;
 use skipstep_kernel::network::TestNetwork;
 use skipstep_kernel::report::Hook;
+use skipstep_kernel::testing::LoneTimer;
 use skipstep_kernel::{Error, Instance};
 use skipstep_ruleset::TableEntry;
 use zerocopy::{FromBytes, IntoBytes};
@@ -576,6 +578,53 @@ fn a_clock_that_stands_still_is_not_believed() {
         let after: Vec<_> = udp_states(fixture.instance()).iter().map(|s| s.expires_at).collect();
         assert!(late > 0);
         assert!(after >= before, "packets were seen now, not in the machine's first second");
+    });
+}
+
+#[test]
+#[ignore = "needs root"]
+fn an_error_of_the_timer_is_counted_and_the_next_start_heals_it() {
+    let mut timer = LoneTimer::new().unwrap();
+    assert_ne!(timer.start().unwrap(), 0, "a map that nobody holds has no timer");
+    let (errors, error) = timer.errors();
+    assert_eq!((errors, error), (1, Errno::EPERM as u32));
+    timer.hold().unwrap();
+    assert_eq!(timer.start().unwrap(), 0);
+    let began = timer.second();
+    while timer.second() <= began + 1 {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    // it is cancelled, and starts once more
+    timer.release();
+    assert_ne!(timer.start().unwrap(), 0);
+    assert_eq!(timer.errors().0, 2);
+    timer.hold().unwrap();
+    assert_eq!(timer.start().unwrap(), 0);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_packet_starts_a_timer_that_is_overdue() {
+    isolated(|| {
+        let mut fixture = Fixture::new("overdue");
+        fixture.load("pass\n");
+        fixture.instance().enable().unwrap();
+        let pin = format!("/sys/fs/bpf/skipstep/{}/status", fixture.instance().name());
+        let map = MapHandle::from_pinned_path(pin).unwrap();
+        let key = 0u32.to_ne_bytes();
+        let read = || {
+            let value = map.lookup(&key, MapFlags::ANY).unwrap().unwrap();
+            abi::Status::read_from_bytes(&value).unwrap()
+        };
+        // the timer, which lives, may come first and put the second right
+        while read().timer_tried == 0 {
+            let mut status = read();
+            (status.second, status.second_until) = (1, status.beat);
+            map.update(&key, status.as_bytes(), MapFlags::ANY).unwrap();
+            let (from, to) = (UdpSocket::bind("127.0.0.1:0").unwrap(), receiver());
+            assert!(arrives(&from, &to));
+        }
+        assert_eq!(read().timer_errors, 0);
     });
 }
 

@@ -17,7 +17,7 @@ use crate::world::World;
 use crate::{address, af_to};
 
 /// Addresses looked at for one packet, as in the data plane; OpenBSD knows no bound.
-const MOST_STEPS: usize = 65_536;
+const MOST_STEPS: usize = 1024;
 
 /// What a rule uses a pool for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -367,7 +367,7 @@ fn least_loaded(cursor: &mut Cursor, list: &List, loads: &Loads) -> Option<u128>
     list.step_or_restart(cursor, loads)?;
     let start = cursor.counter;
     let (mut chosen, mut least, mut states) = (start, load(cursor), cursor.load);
-    loop {
+    for _ in 0..MOST_STEPS {
         cursor.counter = next(cursor.counter, list.family);
         let mask = list.step(cursor, loads)?.mask;
         if load(cursor) < least {
@@ -375,9 +375,10 @@ fn least_loaded(cursor: &mut Cursor, list: &List, loads: &Loads) -> Option<u128>
         }
         // PF compares by the mask of the block that it has come to
         if start & mask == cursor.counter & mask || states == 0 {
-            return Some(chosen);
+            break;
         }
     }
+    Some(chosen)
 }
 
 impl List {

@@ -14,6 +14,83 @@ const DYNAMIC_PORTS: (u16, u16) = (50001, 65535);
 const ECHO: u16 = 8;
 const ECHO6: u16 = 128;
 
+/// Ports tried for one packet, as in the data plane (`bpf/translate.h` says why); OpenBSD tries
+/// all.
+const MOST_PROBES: u32 = 1536;
+
+/// Of these, ports that are tried in OpenBSD's order: of the only address, …
+const IN_ORDER: u32 = 512;
+
+/// … and of each of several.
+const OF_EACH: u32 = 128;
+
+/// Ports that are tried at random of each of several addresses.
+const RANDOM_OF_EACH: u32 = 16;
+
+/// How far the search for one packet's port has come.
+#[derive(Debug, Default)]
+pub(crate) struct Search {
+    /// Ports that may still be tried.
+    probes: u32,
+    /// How many to try of an address in order, and then at random.
+    tries: (u32, u32),
+    /// Where the sequence of random numbers is, once it has begun.
+    draws: Option<u64>,
+    /// Some ports were not tried in order.
+    cut_short: bool,
+    /// The ports are those of several ranges.
+    ranges: bool,
+}
+
+impl Search {
+    pub fn new(ports: PoolPorts) -> Self {
+        let ranges = matches!(ports, PoolPorts::MapE { .. });
+        Search { probes: MOST_PROBES, ranges, ..Search::default() }
+    }
+
+    /// Tries ports in order: of the only address, or of one of several. The only one gets all
+    /// probes.
+    pub fn in_order(&mut self, several: bool) {
+        let several = several || self.ranges;
+        self.tries = if several { (OF_EACH, 0) } else { (IN_ORDER, MOST_PROBES - IN_ORDER) };
+    }
+
+    /// Whether to try no more ports in order. What is left is for ports at random.
+    pub fn ends_order(&mut self) -> bool {
+        let ends = self.probes <= MOST_PROBES - IN_ORDER;
+        self.cut_short |= ends;
+        ends
+    }
+
+    /// Whether to try ports at random.
+    pub fn goes_on(&mut self) -> bool {
+        self.tries = (0, if self.ranges { 1 } else { RANDOM_OF_EACH });
+        self.cut_short && self.probes > 0
+    }
+
+    /// The next number from `low` to `high` at random: SplitMix64.
+    fn draw(&mut self, (low, high): (u16, u16), world: &World) -> u16 {
+        let seed = || 1 + u64::from(world.draw(u32::MAX));
+        let state = self.draws.unwrap_or_else(seed).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.draws = Some(state);
+        let bits = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let span = u64::from(high - low) + 1;
+        low + (((bits >> 32) * span) >> 32) as u16
+    }
+
+    /// Any range of a MAP-E set, at random; others have but one.
+    pub fn draw_range(&mut self, ports: PoolPorts, world: &World) -> PoolPorts {
+        match ports {
+            PoolPorts::MapE { offset, length, id } => {
+                let set = self.draw((1, (1 << offset) - 1), world);
+                range_of_set(set, offset, length, id)
+            }
+            other => other,
+        }
+    }
+}
+
 /// A flow whose source needs a port.
 #[derive(Clone, Copy)]
 pub(crate) struct Flow<'a> {
@@ -39,13 +116,7 @@ pub(crate) enum Found {
 pub(crate) fn sets(ports: PoolPorts, world: &World) -> impl Iterator<Item = PoolPorts> {
     let (count, range): (u16, Box<dyn Fn(u16) -> PoolPorts>) = match ports {
         PoolPorts::MapE { offset, length, id } => {
-            let behind = 16 - offset - length;
-            let id = (u32::from(id) & ((1 << length) - 1)) << behind;
-            let range = move |set: u16| {
-                let low = u32::from(set) << (16 - offset) | id;
-                PoolPorts::Range(low as u16, (low | ((1 << behind) - 1)) as u16)
-            };
-            ((1 << offset) - 1, Box::new(range))
+            ((1 << offset) - 1, Box::new(move |set| range_of_set(set, offset, length, id)))
         }
         other => (1, Box::new(move |_| other)),
     };
@@ -54,8 +125,17 @@ pub(crate) fn sets(ports: PoolPorts, world: &World) -> impl Iterator<Item = Pool
     (begin..=count).chain((1..begin).rev()).map(range)
 }
 
+/// One of the ranges of a MAP-E set.
+fn range_of_set(set: u16, offset: u8, length: u8, id: u16) -> PoolPorts {
+    let behind = 16 - offset - length;
+    let id = (u32::from(id) & ((1 << length) - 1)) << behind;
+    let low = u32::from(set) << (16 - offset) | id;
+    PoolPorts::Range(low as u16, (low | ((1 << behind) - 1)) as u16)
+}
+
 /// Looks for a port that makes the flow's key different from those of all states.
 pub(crate) fn search(
+    search: &mut Search,
     flow: &Flow,
     ports: PoolPorts,
     states: &StateTable,
@@ -67,21 +147,26 @@ pub(crate) fn search(
         Direction::In => (0, 1),
         Direction::Out => (1, 0),
     };
-    let mut is_free = |port: u16| {
+    let mut try_port = |search: &mut Search, port: u16| {
+        if search.probes == 0 {
+            return Found::Taken;
+        }
+        search.probes -= 1;
         let mut key = *key;
         key.port[source] = port;
         counters.status.searches += 1;
         // where the answers will be looked up
         let outside = Endpoint { rdomain: key.rdomain, end: (key.address[source], port) };
-        !states.has(&key, if *direction == Direction::In { STACK } else { WIRE }, interface)
-            && endpoints.is_none_or(|endpoints| !endpoints.has_outside(&outside))
+        let side = if *direction == Direction::In { STACK } else { WIRE };
+        let free = !states.has(&key, side, interface)
+            && endpoints.is_none_or(|endpoints| !endpoints.has_outside(&outside));
+        if free { Found::Port(port) } else { Found::Taken }
     };
-    let mut try_port = |port| if is_free(port) { Found::Port(port) } else { Found::Taken };
     let own = key.port[source];
     let (low, high) = match key.protocol {
         protocol::ICMP if key.port[destination] == ECHO => (1, u16::MAX),
         // FreeBSD searches an id for IPv4 only
-        protocol::ICMP6 if key.port[destination] == ECHO6 && *old => return try_port(own),
+        protocol::ICMP6 if key.port[destination] == ECHO6 && *old => return try_port(search, own),
         protocol::ICMP6 if key.port[destination] == ECHO6 => (1, u16::MAX),
         protocol::ICMP | protocol::ICMP6 if *old => return Found::Port(own),
         // PF gives other messages the id 0, in the key alone
@@ -90,11 +175,27 @@ pub(crate) fn search(
             PoolPorts::Unsaid => DYNAMIC_PORTS,
             PoolPorts::Range(low, high) => (low.min(high), low.max(high)),
             // of a port set one range after the other is searched
-            PoolPorts::Static | PoolPorts::MapE { .. } => return try_port(own),
+            PoolPorts::Static | PoolPorts::MapE { .. } => return try_port(search, own),
         },
-        _ => return try_port(own),
+        _ => return try_port(search, own),
     };
     let begin = low + world.draw(u32::from(high - low) + 1) as u16;
-    let free = (begin..=high).chain((low..begin).rev()).find(|port| is_free(*port));
-    free.map_or(Found::Taken, Found::Port)
+    let (in_order, mut at_random) = search.tries;
+    let span = u32::from(high - low) + 1;
+    search.cut_short |= span > in_order;
+    if span <= in_order {
+        at_random = 0;
+    }
+    for port in (begin..=high).chain((low..begin).rev()).take(in_order as usize) {
+        if let Found::Port(port) = try_port(search, port) {
+            return Found::Port(port);
+        }
+    }
+    for _ in 0..at_random.min(search.probes) {
+        let port = search.draw((low, high), world);
+        if let Found::Port(port) = try_port(search, port) {
+            return Found::Port(port);
+        }
+    }
+    Found::Taken
 }

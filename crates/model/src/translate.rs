@@ -13,7 +13,7 @@ use crate::icmp_error::{Quoted, QuotedTransport};
 use crate::packet::{Descriptor, Transport};
 use crate::patch::Checksum;
 use crate::pool::{self, PoolOf, Pools, Purpose};
-use crate::port::{self, Flow, Found};
+use crate::port::{self, Flow, Found, Search};
 use crate::rulebook::Entry;
 use crate::rules::{Context, Question};
 use crate::state::Key;
@@ -86,6 +86,15 @@ pub(crate) struct Translation<'r> {
     pub rdr: Option<&'r Entry>,
     /// The last rule that translated.
     last: Option<&'r Entry>,
+}
+
+/// A source that a packet is to get.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    of: PoolOf<'a>,
+    /// Of the address.
+    family: Family,
+    question: &'a Question<'a, 'a>,
 }
 
 /// There is no address or no port left.
@@ -180,49 +189,96 @@ impl<'r> Translation<'r> {
             }
             return Ok(outside);
         }
-        let mut sets = port::sets(of.pool.ports, question.world);
-        let found = sets.find_map(|ports| self.search(of, ports, family, question, context).ok());
-        let end = found.ok_or(Exhausted)?;
+        let end = self.search(Wanted { of, family, question }, context).ok_or(Exhausted)?;
         if maps {
             context.endpoints.insert(inside, Endpoint { end, ..inside });
         }
         Ok(end)
     }
 
-    /// The same with a port of one range.
-    fn search(
+    /// The same for an endpoint that has no mapping: with ports in OpenBSD's order, then at random.
+    fn search(&self, wanted: Wanted, context: &mut Context) -> Option<(IpAddr, u16)> {
+        let Wanted { of, family, question } = wanted;
+        let mut search = Search::new(of.pool.ports);
+        let mut address = None;
+        let mut sets = port::sets(of.pool.ports, question.world).peekable();
+        while let Some(ports) = sets.next() {
+            let end = self.search_in_order(&mut search, &mut address, ports, wanted, context);
+            if end.is_some() {
+                return end;
+            }
+            if sets.peek().is_none() || search.ends_order() {
+                break;
+            }
+        }
+        let source = af_to::read_as(family, self.ends.source.0);
+        while search.goes_on() {
+            let ports = search.draw_range(of.pool.ports, question.world);
+            if chooses_again(&of.pool.kind) {
+                let around = question.around();
+                let chosen = context.choose(of, around, family, source, Some(&mut None))?;
+                address = Some(chosen.address);
+            }
+            let address = address?;
+            let found = self.port(&mut search, address, ports, wanted, context);
+            if let Found::Port(port) = found {
+                return Some((address, port));
+            }
+        }
+        None
+    }
+
+    /// The same with the ports of one range in order. `last` is the address that it tried last.
+    fn search_in_order(
         &self,
-        of: PoolOf,
+        search: &mut Search,
+        last: &mut Option<IpAddr>,
         ports: PoolPorts,
-        family: Family,
-        question: &Question,
+        wanted: Wanted,
         context: &mut Context,
-    ) -> Result<(IpAddr, u16), Exhausted> {
-        let as_read = |(address, port): (IpAddr, u16)| (af_to::read_as(family, address), port);
-        let (source, destination) = (as_read(self.ends.source), as_read(self.ends.destination));
-        let &Descriptor { rdomain, protocol, direction, .. } = question.packet;
-        let around = question.around();
+    ) -> Option<(IpAddr, u16)> {
+        let Wanted { of, family, question } = wanted;
+        let several = chooses_again(&of.pool.kind);
+        let source = af_to::read_as(family, self.ends.source.0);
         let mut first = None;
         let mut again = false;
         loop {
-            let address = context.choose(of, around, family, source.0, Some(&mut first));
-            let address = address.map(|chosen| chosen.address);
-            let address = address.filter(|address| !again || first != Some(*address));
-            let address = address.ok_or(Exhausted)?;
+            let chosen = context.choose(of, question.around(), family, source, Some(&mut first))?;
+            // a search that began with what the source had before ends with the next one unseen
+            let address =
+                Some(chosen.address).filter(|address| !again || first != Some(*address))?;
+            *last = Some(address);
             again = true;
-            let key =
-                Key::new(rdomain, family, protocol, direction, (address, source.1), destination);
-            let (interface, old) = (&question.packet.interface, of.rule.old.is_some());
-            let Context { states, endpoints, counters, .. } = context;
-            let mapped = of.pool.endpoint_independent && protocol == protocol::UDP;
-            let endpoints = mapped.then_some(&**endpoints);
-            let flow = Flow { key, direction, interface, old, endpoints };
-            match port::search(&flow, ports, states, question.world, counters) {
-                Found::Port(port) => return Ok((address, port)),
-                Found::Taken if !chooses_again(&of.pool.kind) => return Err(Exhausted),
+            search.in_order(several && first.is_some());
+            match self.port(search, address, ports, wanted, context) {
+                Found::Port(port) => return Some((address, port)),
+                Found::Taken if !several || search.ends_order() => return None,
                 Found::Taken => {}
             }
         }
+    }
+
+    /// Looks for a free port of one address.
+    fn port(
+        &self,
+        search: &mut Search,
+        address: IpAddr,
+        ports: PoolPorts,
+        wanted: Wanted,
+        context: &mut Context,
+    ) -> Found {
+        let Wanted { of, family, question } = wanted;
+        let (destination, port) = self.ends.destination;
+        let destination = (af_to::read_as(family, destination), port);
+        let source = (address, self.ends.source.1);
+        let &Descriptor { rdomain, protocol, direction, .. } = question.packet;
+        let key = Key::new(rdomain, family, protocol, direction, source, destination);
+        let (interface, old) = (&question.packet.interface, of.rule.old.is_some());
+        let Context { states, endpoints, counters, .. } = context;
+        let mapped = of.pool.endpoint_independent && protocol == protocol::UDP;
+        let endpoints = mapped.then_some(&**endpoints);
+        let flow = Flow { key, direction, interface, old, endpoints };
+        port::search(search, &flow, ports, states, question.world, counters)
     }
 
     fn new_destination(

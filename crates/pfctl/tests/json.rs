@@ -198,6 +198,7 @@ fn status_and_interfaces() {
         log_lost: 0,
         flow_lost: 0,
         sweep_late: 0,
+        timer_errors: (0, 0),
         forwarded: [0; 2],
         left_to: [0; 4],
         divert: Default::default(),

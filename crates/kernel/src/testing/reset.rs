@@ -59,6 +59,9 @@ pub(super) fn maps(
     for key in maps.mappings.keys().collect::<Vec<_>>() {
         maps.mappings.remove(&key)?;
     }
+    for key in maps.flushes.keys().collect::<Vec<_>>() {
+        maps.flushes.remove(&key)?;
+    }
     for key in maps.pool_members.keys().collect::<Vec<_>>() {
         maps.pool_members.remove(&key)?;
     }

@@ -51,6 +51,8 @@ pub struct InfoView {
     /// Seconds that the timer that sweeps states is overdue. OpenBSD's text says nothing of its
     /// own.
     pub sweep_late: u64,
+    /// How often the kernel did not start that timer, and the latest error, an errno.
+    pub timer_errors: (u32, u32),
     /// Packets sent on past the kernel's forwarding, by tc and by XDP. OpenBSD's text has none.
     pub forwarded: [u64; 2],
     /// Packets left to the kernel's forwarding, in the order of [`LEFT_TO`]. OpenBSD's text has
@@ -118,13 +120,25 @@ pub fn text(view: &InfoView, detail: Detail) -> String {
         }
         text += &fast_forward_lines(view);
     }
+    text + &sweep_lines(view)
+}
+
+/// What is wrong with the sweep of expired states; mostly nothing.
+fn sweep_lines(view: &InfoView) -> String {
+    let mut text = String::new();
     if view.enabled && view.sweep_late > SWEEP_MAY_BE_LATE {
         text += &format!(
-            "Sweep\n  {} seconds late: states outlive their timeouts, for this machine is behind with its timers\n",
+            "  {} seconds late: states outlive their timeouts, for this machine is behind with its timers\n",
             view.sweep_late
         );
     }
-    text
+    let (errors, latest) = view.timer_errors;
+    if errors != 0 {
+        text += &format!(
+            "  {errors} times the kernel did not start the timer (errno {latest}): pfctl -e starts it\n"
+        );
+    }
+    if text.is_empty() { text } else { format!("Sweep\n{text}") }
 }
 
 fn status_line(view: &InfoView) -> String {
@@ -208,6 +222,7 @@ pub fn json(view: &InfoView) -> Value {
         "log_lost": view.log_lost,
         "flow_lost": view.flow_lost,
         "sweep_late": view.sweep_late,
+        "timer_errors": view.timer_errors.0,
         "fast_forward": {
             "tc": view.forwarded[0],
             "xdp": view.forwarded[1],
@@ -263,6 +278,7 @@ mod tests {
             log_lost: 0,
             flow_lost: 0,
             sweep_late: 0,
+            timer_errors: (0, 0),
             forwarded: [0; 2],
             left_to: [0; 4],
             divert: DivertCounters::default(),
@@ -288,6 +304,11 @@ mod tests {
             text(&view, Detail::default()).contains("  40 seconds late: states outlive")
         };
         assert!(late(true, 40));
+        let failed = text(&InfoView { timer_errors: (3, 1), ..view.clone() }, Detail::default());
+        assert!(failed.ends_with(
+            "Sweep\n  3 times the kernel did not start the timer (errno 1): pfctl -e starts it\n"
+        ));
+        assert!(!text(&view, Detail::default()).contains("Sweep"));
         assert!(!late(true, SWEEP_MAY_BE_LATE) && !late(false, 40));
     }
 }

@@ -207,6 +207,7 @@ impl Filter for ShownModel {
             log_lost: 0,
             flow_lost: 0,
             sweep_late_secs: 0,
+            timer_errors: (0, 0),
             forwarded: [0; 2],
             left_to: [0; 4],
             divert: Default::default(),

@@ -1,0 +1,100 @@
+//! What the worst packet and the worst tick of the timer cost.
+
+use std::time::{Duration, Instant};
+
+use skipstep_kernel::testing::{Sizes, TestEngine};
+use skipstep_ruleset::Direction;
+use skipstep_ruleset::options::Evaluator;
+use skipstep_scenario::engine::{Draw, Engine, TestPacket};
+use skipstep_wire::build::{Tcp, Udp, ipv4};
+
+use super::{CLIENT, SERVER, host, inbound, median, ruleset, text};
+
+/// Ports of the search that finds none.
+const PORTS: u32 = 15_535;
+/// States of the table that is swept and flushed.
+const STATES: u32 = 200_000;
+/// Rules that a walk may look at where anchors call each other.
+const STEPS: usize = 16_384;
+/// Slices of a sweep, of which the median is printed.
+const SLICES: usize = 15;
+
+/// Measures each of them; lines of text with microseconds.
+pub(super) fn run() -> anyhow::Result<String> {
+    let sizes = Sizes { states: STATES, rule_slots: 40_000, ..Sizes::test() };
+    let mut engine = TestEngine::with_sizes(Evaluator::Linear, &sizes)?;
+    let slice = sweep(&mut engine, 1)?;
+    let removals = sweep(&mut engine, STATES)?;
+    let lines = [
+        ("search for a port, none of 15,535 free", port_search(&mut engine)?),
+        ("overload flush, 200,000 states", flush(&mut engine)?),
+        ("slice of a sweep, nothing to remove", slice),
+        ("slice of a sweep, 512 removals", removals),
+        ("walk over 16,384 rules", walk(&mut engine)?),
+    ];
+    let line =
+        |(name, cost): (&str, Duration)| format!("  {name:<42}{:>9.1}\n", cost.as_secs_f64() * 1e6);
+    let lines: String = lines.into_iter().map(line).collect();
+    Ok(format!("Worst cases, microseconds of a packet or a tick:\n\n{lines}"))
+}
+
+/// A packet that finds no port of its address free.
+fn port_search(engine: &mut TestEngine) -> anyhow::Result<Duration> {
+    let rules = "set timeout { adaptive.start 0, adaptive.end 0 }\n\
+        pass out inet proto udp nat-to 10.0.0.9\n";
+    engine.load(&ruleset(rules)?, &host()).map_err(anyhow::Error::msg)?;
+    let flow = |port| TestPacket {
+        direction: Direction::Out,
+        ..inbound(ipv4(CLIENT, SERVER).udp(&Udp::new(port, 53).payload(&[0; 8])))
+    };
+    for port in 0..PORTS {
+        engine.set_random(Draw::Bounded(port));
+        engine.packet(&flow(1000 + port as u16));
+    }
+    engine.set_random(Draw::Bounded(7000));
+    Ok(engine.bench(&flow(999), 200)?.duration)
+}
+
+/// The segment by which a source has a connection too many, which flushes its states.
+fn flush(engine: &mut TestEngine) -> anyhow::Result<Duration> {
+    let rules = "set limit states 200000\nset timeout { adaptive.start 0, adaptive.end 0 }\n\
+        table <bad> persist\n\
+        pass in proto tcp keep state (max-src-conn 1, overload <bad> flush global)\npass out\n";
+    engine.load(&ruleset(rules)?, &host()).map_err(anyhow::Error::msg)?;
+    engine.crowd(STATES - 100, 1)?;
+    let mut last = Duration::ZERO;
+    for port in [4001, 4002] {
+        let segment = |flags| Tcp::new(port, 80).flags(flags).seq(0).window(8192);
+        let answer = Tcp::new(80, port).flags("SA").seq(0).ack(1).window(8192);
+        engine.packet(&inbound(ipv4(CLIENT, SERVER).tcp(&segment("S"))));
+        let out = Direction::Out;
+        engine.packet(&TestPacket { direction: out, ..inbound(ipv4(SERVER, CLIENT).tcp(&answer)) });
+        let end = inbound(ipv4(CLIENT, SERVER).tcp(&segment("A").seq(1).ack(1)));
+        last = engine.bench(&end, 1)?.duration;
+    }
+    anyhow::ensure!(engine.pending_flushes() == 1, "no source was flushed");
+    Ok(last)
+}
+
+/// A slice of a sweep over states of which every `living`th has not expired.
+fn sweep(engine: &mut TestEngine, living: u32) -> anyhow::Result<Duration> {
+    let rules = "set timeout { adaptive.start 0, adaptive.end 0 }\npass\n";
+    engine.load(&ruleset(rules)?, &host()).map_err(anyhow::Error::msg)?;
+    engine.set_time(1000);
+    let mut costs = Vec::new();
+    for _ in 0..SLICES {
+        engine.crowd(STATES, living)?;
+        engine.sweep_slice()?;
+        let start = Instant::now();
+        engine.sweep_slice()?;
+        costs.push(start.elapsed().as_secs_f64());
+    }
+    Ok(Duration::from_secs_f64(median(&mut costs)))
+}
+
+/// A packet for which as many rules are looked at as may be.
+fn walk(engine: &mut TestEngine) -> anyhow::Result<Duration> {
+    engine.load(&ruleset(&text(STEPS - 1, " no state"))?, &host()).map_err(anyhow::Error::msg)?;
+    let packet = inbound(ipv4(CLIENT, SERVER).tcp(&Tcp::new(40_000, 9000).flags("A").ack(1)));
+    Ok(engine.bench(&packet, 100)?.duration)
+}
