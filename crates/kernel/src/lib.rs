@@ -73,7 +73,7 @@ pub use live_log::{LiveLog, LoggedPacket};
 pub use load::{Ahead, Unsettled};
 pub use lock::stop_waits_with;
 pub use owner::Owner;
-pub use ring::{FlowReader, LogReader};
+pub use ring::{FlowReader, LogReader, RECORDS_A_TURN};
 pub use rundir::empty_folder;
 pub use table_index::Indexing;
 pub use tap::Tap;

@@ -14,25 +14,27 @@ use anyhow::{Context, Result, bail};
 use nix::unistd::geteuid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
+use skipstep_abi::{FlowRecord, LogRecord};
 use skipstep_kernel::host::{self, Watch};
 use skipstep_kernel::record::Load;
 use skipstep_kernel::{
     Attacher, DelayCounters, Delayer, Device, Diverter, Error, FlowReader, Instance, LogReader,
-    stop_waits_with,
+    RECORDS_A_TURN, stop_waits_with,
 };
 
 use crate::clock::boot_time;
 use crate::delay::Delays;
 use crate::divert::Ports;
+use crate::file;
 use crate::flows::Exporter;
 use crate::fragments::{Fragments, LONGEST_FRAME};
-use crate::log::Logs;
+use crate::log::{self, Logs};
 use crate::notify;
 use crate::options::Options;
 use crate::pflog::Origin;
 
-/// How soon a signal is heeded, and an instance noticed that is made anew.
-const TICK: Duration = Duration::from_secs(1);
+/// The time until a thread answers a signal, or notices an instance that is made anew.
+const TICK: Duration = Duration::from_millis(500);
 /// While there is no filter: how soon one is noticed. Until then its fragments are dropped.
 const NOTICE: Duration = Duration::from_millis(100);
 
@@ -45,6 +47,9 @@ const ORPHANS: Duration = Duration::from_millis(300);
 /// Packets taken for programs before what they wrote has its turn, and taken to be held before
 /// those that are due have theirs.
 const BURST: usize = 64;
+
+/// Bytes of a ring. After a signal to stop a thread reads that much at most, as a flood may go on.
+const RING: usize = 1 << 20;
 
 /// What signals ask for.
 #[derive(Clone, Default)]
@@ -348,11 +353,15 @@ fn follow_flows(
     exporter: &mut Exporter,
 ) -> Result<(), Error> {
     let mut reader = FlowReader::open(instance)?;
+    let mut last_turns = RING / size_of::<FlowRecord>() / RECORDS_A_TURN + 1;
     loop {
         let stopping = signals.stop();
-        reader.poll(if stopping { Duration::ZERO } else { TICK }, |flow| exporter.report(flow))?;
+        let timeout = if stopping { Duration::ZERO } else { TICK };
+        let records = reader.poll(timeout, |flow| exporter.report(flow))?;
         exporter.flush();
-        if stopping || !instance.is_current() {
+        last_turns -= usize::from(stopping);
+        let is_empty = records < RECORDS_A_TURN;
+        if (stopping && (is_empty || last_turns == 0)) || !instance.is_current() {
             return Ok(());
         }
     }
@@ -472,6 +481,7 @@ fn drain(
     options: &Options,
 ) -> Result<(), Error> {
     let mut reader = LogReader::open(instance)?;
+    let mut last_turns = RING / size_of::<LogRecord>() / RECORDS_A_TURN + 1;
     loop {
         if signals.reopen() {
             logs.reopen();
@@ -484,14 +494,16 @@ fn drain(
         let origins = OnceCell::new();
         let records = reader.poll(timeout, |record| {
             let origins = origins.get_or_init(|| instance.origins().unwrap_or_default());
-            if let Some(message) = logs.write(record, &origin(origins, record.anchor)) {
-                say(&message);
-            }
+            let open = |number| file::open(&log::path(&options.file, number));
+            logs.add(record, &origin(origins, record.anchor), open);
         })?;
+        logs.flush().iter().for_each(|message| say(message));
         if options.debug && records > 0 {
             say(&format!("{records} log records"));
         }
-        if stopping || !instance.is_current() {
+        last_turns -= usize::from(stopping);
+        let is_empty = records < RECORDS_A_TURN;
+        if (stopping && (is_empty || last_turns == 0)) || !instance.is_current() {
             return Ok(());
         }
     }
