@@ -34,10 +34,10 @@ END_OF_PROGRAM
 	written=$((written + records))
 	rm "$1"
 }
-# resident - kilobytes that the daemon and its children have had in memory at most
+# resident - kilobytes that the daemon and its workers have had in memory at most
 resident() {
 	local process sum=0 most
-	for process in $main $(pgrep --parent "$main"); do
+	for process in $(daemon_processes gateway); do
 		most=$(awk '$1 == "VmHWM:" { print $2 }' "/proc/$process/status" 2>/dev/null)
 		sum=$((sum + ${most:-0}))
 	done

@@ -76,4 +76,4 @@ pub use owner::Owner;
 pub use ring::{FlowReader, LogReader, RECORDS_A_TURN};
 pub use rundir::empty_folder;
 pub use table_index::Indexing;
-pub use tap::Tap;
+pub use tap::{Frames, Tap};

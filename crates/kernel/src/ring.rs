@@ -3,11 +3,11 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
-use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{MapCore, MapHandle, RingBuffer, RingBufferBuilder};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use skipstep_abi::{FlowRecord, LogRecord};
@@ -47,7 +47,30 @@ impl FlowReader {
     }
 }
 
+impl Instance {
+    /// The kernel's number of the ring of log records.
+    pub fn log_ring(&self) -> Result<u32> {
+        id(&self.maps.log_ring)
+    }
+
+    /// The kernel's number of the ring of flows.
+    pub fn flow_ring(&self) -> Result<u32> {
+        id(&self.maps.flow_ring)
+    }
+}
+
+fn id(ring: &MapHandle) -> Result<u32> {
+    Ok(ring.info().context(|| "ring: look at".to_owned())?.info.id)
+}
+
 impl<R: FromBytes + 'static> RingReader<R> {
+    /// Opens the ring that the kernel knows by a number, for which the process has to be root. The
+    /// reader needs no rights from then on.
+    pub fn by_id(id: u32) -> Result<Self> {
+        let ring = MapHandle::from_map_id(id).context(|| format!("ring {id}: open"))?;
+        Self::of(&ring)
+    }
+
     pub(crate) fn of(map: &MapHandle) -> Result<Self> {
         Self::reading(map, |bytes| Some(R::read_from_prefix(bytes).ok()?.0))
     }
@@ -88,10 +111,8 @@ impl<R: 'static> RingReader<R> {
 
     /// Waits until there is a record, or a signal comes.
     fn wait(&self, timeout: Duration) -> Result<()> {
-        // SAFETY: the descriptor is the ring's, which lives longer than this borrow of it
-        let ready = unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) };
         let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
-        match poll(&mut [PollFd::new(ready, PollFlags::POLLIN)], timeout) {
+        match poll(&mut [PollFd::new(self.as_fd(), PollFlags::POLLIN)], timeout) {
             Ok(_) | Err(Errno::EINTR) => Ok(()),
             Err(error) => Err(io::Error::from(error)).context(|| "ring: wait".to_owned()),
         }
@@ -107,5 +128,13 @@ impl<R: 'static> RingReader<R> {
         let records = self.records.take();
         records.iter().for_each(take);
         records.len()
+    }
+}
+
+/// Can be read when the ring has records.
+impl<R> AsFd for RingReader<R> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the descriptor is the ring's, which lives as long as this borrow of the reader
+        unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) }
     }
 }
