@@ -1,6 +1,7 @@
 //! Takes records out of the ring and writes them.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -68,15 +69,18 @@ fn add(
     origins: &mut BTreeMap<u32, Origin>,
     guardian: &Guardian,
 ) -> Result<()> {
-    if !origins.contains_key(&record.anchor) {
-        let asked = guardian.ask(&Request::Origin(record.anchor), |order, file| match order {
-            Order::Origin(origin) => Ok(origin),
-            other => Err((other, file)),
-        })?;
-        origins.insert(record.anchor, asked);
-    }
+    let origin = match origins.entry(record.anchor) {
+        Entry::Occupied(known) => known.into_mut(),
+        Entry::Vacant(place) => {
+            let request = Request::Origin(record.anchor);
+            place.insert(guardian.ask(&request, |order, file| match order {
+                Order::Origin(origin) => Ok(origin),
+                other => Err((other, file)),
+            })?)
+        }
+    };
     let mut gone = None;
-    logs.add(record, &origins[&record.anchor], |number| match open(number, guardian) {
+    logs.add(record, origin, |number| match open(number, guardian) {
         Ok(file) => file,
         Err(error) => {
             gone = Some(error);
