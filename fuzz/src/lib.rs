@@ -4,6 +4,27 @@ use skipstep_import::{Imported, Refused};
 use skipstep_pfconf::{Context, load};
 use skipstep_scenario::host;
 
+/// The frames of an input: each stands behind a byte that says something of it and its length in
+/// two bytes, least significant first. The last one may be cut off.
+pub fn frames(input: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    let mut rest = input;
+    std::iter::from_fn(move || {
+        let ([how, length @ ..], behind) = rest.split_first_chunk::<3>()?;
+        let length = usize::from(u16::from_le_bytes(*length)).min(behind.len());
+        let (frame, behind) = behind.split_at(length);
+        rest = behind;
+        Some((*how, frame))
+    })
+}
+
+/// Writes frames as [`frames`] reads them.
+pub fn input(frames: &[(u8, Vec<u8>)]) -> Vec<u8> {
+    let write = |(how, frame): &(u8, Vec<u8>)| {
+        [&[*how][..], &(frame.len() as u16).to_le_bytes(), frame].concat()
+    };
+    frames.iter().flat_map(write).collect()
+}
+
 /// What an importer prints is a pf.conf that its parser accepts, and what it refuses has a reason.
 pub fn is_accepted_or_refused(imported: Result<Imported, Refused>) {
     match imported {

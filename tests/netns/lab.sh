@@ -550,9 +550,32 @@ daemon() {
 	}
 }
 
-# daemon_stop HOST [SIGNAL]
+# daemon_stop HOST [SIGNAL] - and waits until its workers are gone, too
 daemon_stop() {
+	local status processes
+	processes=$(daemon_processes "$1")
 	stop "skipstepd-$1" "${2:-TERM}"
+	status=$?
+	# shellcheck disable=SC2086
+	await 5 eval '! ps -p "$(echo $processes | tr " " ,)"' || die "a worker outlives skipstepd"
+	return $status
+}
+
+# daemon_processes HOST - skipstepd there, and its workers
+daemon_processes() {
+	local guardian=${PROCESSES[skipstepd-$1]}
+	echo "$guardian"
+	pgrep --parent "$guardian"
+}
+
+# daemon_signal HOST SIGNAL - to all of them
+daemon_signal() {
+	daemon_processes "$1" | xargs kill -s "$2"
+}
+
+# worker_of HOST TASK - the process of skipstepd there that has this task
+worker_of() {
+	pgrep --parent "${PROCESSES[skipstepd-$1]}" --full -- "--worker $2\$"
 }
 
 # unpacked PACKAGE LIBRARY... - the folder with a Debian package and what it needs, not installed:

@@ -115,9 +115,9 @@ lost() {
 	pf gateway --json -si | python3 \
 		-c 'import json, sys; print(json.load(sys.stdin)["fragments"]["lost"])'
 }
-kill -STOP "${PROCESSES[skipstepd-gateway]}"
+daemon_signal gateway STOP
 raw_fragments 'for n in range(3000): fragment(n + 10, 8, True, bytes(8))'
-kill -CONT "${PROCESSES[skipstepd-gateway]}"
+daemon_signal gateway CONT
 await 5 eval '[ "$(lost)" -gt 0 ]'
 at_least 1 "fragments that skipstepd did not get" "$(lost)"
 

@@ -45,12 +45,12 @@ await 10 all_there
 same "records written and lost" 6000 "$(($(written) + $(lost)))"
 before=$(lost)
 
-kill -STOP "${PROCESSES[skipstepd-gateway]}"
+daemon_signal gateway STOP
 flood
 same "packets blocked while it stands still" 12000 "$(blocked)"
 same "packets that pass" passed "$(probe_web client $SERVER4 80)"
 at_least 1000 "records lost" "$(($(lost) - before))"
-kill -CONT "${PROCESSES[skipstepd-gateway]}"
+daemon_signal gateway CONT
 await 10 all_there
 same "records written and lost, together" 12000 "$(($(written) + $(lost)))"
 

@@ -46,17 +46,36 @@ as_service() {
 		for kept in /run/skipstep /var/log/skipstep; do
 			[ ! -d $kept ] || mount --bind $kept $kept
 		done
+		if [ "$4" = yes ]; then # PrivateDevices
+			mkdir "$6/dev" && mount -t tmpfs -o mode=755 tmpfs "$6/dev"
+			for at in null zero full random urandom tty $5; do
+				at=${at#-}
+				at=${at#/dev/}
+				mkdir -p "$6/dev/$(dirname "$at")"
+				: >"$6/dev/$at"
+				mount --bind "/dev/$at" "$6/dev/$at"
+			done
+			mount --rbind "$6/dev" /dev
+		fi
 		cut -d " " -f 5 /proc/self/mountinfo | sort -u | while read -r at; do
 			case $at in
 			/proc* | /sys* | /dev* | /run/skipstep | /var/log/skipstep) ;;
 			*) mount -o remount,bind,ro "$at" 2>/dev/null ;; # some are hidden behind others
 			esac
 		done
+		if [ "$2" = yes ]; then # ProtectKernelTunables
+			for at in /proc/sys $3; do mount --bind "$at" "$at"; done
+			mount -o remount,bind,ro /proc/sys
+			mount -o remount,bind,ro /sys
+			! : 2>/dev/null >/proc/sys/vm/swappiness || { echo "/proc/sys can be written to"; exit 1; }
+		fi
 		! : 2>/dev/null >/usr/writable || { echo "the file system can be written to"; exit 1; }
 		capabilities=$1
-		shift
+		shift 6
 		exec setpriv --no-new-privs --inh-caps=-all --bounding-set="-all,$capabilities" "$@"' \
-		bash "$capabilities" "$@"
+		bash "$capabilities" "$(setting "$name" ProtectKernelTunables)" \
+		"$(setting "$name" ReadWritePaths)" "$(setting "$name" PrivateDevices)" \
+		"$(setting "$name" BindPaths)" "$(mktemp -d "$WORK/$name-XXXXXX")" "$@"
 }
 # service NAME COMMAND... - starts a service
 service() {

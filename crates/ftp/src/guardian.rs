@@ -9,7 +9,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,11 +22,9 @@ use serde::de::DeserializeOwned;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use skipstep_kernel::Unsettled;
+use skipstep_worker::process;
 
 use crate::anchor::Anchors;
-
-/// The argument that makes a program its own worker.
-pub const WORKER: &str = "--worker";
 
 /// Bytes that are read at once.
 const BLOCK: usize = 1 << 16;
@@ -64,7 +62,8 @@ pub fn run<R: DeserializeOwned>(
     order: impl FnMut(&mut Anchors, &R) -> Result<Option<Order>>,
 ) -> Result<()> {
     let (own, other) = UnixStream::pair().context("worker")?;
-    let mut worker = start(input, other)?;
+    let output = Stdio::from(OwnedFd::from(other));
+    let mut worker = process::start([""; 0], input, output).context("worker")?;
     pass_signals_on(&worker)?;
     let served = serve(anchors, &own, order);
     let removed = anchors.remove_all();
@@ -72,17 +71,6 @@ pub fn run<R: DeserializeOwned>(
     let status = worker.wait().context("worker")?;
     served.and(removed)?;
     check(status)
-}
-
-/// The worker is this program, with its end of the stream for output.
-fn start(input: Stdio, stream: UnixStream) -> Result<Child> {
-    Command::new("/proc/self/exe")
-        .args(std::env::args_os().skip(1))
-        .arg(WORKER)
-        .stdin(input)
-        .stdout(Stdio::from(OwnedFd::from(stream)))
-        .spawn()
-        .context("worker")
 }
 
 /// Whatever ends the program ends the worker, and then the guardian.

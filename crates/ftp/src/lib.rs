@@ -17,7 +17,6 @@ pub mod gateway;
 pub mod guardian;
 pub mod line;
 pub mod logging;
-pub mod privileges;
 pub mod proxy;
 pub mod reply;
 pub mod sesame;

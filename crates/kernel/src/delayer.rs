@@ -1,19 +1,17 @@
 //! skipstepd's device for packets that wait (`set delay`): where they come out, and where they go
 //! in when their time has come.
 
-use std::os::fd::AsFd;
-use std::time::Duration;
+use std::os::fd::{AsFd, BorrowedFd};
 
-use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::time::TimeSpec;
+use serde::{Deserialize, Serialize};
 use skipstep_abi as abi;
 
-use crate::error::{Context, Result};
+use crate::error::Result;
 use crate::instance::Instance;
 use crate::own_device::{OwnDevice, Purpose};
 
 /// What was done with packets that wait.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DelayCounters {
     /// Packets that wait now.
     pub waiting: u32,
@@ -44,26 +42,10 @@ impl Delayer {
         let value = abi::Delayer { ifindex: self.0.index(), waiting, sent, refused, full };
         instance.maps.delayer.set(&0, &value)
     }
+}
 
-    /// Waits for a frame at most `timeout`.
-    pub fn wait(&self, timeout: Duration) -> Result<()> {
-        let mut device = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
-        match ppoll(&mut device, Some(TimeSpec::from_duration(timeout)), None) {
-            Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
-            Err(error) => {
-                let error = std::io::Error::from(error);
-                Err(error).context(|| "device for delayed packets: wait".to_owned())
-            }
-        }
-    }
-
-    /// Takes the next frame, `None` if there is none.
-    pub fn take<'b>(&mut self, buffer: &'b mut [u8]) -> Result<Option<&'b [u8]>> {
-        self.0.take(buffer)
-    }
-
-    /// Gives a frame back.
-    pub fn give(&mut self, frame: &[u8]) -> Result<()> {
-        self.0.give(frame)
+impl AsFd for Delayer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }

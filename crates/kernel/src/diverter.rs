@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use serde::{Deserialize, Serialize};
 use skipstep_abi as abi;
 use skipstep_ruleset::Divert;
 
@@ -12,7 +13,7 @@ use crate::instance::Instance;
 use crate::own_device::{OwnDevice, Purpose};
 
 /// What was done with packets for programs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DivertCounters {
     /// Packets that programs got.
     pub delivered: u64,
@@ -46,16 +47,6 @@ impl Diverter {
         let value =
             abi::Diverter { ifindex, pad: 0, delivered, returned, no_program, full, malformed };
         instance.maps.diverter.set(&0, &value)
-    }
-
-    /// Takes the next frame, `None` if there is none.
-    pub fn take<'b>(&mut self, buffer: &'b mut [u8]) -> Result<Option<&'b [u8]>> {
-        self.0.take(buffer)
-    }
-
-    /// Gives a frame back.
-    pub fn give(&mut self, frame: &[u8]) -> Result<()> {
-        self.0.give(frame)
     }
 }
 

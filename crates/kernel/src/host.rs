@@ -37,10 +37,33 @@ const REALM_NAMES: &str = "/etc/iproute2/rt_realms";
 /// `lo`, those with a default route in `egress`, and each in its Linux group if that has a name.
 pub fn read() -> Result<Host> {
     let mut netlink = Rtnetlink::open()?;
+    let links = netlink.dump(RouteNetlinkMessage::GetLink(LinkMessage::default()))?;
+    let addresses = netlink.dump(RouteNetlinkMessage::GetAddress(AddressMessage::default()))?;
+    let routes = netlink.dump(RouteNetlinkMessage::GetRoute(RouteMessage::default()))?;
+    Ok(assemble(links, addresses, routes))
+}
+
+/// The host that the replies of rtnetlink describe: about links, addresses and routes. Whatever
+/// cannot be read in them is left out.
+pub fn from_replies(replies: [&[u8]; 3]) -> Host {
+    let [links, addresses, routes] = replies.map(|datagram| {
+        netlink::messages(datagram).filter_map(|message| match message.payload {
+            NetlinkPayload::InnerMessage(object) => Some(object),
+            _ => None,
+        })
+    });
+    assemble(links, addresses, routes)
+}
+
+fn assemble(
+    links: impl IntoIterator<Item = RouteNetlinkMessage>,
+    addresses: impl IntoIterator<Item = RouteNetlinkMessage>,
+    routes: impl IntoIterator<Item = RouteNetlinkMessage>,
+) -> Host {
     let mut interfaces = BTreeMap::new();
     let group_names = group_names();
     let (mut tables, mut masters) = (BTreeMap::new(), BTreeMap::new());
-    for object in netlink.dump(RouteNetlinkMessage::GetLink(LinkMessage::default()))? {
+    for object in links {
         if let RouteNetlinkMessage::NewLink(link) = object {
             let interface = interface(&link, &group_names);
             tables.extend(vrf_table(&link).map(|table| (link.header.index, table)));
@@ -53,7 +76,7 @@ pub fn read() -> Result<Host> {
     for interface in interfaces.values_mut() {
         interface.rdomain = rdomain(interface.index, &tables, &masters);
     }
-    for object in netlink.dump(RouteNetlinkMessage::GetAddress(AddressMessage::default()))? {
+    for object in addresses {
         if let RouteNetlinkMessage::NewAddress(message) = object
             && let Some(interface) = interfaces.get_mut(&message.header.index)
         {
@@ -65,14 +88,14 @@ pub fn read() -> Result<Host> {
         // order
         interface.addresses.sort_by_key(|address| address.net.addr().is_ipv4());
     }
-    let mut routes = Vec::new();
+    let mut found = Vec::new();
     let realms = names(REALM_NAMES);
-    for object in netlink.dump(RouteNetlinkMessage::GetRoute(RouteMessage::default()))? {
+    for object in routes {
         if let RouteNetlinkMessage::NewRoute(message) = object {
-            routes.extend(route(&message, &mut interfaces, &realms));
+            found.extend(route(&message, &mut interfaces, &realms));
         }
     }
-    Ok(Host { interfaces: interfaces.into_values().collect(), routes })
+    Host { interfaces: interfaces.into_values().collect(), routes: found }
 }
 
 fn interface(link: &LinkMessage, group_names: &BTreeMap<u32, String>) -> Interface {

@@ -101,18 +101,6 @@ impl OwnDevice {
         self.tap.index()
     }
 
-    /// Takes the next frame, `None` if there is none.
-    pub(crate) fn take<'b>(&mut self, buffer: &'b mut [u8]) -> Result<Option<&'b [u8]>> {
-        let taken = self.tap.take(buffer);
-        taken.context(|| format!("{}: read", self.tap.name()))
-    }
-
-    /// Gives a frame back.
-    pub(crate) fn give(&mut self, frame: &[u8]) -> Result<()> {
-        let given = self.tap.give(frame);
-        given.context(|| format!("{}: write", self.tap.name()))
-    }
-
     /// Packets for it that the kernel had no room for, so far.
     pub(crate) fn dropped(&self) -> Result<u64> {
         let what = || "/proc/thread-self/net/dev".to_owned();

@@ -164,15 +164,15 @@ impl RunDir {
     pub fn find(&self, generation: u32) -> Result<Found> {
         let (path, mut rules) = open(self.rules(generation))?;
         let mut record =
-            rules_from(&read_all(&path, &mut rules)?).ok_or_else(|| Error::Record {
+            Record::from_bytes(&read_all(&path, &mut rules)?).ok_or_else(|| Error::Record {
                 cause: "these are no rules of this version of skipstep".to_owned(),
                 path,
             })?;
         let (path, mut lists) = open(self.lists(generation))?;
-        let read = Lists::from_bytes(&read_all(&path, &mut lists)?).ok_or_else(|| {
-            Error::Record { cause: "these are no lists of addresses".to_owned(), path }
-        })?;
-        read.put(&mut record);
+        if !record.put_lists(&read_all(&path, &mut lists)?) {
+            let cause = "these are no lists of addresses".to_owned();
+            return Err(Error::Record { cause, path });
+        }
         Ok(Found { record, generation, rules, lists })
     }
 
@@ -295,10 +295,32 @@ fn write_rules(path: &Path, record: &Record) -> Result<()> {
     written().context(|| format!("{}: write", path.display()))
 }
 
-/// Reads it back; `None` if that is no such file.
-fn rules_from(bytes: &[u8]) -> Option<Record> {
-    let (record, rest) = postcard::take_from_bytes(bytes.strip_prefix(RULES_HEAD)?).ok()?;
-    rest.is_empty().then_some(record)
+impl Record {
+    /// The bytes of a rule set's file.
+    ///
+    /// # Errors
+    /// A part of the rule set cannot be written.
+    pub fn to_bytes(&self) -> io::Result<Vec<u8>> {
+        postcard::to_extend(self, RULES_HEAD.to_vec()).map_err(io::Error::other)
+    }
+
+    /// Reads a rule set's file; `None` if that is no such file.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Record> {
+        let (record, rest) = postcard::take_from_bytes(bytes.strip_prefix(RULES_HEAD)?).ok()?;
+        rest.is_empty().then_some(record)
+    }
+
+    /// Takes the addresses of tables out of the rule set. Returns the bytes of their file.
+    pub fn take_lists(&mut self) -> Vec<u8> {
+        Lists::take(self).to_bytes()
+    }
+
+    /// Puts the addresses of tables, the bytes of their file, into the rule set. Returns false if
+    /// that is no such file.
+    pub fn put_lists(&mut self, bytes: &[u8]) -> bool {
+        let lists = Lists::from_bytes(bytes);
+        lists.map(|lists| lists.put(self)).is_some()
+    }
 }
 
 fn put_in_place(path: &Path) -> Result<()> {
@@ -351,12 +373,12 @@ mod tests {
     #[test]
     fn a_file_that_was_damaged_is_refused_or_read_and_nothing_else_happens() {
         let bytes = [&RULES_HEAD[..], &postcard::to_stdvec(&record()).unwrap()].concat();
-        assert_eq!(rules_from(&bytes), Some(record()));
+        assert_eq!(Record::from_bytes(&bytes), Some(record()));
         for place in 0..bytes.len() {
             for bit in 0..8 {
                 let mut damaged = bytes.clone();
                 damaged[place] ^= 1 << bit;
-                let refused = rules_from(&damaged).is_none();
+                let refused = Record::from_bytes(&damaged).is_none();
                 assert!(refused || place >= RULES_HEAD.len(), "{place}");
             }
         }
@@ -369,8 +391,8 @@ mod tests {
         let record = Record { generation: 7, ..Record::default() };
         write_rules(&path, &record).unwrap();
         let bytes = fs::read(&path).unwrap();
-        assert_eq!(rules_from(&bytes), Some(record));
-        assert_eq!(rules_from(&bytes[..bytes.len() - 1]), None);
-        assert_eq!(rules_from(&[&bytes[..], &[0]].concat()), None);
+        assert_eq!(Record::from_bytes(&bytes), Some(record));
+        assert_eq!(Record::from_bytes(&bytes[..bytes.len() - 1]), None);
+        assert_eq!(Record::from_bytes(&[&bytes[..], &[0]].concat()), None);
     }
 }

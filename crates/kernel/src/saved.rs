@@ -155,7 +155,8 @@ impl Instance {
         let (memory, record, now) = (self.run.memory()?, self.record()?, self.uptime()?);
         let states = state::kept(&self.maps)?;
         let alive = states.filter(|(_, kept)| kept.state.timeout < timeout::PURGE);
-        let mut saved: Vec<_> = alive.map(|(_, kept)| save(&kept, &memory, &record, now)).collect();
+        let mut saved: Vec<_> =
+            alive.map(|(_, kept)| SavedState::of(&kept, &memory, &record, now)).collect();
         saved.sort_by_key(|state| state.id);
         Ok(saved)
     }
@@ -167,7 +168,7 @@ impl Instance {
         let (memory, record, now) = (self.run.memory()?, self.record()?, self.uptime()?);
         let mut placed = 0;
         for saved in saved {
-            if let Some(state) = restored(saved, &memory, &record, same_rules, now) {
+            if let Some(state) = saved.restored(&memory, &record, same_rules, now) {
                 placed += u64::from(self.programs.restore.call(&state)? > 0);
             }
         }
@@ -175,66 +176,189 @@ impl Instance {
     }
 }
 
-fn save(kept: &abi::KeptState, memory: &Memory, record: &Record, now: u32) -> SavedState {
-    let abi::KeptState { state, annex } = kept;
-    let key = &state.key[WIRE];
-    let sides = |key: &abi::StateKey| {
-        [0, 1].map(|side| {
-            (abi::address_from(key.family, key.address[side]), u16::from_be_bytes(key.port[side]))
-        })
-    };
-    SavedState {
-        id: state.id,
-        family: if key.family == abi::INET { Family::Inet } else { Family::Inet6 },
-        protocol: key.protocol,
-        direction: match state.direction {
-            abi::verdict::direction::IN => Direction::In,
-            _ => Direction::Out,
-        },
-        interface: memory.names.interfaces.name(key.interface).map(str::to_owned),
-        rule: record.rule_in(state.rule_slot),
-        rdomain: key.rdomain,
-        wire: sides(&state.key[WIRE]),
-        stack: sides(&state.key[STACK]),
-        source: save_peer(&state.src),
-        destination: save_peer(&state.dst),
-        timeout: Timeout::ALL
-            .get(usize::from(state.timeout))
-            .map_or_else(String::new, |timeout| timeout.name().to_owned()),
-        age: now.saturating_sub(state.creation),
-        idle: now.saturating_sub(state.expire),
-        packets: state.packets,
-        bytes: state.bytes,
-        // the mapping of its endpoint and its socket stay behind; which way its packets go is found
-        // anew
-        flags: state.flags
-            & !(state_flags::MAPPED
-                | state_flags::SIMPLE
-                | state_flags::ANNEX
-                | state_flags::SOCKET),
-        log_all: (state.log & log_flags::ALL != 0).then_some(state.log_to),
-        log_user: state.log & log_flags::USER != 0,
-        set_prio: state.set_prio,
-        set_tos: state.set_tos,
-        min_ttl: state.min_ttl,
-        max_mss: state.max_mss,
-        tag: memory.names.tags.name(u32::from(state.tag)).map(str::to_owned),
-        queues: state
-            .queue
-            .map(|queue| memory.names.queues.name(u32::from(queue)).map(str::to_owned)),
-        delay: annex.delay,
-        max_pkt_size: annex.max_pkt_size,
-        proxy_mss: annex.proxy_mss,
-        rtable: annex.rtable,
-        route: (annex.route != 0)
-            .then(|| (annex.route, abi::address_from(annex.hop_family, annex.next_hop))),
-        hop_interface: memory.names.interfaces.name(annex.hop_interface).map(str::to_owned),
-        anchor_rule: record.rule_in(state.anchor_slot),
-        matches: annex.r#match[..(annex.match_count as usize).min(annex.r#match.len())]
-            .iter()
-            .filter_map(|rule| save_match(rule, record))
-            .collect(),
-        timestamps: annex.scrub.map(|scrub| save_timestamps(&scrub, now)),
+impl SavedState {
+    /// A state as it can be kept, at second `now`.
+    pub fn of(kept: &abi::KeptState, memory: &Memory, record: &Record, now: u32) -> SavedState {
+        let abi::KeptState { state, annex } = kept;
+        let key = &state.key[WIRE];
+        let sides = |key: &abi::StateKey| {
+            [0, 1].map(|side| {
+                (
+                    abi::address_from(key.family, key.address[side]),
+                    u16::from_be_bytes(key.port[side]),
+                )
+            })
+        };
+        SavedState {
+            id: state.id,
+            family: if key.family == abi::INET { Family::Inet } else { Family::Inet6 },
+            protocol: key.protocol,
+            direction: match state.direction {
+                abi::verdict::direction::IN => Direction::In,
+                _ => Direction::Out,
+            },
+            interface: memory.names.interfaces.name(key.interface).map(str::to_owned),
+            rule: record.rule_in(state.rule_slot),
+            rdomain: key.rdomain,
+            wire: sides(&state.key[WIRE]),
+            stack: sides(&state.key[STACK]),
+            source: save_peer(&state.src),
+            destination: save_peer(&state.dst),
+            timeout: Timeout::ALL
+                .get(usize::from(state.timeout))
+                .map_or_else(String::new, |timeout| timeout.name().to_owned()),
+            age: now.saturating_sub(state.creation),
+            idle: now.saturating_sub(state.expire),
+            packets: state.packets,
+            bytes: state.bytes,
+            // the mapping of its endpoint and its socket stay behind; which way its packets
+            // go is found anew
+            flags: state.flags
+                & !(state_flags::MAPPED
+                    | state_flags::SIMPLE
+                    | state_flags::ANNEX
+                    | state_flags::SOCKET),
+            log_all: (state.log & log_flags::ALL != 0).then_some(state.log_to),
+            log_user: state.log & log_flags::USER != 0,
+            set_prio: state.set_prio,
+            set_tos: state.set_tos,
+            min_ttl: state.min_ttl,
+            max_mss: state.max_mss,
+            tag: memory.names.tags.name(u32::from(state.tag)).map(str::to_owned),
+            queues: state
+                .queue
+                .map(|queue| memory.names.queues.name(u32::from(queue)).map(str::to_owned)),
+            delay: annex.delay,
+            max_pkt_size: annex.max_pkt_size,
+            proxy_mss: annex.proxy_mss,
+            rtable: annex.rtable,
+            route: (annex.route != 0)
+                .then(|| (annex.route, abi::address_from(annex.hop_family, annex.next_hop))),
+            hop_interface: memory.names.interfaces.name(annex.hop_interface).map(str::to_owned),
+            anchor_rule: record.rule_in(state.anchor_slot),
+            matches: annex.r#match[..(annex.match_count as usize).min(annex.r#match.len())]
+                .iter()
+                .filter_map(|rule| save_match(rule, record))
+                .collect(),
+            timestamps: annex.scrub.map(|scrub| save_timestamps(&scrub, now)),
+        }
+    }
+
+    /// The state at second `now`; `None` if it is bound to an interface that is not known, or its
+    /// timeout has no name of ours. With `same_rules` it belongs to its rules again.
+    pub fn restored(
+        &self,
+        memory: &Memory,
+        record: &Record,
+        same_rules: bool,
+        now: u32,
+    ) -> Option<abi::KeptState> {
+        let saved = self;
+        let known = |name: &Option<String>| match name {
+            Some(name) => memory.names.interfaces.get(name),
+            None => Some(0),
+        };
+        let (interface, hop_interface) = (known(&saved.interface)?, known(&saved.hop_interface)?);
+        let timeout = Timeout::ALL.iter().position(|timeout| timeout.name() == saved.timeout)?;
+        let direction = match saved.direction {
+            Direction::In => abi::verdict::direction::IN,
+            Direction::Out => abi::verdict::direction::OUT,
+        };
+        let sides = [saved.wire, saved.stack];
+        let crosses = sides[WIRE][0].0.is_ipv4() != sides[STACK][0].0.is_ipv4();
+        let far_protocol = match saved.protocol {
+            protocol::ICMP if crosses => protocol::ICMP6,
+            protocol::ICMP6 if crosses => protocol::ICMP,
+            same => same,
+        };
+        let key = |side: usize| abi::StateKey {
+            address: sides[side].map(|(address, _)| address_bytes(address)),
+            port: sides[side].map(|(_, port)| port.to_be_bytes()),
+            interface,
+            rdomain: saved.rdomain,
+            made: match (crosses, side) {
+                (true, WIRE) => made::NEAR,
+                (true, _) => made::FAR,
+                _ if saved.wire == saved.stack => made::PLAIN,
+                _ => direction,
+            },
+            family: if sides[side][0].0.is_ipv4() { abi::INET } else { abi::INET6 },
+            protocol: if side == WIRE { saved.protocol } else { far_protocol },
+            pad: 0,
+        };
+        let slot_of = |rule: &Option<RuleId>| {
+            let slot = rule.as_ref().filter(|_| same_rules).and_then(|rule| record.slot_of(rule));
+            slot.unwrap_or(limits::IDLE_SLOT)
+        };
+        let queue = |name: &Option<String>| {
+            name.as_ref().and_then(|name| memory.names.queues.get(name)).unwrap_or(0) as u16
+        };
+        let mut matched = [abi::MatchRule::default(); limits::MATCH_RULES];
+        let known = saved.matches.iter().filter_map(|saved| {
+            let slot = slot_of(&Some(saved.rule.clone()));
+            (slot != limits::IDLE_SLOT).then(|| abi::MatchRule {
+                slot,
+                log: log(saved.log_all, saved.log_user),
+                log_to: saved.log_all.unwrap_or(0),
+                action: match saved.rule.old {
+                    Some(OldKind::Nat) => action::NAT,
+                    Some(OldKind::Rdr) => action::RDR,
+                    Some(OldKind::Binat) => action::BINAT,
+                    _ => action::MATCH,
+                },
+                ..abi::MatchRule::default()
+            })
+        });
+        let match_count = matched.iter_mut().zip(known).map(|(place, rule)| *place = rule).count();
+        let annex = abi::Annex {
+            delay: saved.delay,
+            max_pkt_size: saved.max_pkt_size,
+            proxy_mss: saved.proxy_mss,
+            rtable: saved.rtable,
+            route: saved.route.map_or(0, |(kind, _)| kind),
+            next_hop: saved.route.map_or([0; 16], |(_, address)| address_bytes(address)),
+            hop_family: saved.route.map_or(0, |(_, address)| match address {
+                IpAddr::V4(_) => abi::INET,
+                IpAddr::V6(_) => abi::INET6,
+            }),
+            hop_interface,
+            match_count: match_count as u32,
+            r#match: matched,
+            scrub: saved.timestamps.map(|saved| restored_timestamps(saved, now)),
+            ..abi::Annex::default()
+        };
+        // those whose packets cross families, are checked for their timestamps, or are reported get
+        // more there, and those that are between two handshakes look for it, those of a cookie
+        // without a rule's synproxy too
+        let wants_annex = crosses
+            || saved.protocol == protocol::TCP && saved.source.state >= tcp_state::PROXY_SRC
+            || saved.flags & (state_flags::REASSEMBLE_TCP | state_flags::PFLOW) != 0
+            || annex != abi::Annex::default();
+        let state = abi::State {
+            id: saved.id,
+            key: [key(WIRE), key(STACK)],
+            src: restored_peer(&saved.source),
+            dst: restored_peer(&saved.destination),
+            packets: saved.packets,
+            bytes: saved.bytes,
+            creation: now.saturating_sub(saved.age),
+            expire: now.saturating_sub(saved.idle),
+            rule_slot: slot_of(&saved.rule),
+            anchor_slot: slot_of(&saved.anchor_rule),
+            flags: saved.flags | if wants_annex { state_flags::ANNEX } else { 0 },
+            timeout: timeout as u8,
+            direction,
+            log: log(saved.log_all, saved.log_user),
+            log_to: saved.log_all.unwrap_or(0),
+            set_prio: saved.set_prio,
+            set_tos: saved.set_tos,
+            min_ttl: saved.min_ttl,
+            max_mss: saved.max_mss,
+            tag: saved.tag.as_ref().and_then(|tag| memory.names.tags.get(tag)).unwrap_or(0) as u16,
+            queue: [queue(&saved.queues[0]), queue(&saved.queues[1])],
+            ..abi::State::default()
+        };
+        Some(abi::KeptState { state, annex })
     }
 }
 
@@ -272,120 +396,6 @@ fn save_peer(peer: &abi::Peer) -> SavedPeer {
         window: peer.max_win,
         wscale: peer.wscale,
     }
-}
-
-fn restored(
-    saved: &SavedState,
-    memory: &Memory,
-    record: &Record,
-    same_rules: bool,
-    now: u32,
-) -> Option<abi::KeptState> {
-    let known = |name: &Option<String>| match name {
-        Some(name) => memory.names.interfaces.get(name),
-        None => Some(0),
-    };
-    let (interface, hop_interface) = (known(&saved.interface)?, known(&saved.hop_interface)?);
-    let timeout = Timeout::ALL.iter().position(|timeout| timeout.name() == saved.timeout)?;
-    let direction = match saved.direction {
-        Direction::In => abi::verdict::direction::IN,
-        Direction::Out => abi::verdict::direction::OUT,
-    };
-    let sides = [saved.wire, saved.stack];
-    let crosses = sides[WIRE][0].0.is_ipv4() != sides[STACK][0].0.is_ipv4();
-    let far_protocol = match saved.protocol {
-        protocol::ICMP if crosses => protocol::ICMP6,
-        protocol::ICMP6 if crosses => protocol::ICMP,
-        same => same,
-    };
-    let key = |side: usize| abi::StateKey {
-        address: sides[side].map(|(address, _)| address_bytes(address)),
-        port: sides[side].map(|(_, port)| port.to_be_bytes()),
-        interface,
-        rdomain: saved.rdomain,
-        made: match (crosses, side) {
-            (true, WIRE) => made::NEAR,
-            (true, _) => made::FAR,
-            _ if saved.wire == saved.stack => made::PLAIN,
-            _ => direction,
-        },
-        family: if sides[side][0].0.is_ipv4() { abi::INET } else { abi::INET6 },
-        protocol: if side == WIRE { saved.protocol } else { far_protocol },
-        pad: 0,
-    };
-    let slot_of = |rule: &Option<RuleId>| {
-        let slot = rule.as_ref().filter(|_| same_rules).and_then(|rule| record.slot_of(rule));
-        slot.unwrap_or(limits::IDLE_SLOT)
-    };
-    let queue = |name: &Option<String>| {
-        name.as_ref().and_then(|name| memory.names.queues.get(name)).unwrap_or(0) as u16
-    };
-    let mut matched = [abi::MatchRule::default(); limits::MATCH_RULES];
-    let known = saved.matches.iter().filter_map(|saved| {
-        let slot = slot_of(&Some(saved.rule.clone()));
-        (slot != limits::IDLE_SLOT).then(|| abi::MatchRule {
-            slot,
-            log: log(saved.log_all, saved.log_user),
-            log_to: saved.log_all.unwrap_or(0),
-            action: match saved.rule.old {
-                Some(OldKind::Nat) => action::NAT,
-                Some(OldKind::Rdr) => action::RDR,
-                Some(OldKind::Binat) => action::BINAT,
-                _ => action::MATCH,
-            },
-            ..abi::MatchRule::default()
-        })
-    });
-    let match_count = matched.iter_mut().zip(known).map(|(place, rule)| *place = rule).count();
-    let annex = abi::Annex {
-        delay: saved.delay,
-        max_pkt_size: saved.max_pkt_size,
-        proxy_mss: saved.proxy_mss,
-        rtable: saved.rtable,
-        route: saved.route.map_or(0, |(kind, _)| kind),
-        next_hop: saved.route.map_or([0; 16], |(_, address)| address_bytes(address)),
-        hop_family: saved.route.map_or(0, |(_, address)| match address {
-            IpAddr::V4(_) => abi::INET,
-            IpAddr::V6(_) => abi::INET6,
-        }),
-        hop_interface,
-        match_count: match_count as u32,
-        r#match: matched,
-        scrub: saved.timestamps.map(|saved| restored_timestamps(saved, now)),
-        ..abi::Annex::default()
-    };
-    // those whose packets cross families, are checked for their timestamps, or are reported get
-    // more there, and those that are between two handshakes look for it, those of a cookie without
-    // a rule's synproxy too
-    let wants_annex = crosses
-        || saved.protocol == protocol::TCP && saved.source.state >= tcp_state::PROXY_SRC
-        || saved.flags & (state_flags::REASSEMBLE_TCP | state_flags::PFLOW) != 0
-        || annex != abi::Annex::default();
-    let state = abi::State {
-        id: saved.id,
-        key: [key(WIRE), key(STACK)],
-        src: restored_peer(&saved.source),
-        dst: restored_peer(&saved.destination),
-        packets: saved.packets,
-        bytes: saved.bytes,
-        creation: now.saturating_sub(saved.age),
-        expire: now.saturating_sub(saved.idle),
-        rule_slot: slot_of(&saved.rule),
-        anchor_slot: slot_of(&saved.anchor_rule),
-        flags: saved.flags | if wants_annex { state_flags::ANNEX } else { 0 },
-        timeout: timeout as u8,
-        direction,
-        log: log(saved.log_all, saved.log_user),
-        log_to: saved.log_all.unwrap_or(0),
-        set_prio: saved.set_prio,
-        set_tos: saved.set_tos,
-        min_ttl: saved.min_ttl,
-        max_mss: saved.max_mss,
-        tag: saved.tag.as_ref().and_then(|tag| memory.names.tags.get(tag)).unwrap_or(0) as u16,
-        queue: [queue(&saved.queues[0]), queue(&saved.queues[1])],
-        ..abi::State::default()
-    };
-    Some(abi::KeptState { state, annex })
 }
 
 fn restored_timestamps(saved: Option<SavedTimestamps>, now: u32) -> abi::Scrub {
@@ -484,9 +494,9 @@ mod tests {
     fn a_state_comes_back_as_it_was() {
         let (record, mut memory) = (record(&[4, 5]), Memory::default());
         let state = state(&record, &mut memory);
-        let saved = save(&state, &memory, &record, 1000);
+        let saved = SavedState::of(&state, &memory, &record, 1000);
         assert_eq!((saved.age, saved.idle, saved.timeout.as_str()), (100, 5, "tcp.established"));
-        assert_eq!(restored(&saved, &memory, &record, true, 1000), Some(state));
+        assert_eq!(saved.restored(&memory, &record, true, 1000), Some(state));
     }
 
     #[test]
@@ -496,8 +506,8 @@ mod tests {
         plain.annex = abi::Annex::default();
         plain.state.flags = state_flags::SLOPPY;
         let has_annex = |plain: &abi::KeptState| {
-            let saved = save(plain, &memory, &record, 1000);
-            let restored = restored(&saved, &memory, &record, true, 1000).unwrap();
+            let saved = SavedState::of(plain, &memory, &record, 1000);
+            let restored = saved.restored(&memory, &record, true, 1000).unwrap();
             restored.state.flags & state_flags::ANNEX != 0
         };
         assert!(!has_annex(&plain));
@@ -513,16 +523,16 @@ mod tests {
     fn another_machine_has_another_clock_and_other_rules() {
         let (record_before, mut memory) = (record(&[4, 5]), Memory::default());
         let state = state(&record_before, &mut memory);
-        let saved = save(&state, &memory, &record_before, 1000);
-        let later = restored(&saved, &memory, &record(&[7, 8]), true, 50).unwrap();
+        let saved = SavedState::of(&state, &memory, &record_before, 1000);
+        let later = saved.restored(&memory, &record(&[7, 8]), true, 50).unwrap();
         let abi::State { creation, expire, rule_slot, .. } = later.state;
         assert_eq!((creation, expire, rule_slot), (0, 45, 8));
-        let other = restored(&saved, &memory, &record(&[7, 8]), false, 50).unwrap();
+        let other = saved.restored(&memory, &record(&[7, 8]), false, 50).unwrap();
         let abi::State { rule_slot, anchor_slot, .. } = other.state;
         assert_eq!((rule_slot, anchor_slot), (limits::IDLE_SLOT, limits::IDLE_SLOT));
         let (later, other) = (later.annex, other.annex);
         assert_eq!((later.match_count, later.r#match[0].slot, other.match_count), (1, 7, 0));
         assert_eq!((later.scrub[0].last, later.scrub[0].offset), (40, 77));
-        assert_eq!(restored(&saved, &Memory::default(), &record(&[]), true, 50), None);
+        assert_eq!(saved.restored(&Memory::default(), &record(&[]), true, 50), None);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use nix::libc;
@@ -15,9 +15,46 @@ const MAKER: &str = "/dev/net/tun";
 
 /// A device that is there as long as this value. It may be moved to another network namespace.
 pub struct Tap {
-    file: File,
+    frames: Frames,
     name: String,
     index: u32,
+}
+
+/// The other end of a device: any process that holds it takes frames and gives frames.
+pub struct Frames(File);
+
+impl Frames {
+    /// Takes the next frame that the kernel sends by the device, `None` if there is none.
+    ///
+    /// # Errors
+    /// Those of read(2).
+    pub fn take<'b>(&mut self, buffer: &'b mut [u8]) -> io::Result<Option<&'b [u8]>> {
+        match self.0.read(buffer) {
+            Ok(length) => Ok(Some(&buffer[..length])),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gives the kernel a frame that comes in by the device.
+    ///
+    /// # Errors
+    /// Those of write(2).
+    pub fn give(&mut self, frame: &[u8]) -> io::Result<()> {
+        self.0.write(frame).map(drop)
+    }
+}
+
+impl From<OwnedFd> for Frames {
+    fn from(descriptor: OwnedFd) -> Frames {
+        Frames(File::from(descriptor))
+    }
+}
+
+impl AsFd for Frames {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
 }
 
 impl Tap {
@@ -30,7 +67,7 @@ impl Tap {
             .open(MAKER)
             .context(|| MAKER.to_owned())?;
         let (name, index) = make(&file, name).context(|| format!("device {name}"))?;
-        Ok(Tap { file, name, index })
+        Ok(Tap { frames: Frames(file), name, index })
     }
 
     /// What the kernel called it.
@@ -45,22 +82,18 @@ impl Tap {
 
     /// Takes the next frame that the kernel sends by the device, `None` if there is none.
     pub fn take<'b>(&mut self, buffer: &'b mut [u8]) -> io::Result<Option<&'b [u8]>> {
-        match self.file.read(buffer) {
-            Ok(length) => Ok(Some(&buffer[..length])),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
-            Err(error) => Err(error),
-        }
+        self.frames.take(buffer)
     }
 
     /// Gives the kernel a frame that comes in by the device.
     pub fn give(&mut self, frame: &[u8]) -> io::Result<()> {
-        self.file.write(frame).map(drop)
+        self.frames.give(frame)
     }
 }
 
 impl AsFd for Tap {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
+        self.frames.as_fd()
     }
 }
 

@@ -7,7 +7,7 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 use common::fixture::{Fixture, isolated, receiver};
-use skipstep_kernel::{Instance, LiveLog, LogReader, LoggedPacket};
+use skipstep_kernel::{Instance, LiveLog, LogReader, LoggedPacket, RECORDS_A_TURN};
 
 #[test]
 #[ignore = "needs root"]
@@ -85,6 +85,40 @@ fn records_that_find_the_ring_full_are_counted_and_their_packets_pass() {
         from.send_to(b"hello", to.1).unwrap();
         assert_eq!(packets(&mut live).len(), 1, "there is room again");
         assert_eq!(lost(instance), 6);
+    });
+}
+
+/// While packets come faster than their records are written, a turn has to end all the same.
+#[test]
+#[ignore = "needs root"]
+fn a_turn_takes_a_bounded_number_of_records() {
+    isolated(|| {
+        let mut fixture = Fixture::new("turn");
+        let to = receiver();
+        let from = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = to.1.port();
+        fixture.load(&format!("block in log inet proto udp to port {port}\n"));
+        let instance = fixture.instance();
+        instance.enable().unwrap();
+        let sent = 2 * RECORDS_A_TURN + 10;
+        for _ in 0..sent {
+            from.send_to(b"hello", to.1).unwrap();
+        }
+        let mut log = LogReader::open(instance).unwrap();
+        let mut turn = || {
+            let mut seen = Vec::new();
+            let taken = log.poll(Duration::ZERO, |record| seen.push(record.family)).unwrap();
+            seen.retain(|family| *family == skipstep_abi::INET);
+            (taken, seen.len())
+        };
+        let mut of_packets = 0;
+        for _ in 0..2 {
+            let (taken, seen) = turn();
+            assert_eq!(taken, RECORDS_A_TURN);
+            of_packets += seen;
+        }
+        let (_, seen) = turn();
+        assert_eq!(of_packets + seen, sent, "the rest comes in the next turn");
     });
 }
 

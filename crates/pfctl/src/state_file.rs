@@ -19,7 +19,7 @@ const VERSION: u32 = 1;
 
 /// The first line.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Head {
+pub struct Head {
     format: String,
     version: u32,
     /// MD5 of the rules, in hexadecimal: states belong to rules of the same sum.
@@ -60,7 +60,11 @@ pub fn load(instance: &Instance, file: &str) -> Result<()> {
     Ok(())
 }
 
-fn read(text: &str) -> Result<(Head, Vec<SavedState>)> {
+/// Reads a file of states: its first line, and the states.
+///
+/// # Errors
+/// The text is no such file, or of another version.
+pub fn read(text: &str) -> Result<(Head, Vec<SavedState>)> {
     let mut lines = text.lines().zip(1..);
     let head = lines.next().and_then(|(line, _)| serde_json::from_str::<Head>(line).ok());
     let Some(head) = head.filter(|head| head.format == FORMAT) else {

@@ -1,8 +1,6 @@
-//! The daemon at work: one thread attaches interfaces, one follows what changes of them, one puts
-//! fragments together, one hands packets to programs, one holds those that are delayed, one reports
-//! flows, one removes what dead processes have left, one writes the log.
+//! The daemon at work: one thread attaches interfaces, one follows their changes, one removes what
+//! dead processes have left, and the others are the guardians of a worker each.
 
-use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,24 +13,15 @@ use nix::unistd::geteuid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use skipstep_kernel::host::{self, Watch};
-use skipstep_kernel::record::Load;
-use skipstep_kernel::{
-    Attacher, DelayCounters, Delayer, Device, Diverter, Error, FlowReader, Instance, LogReader,
-    stop_waits_with,
-};
+use skipstep_kernel::{Attacher, Error, Instance, stop_waits_with};
 
-use crate::clock::boot_time;
-use crate::delay::Delays;
-use crate::divert::Ports;
-use crate::flows::Exporter;
-use crate::fragments::{Fragments, LONGEST_FRAME};
-use crate::log::Logs;
+use crate::complaint::{Complaint, say};
+use crate::flows;
+use crate::guardian::{Collectors, Handing, Holding, Reassembly, Reporting, Writing, serve};
 use crate::notify;
 use crate::options::Options;
-use crate::pflog::Origin;
+use crate::task::TICK;
 
-/// How soon a signal is heeded, and an instance noticed that is made anew.
-const TICK: Duration = Duration::from_secs(1);
 /// While there is no filter: how soon one is noticed. Until then its fragments are dropped.
 const NOTICE: Duration = Duration::from_millis(100);
 
@@ -42,13 +31,13 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// How long the rules of a dead process may stay.
 const ORPHANS: Duration = Duration::from_millis(300);
 
-/// Packets taken for programs before what they wrote has its turn, and taken to be held before
-/// those that are due have theirs.
-const BURST: usize = 64;
+/// A worker that ends sooner is started again after a pause, each time twice as long.
+const HEALTHY: Duration = Duration::from_secs(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// What signals ask for.
 #[derive(Clone, Default)]
-struct Signals {
+pub struct Signals {
     stop: Arc<AtomicBool>,
     reopen: Arc<AtomicBool>,
 }
@@ -64,12 +53,13 @@ impl Signals {
         Ok(signals)
     }
 
-    fn stop(&self) -> bool {
+    /// True if the daemon is to end.
+    pub fn stop(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether SIGHUP came since the last call.
-    fn reopen(&self) -> bool {
+    /// True if SIGHUP came since the last call.
+    pub fn reopen(&self) -> bool {
         self.reopen.swap(false, Ordering::Relaxed)
     }
 }
@@ -85,7 +75,8 @@ pub fn run(options: &Options) -> Result<()> {
     }
     let signals = Signals::register()?;
     let name = options.instance.clone().unwrap_or_else(Instance::default_name);
-    let exporter = Exporter::new(&options.collectors, options.source).context("-e, -a")?;
+    let sockets = flows::open(&options.collectors, options.source).context("-e, -a")?;
+    let collectors = Collectors { sockets, sequence: 0, lost: 0 };
     let (watch, links) = (Watch::new()?, Watch::of_links()?);
     open(&name)?;
     let (starting, started) = mpsc::channel();
@@ -100,19 +91,31 @@ pub fn run(options: &Options) -> Result<()> {
     };
     let reassembler = {
         let (signals, name, starting) = (signals.clone(), name.clone(), starting.clone());
-        thread::spawn(move || attend(&signals, &name, starting, serve))
+        thread::spawn(move || {
+            attend(&signals, &name, Some(starting), |instance, starting| {
+                serve(&mut Reassembly::new(instance)?, instance, &signals, starting)
+            });
+        })
     };
     let diverter = {
         let (signals, name, starting) = (signals.clone(), name.clone(), starting.clone());
-        thread::spawn(move || attend(&signals, &name, starting, hand_packets))
+        thread::spawn(move || {
+            attend(&signals, &name, Some(starting), |instance, starting| {
+                serve(&mut Handing::new(instance)?, instance, &signals, starting)
+            });
+        })
     };
     let delayer = {
         let (signals, name) = (signals.clone(), name.clone());
-        thread::spawn(move || attend(&signals, &name, starting, hold_packets))
+        thread::spawn(move || {
+            attend(&signals, &name, Some(starting), |instance, starting| {
+                serve(&mut Holding::new(instance)?, instance, &signals, starting)
+            });
+        })
     };
     let reporter = {
         let (signals, name) = (signals.clone(), name.clone());
-        thread::spawn(move || report_flows(&signals, &name, exporter))
+        thread::spawn(move || report_flows(&signals, &name, collectors))
     };
     let janitor = {
         let (signals, name) = (signals.clone(), name.clone());
@@ -140,39 +143,12 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn say(message: &str) {
-    eprintln!("skipstepd: {message}");
-}
-
 /// The instance, if there is one by now.
 fn open(name: &str) -> Result<Option<Instance>, Error> {
     match Instance::open(name) {
         Ok(instance) => Ok(Some(instance)),
         Err(Error::NoInstance { .. }) => Ok(None),
         Err(error) => Err(error),
-    }
-}
-
-/// Says an error that does not stop the daemon, but not the same one again and again.
-#[derive(Default)]
-struct Complaint(Option<String>);
-
-impl Complaint {
-    fn note<T>(&mut self, result: Result<T, Error>) -> Option<T> {
-        match result {
-            Ok(value) => {
-                self.0 = None;
-                Some(value)
-            }
-            Err(error) => {
-                let message = error.to_string();
-                if self.0.as_ref() != Some(&message) {
-                    say(&message);
-                    self.0 = Some(message);
-                }
-                None
-            }
-        }
     }
 }
 
@@ -257,248 +233,69 @@ fn remove_orphans(signals: &Signals, name: &str) {
     }
 }
 
-/// Does `work` for the instance of this name, whenever there is one, until told to stop. `starting`
-/// is dropped by who does it when that is under way, and here if it cannot be for now.
+/// Serves a worker for the instance of this name, whenever there is one, until told to stop.
+/// `starting` is dropped once the worker is at work, and here if there is none for now.
 fn attend(
     signals: &Signals,
     name: &str,
-    starting: Sender<()>,
-    work: impl Fn(&Signals, &Instance, &mut Option<Sender<()>>) -> Result<(), Error>,
+    starting: Option<Sender<()>>,
+    mut serve: impl FnMut(&Instance, &mut Option<Sender<()>>) -> Result<(), Error>,
 ) {
-    let mut starting = Some(starting);
+    let mut starting = starting;
     let mut complaint = Complaint::default();
+    let mut pause = NOTICE;
     while !signals.stop() {
-        let done = complaint
+        let began = Instant::now();
+        let served = complaint
             .note(open(name))
             .flatten()
-            .and_then(|instance| complaint.note(work(signals, &instance, &mut starting)));
+            .map(|instance| complaint.note(serve(&instance, &mut starting)));
         starting = None;
-        if done.is_none() {
-            thread::sleep(NOTICE);
-        }
-    }
-}
-
-/// Puts fragments together, and makes fragments of datagrams, while this instance is the one of its
-/// name and there is no signal to stop.
-fn serve(
-    signals: &Signals,
-    instance: &Instance,
-    starting: &mut Option<Sender<()>>,
-) -> Result<(), Error> {
-    let mut generation = instance.generation();
-    let mut fragments = Fragments::new(&instance.loaded()?.ruleset.options);
-    let mut device = Device::new(instance)?;
-    *starting = None;
-    let mut buffer = vec![0; LONGEST_FRAME];
-    let mut checked = Instant::now();
-    let mut complaint = Complaint::default();
-    while !signals.stop() {
-        if device.wait(TICK)? {
-            let now = instance.uptime()?;
-            while let Some(frame) = device.take(&mut buffer)? {
-                for answer in fragments.answer(frame, now) {
-                    complaint.note(device.give(&answer)); // the others are not to suffer for it
-                }
-                if checked.elapsed() >= TICK {
-                    break;
-                }
+        pause = match served {
+            // it went well for long, so the same error is news
+            Some(None) if began.elapsed() >= HEALTHY => {
+                complaint.forget();
+                NOTICE
             }
-        }
-        if checked.elapsed() < TICK {
-            continue;
-        }
-        checked = Instant::now();
-        fragments.expire(instance.uptime()?);
-        device.publish(instance, fragments.pieces(), fragments.counters())?;
-        if !instance.is_current() {
-            return Ok(());
-        }
-        if instance.generation() != generation {
-            generation = instance.generation();
-            fragments.configure(&instance.loaded()?.ruleset.options);
-        }
-    }
-    Ok(())
-}
-
-/// Reports states that have ended, until told to stop; then those that have by then.
-fn report_flows(signals: &Signals, name: &str, mut exporter: Exporter) {
-    let mut complaint = Complaint::default();
-    while exporter.is_wanted() && !signals.stop() {
-        exporter.flush();
-        match complaint.note(open(name)).flatten() {
-            Some(instance) => {
-                if complaint.note(follow_flows(signals, &instance, &mut exporter)).is_none() {
-                    thread::sleep(TICK);
-                }
-            }
-            None => thread::sleep(NOTICE),
-        }
-    }
-    if exporter.lost() > 0 {
-        say(&format!("{} flow records could not be sent", exporter.lost()));
-    }
-}
-
-/// The same for an instance, while this is the one of its name.
-fn follow_flows(
-    signals: &Signals,
-    instance: &Instance,
-    exporter: &mut Exporter,
-) -> Result<(), Error> {
-    let mut reader = FlowReader::open(instance)?;
-    loop {
-        let stopping = signals.stop();
-        reader.poll(if stopping { Duration::ZERO } else { TICK }, |flow| exporter.report(flow))?;
-        exporter.flush();
-        if stopping || !instance.is_current() {
-            return Ok(());
+            Some(None) => (2 * pause).min(LONGEST_PAUSE),
+            _ => NOTICE,
+        };
+        if !matches!(served, Some(Some(()))) {
+            rest(signals, pause);
         }
     }
 }
 
-/// Hands packets to programs and back, that long.
-fn hand_packets(
-    signals: &Signals,
-    instance: &Instance,
-    starting: &mut Option<Sender<()>>,
-) -> Result<(), Error> {
-    let mut device = Diverter::new(instance)?;
-    let mut ports = Ports::new(&instance.divert_directory());
-    let mut generation = None;
-    let mut buffer = vec![0; LONGEST_FRAME];
-    let mut checked = Instant::now();
-    let mut complaint = Complaint::default();
-    while !signals.stop() {
-        if generation != Some(instance.generation()) {
-            let now = instance.generation();
-            let opened = ports.open(&instance.divert_ports()?);
-            complaint.note(opened.map_err(|cause| system("sockets for diverted packets", cause)));
-            generation = Some(now);
-            *starting = None;
-        }
-        let waited = ports.wait(&device, TICK);
-        waited.map_err(|cause| system("diverted packets", cause))?;
-        for _ in 0..BURST {
-            let Some(frame) = device.take(&mut buffer)? else { break };
-            ports.deliver(frame);
-        }
-        ports.serve(|frame| {
-            complaint.note(device.give(frame)); // the others are not to suffer for it
-        });
-        if checked.elapsed() >= TICK {
-            checked = Instant::now();
-            device.publish(instance, ports.counters())?;
-            if !instance.is_current() {
-                return Ok(());
-            }
-        }
+/// Sleeps, but not while there is a signal to stop.
+fn rest(signals: &Signals, pause: Duration) {
+    let began = Instant::now();
+    while !signals.stop() && began.elapsed() < pause {
+        thread::sleep(NOTICE.min(pause - began.elapsed().min(pause)));
     }
-    device.publish(instance, ports.counters())
 }
 
-/// Holds packets until their time has come, that long. Those it holds when it ends are lost.
-fn hold_packets(
-    signals: &Signals,
-    instance: &Instance,
-    starting: &mut Option<Sender<()>>,
-) -> Result<(), Error> {
-    let limit = || Ok::<_, Error>(instance.loaded()?.ruleset.options.limits.pktdelay_pkts);
-    let mut generation = instance.generation();
-    let mut delays = Delays::new(limit()?);
-    let mut device = Delayer::new(instance)?;
-    *starting = None;
-    let mut buffer = vec![0; LONGEST_FRAME];
-    let mut checked = Instant::now();
-    let mut complaint = Complaint::default();
-    while !signals.stop() {
-        device.wait(delays.until_next(boot_time()).map_or(TICK, |next| next.min(TICK)))?;
-        for _ in 0..BURST {
-            let Some(frame) = device.take(&mut buffer)? else { break };
-            if let Some(refusal) = delays.hold(frame) {
-                complaint.note(device.give(&refusal)); // the others are not to suffer for it
-            }
-        }
-        let now = boot_time();
-        while let Some(frame) = delays.next(now) {
-            complaint.note(device.give(&frame));
-        }
-        if checked.elapsed() < TICK {
-            continue;
-        }
-        checked = Instant::now();
-        device.publish(instance, delays.counters())?;
-        if !instance.is_current() {
-            return Ok(());
-        }
-        if instance.generation() != generation {
-            generation = instance.generation();
-            delays.configure(limit()?);
-        }
+/// Has states that have ended reported, until told to stop; then those that have by then.
+fn report_flows(signals: &Signals, name: &str, mut collectors: Collectors) {
+    if collectors.sockets.is_empty() {
+        return;
     }
-    device.publish(instance, DelayCounters { waiting: 0, ..delays.counters() })
+    attend(signals, name, None, |instance, starting| {
+        let mut function = Reporting::new(instance, &mut collectors);
+        serve(&mut function, instance, signals, starting)
+    });
+    if collectors.lost > 0 {
+        say(&format!("{} flow records could not be sent", collectors.lost));
+    }
 }
 
-/// What the system said.
-fn system(what: &str, cause: std::io::Error) -> Error {
-    Error::System { what: what.to_owned(), cause }
-}
-
-/// Takes records out of the ring and writes them, until told to stop; then what is left in it.
+/// Has the log written, until told to stop; then what is left in the ring.
 fn write_log(signals: &Signals, name: &str, options: &Options) {
-    let mut logs = Logs::new(&options.file, options.snaplen);
-    let mut complaint = Complaint::default();
-    while !signals.stop() {
-        match complaint.note(open(name)).flatten() {
-            Some(instance) => {
-                if complaint.note(drain(signals, &instance, &mut logs, options)).is_none() {
-                    thread::sleep(TICK);
-                }
-            }
-            None => thread::sleep(TICK),
-        }
+    let mut lost = 0;
+    attend(signals, name, None, |instance, starting| {
+        let mut function = Writing::new(instance, signals, &options.file, &mut lost);
+        serve(&mut function, instance, signals, starting)
+    });
+    if lost > 0 {
+        say(&format!("{lost} log records were lost"));
     }
-    if logs.lost() > 0 {
-        say(&format!("{} log records were lost", logs.lost()));
-    }
-}
-
-/// Writes records while this is the instance of its name and there is no signal to stop.
-fn drain(
-    signals: &Signals,
-    instance: &Instance,
-    logs: &mut Logs,
-    options: &Options,
-) -> Result<(), Error> {
-    let mut reader = LogReader::open(instance)?;
-    loop {
-        if signals.reopen() {
-            logs.reopen();
-            if options.debug {
-                say("log files are opened anew");
-            }
-        }
-        let stopping = signals.stop();
-        let timeout = if stopping { Duration::ZERO } else { TICK };
-        let origins = OnceCell::new();
-        let records = reader.poll(timeout, |record| {
-            let origins = origins.get_or_init(|| instance.origins().unwrap_or_default());
-            if let Some(message) = logs.write(record, &origin(origins, record.anchor)) {
-                say(&message);
-            }
-        })?;
-        if options.debug && records > 0 {
-            say(&format!("{records} log records"));
-        }
-        if stopping || !instance.is_current() {
-            return Ok(());
-        }
-    }
-}
-
-/// What there is to say of the rule set that a record names.
-fn origin(origins: &BTreeMap<u32, (String, Load)>, anchor: u32) -> Origin {
-    let (anchor, load) = origins.get(&anchor).cloned().unwrap_or_default();
-    Origin { anchor, uid: load.uid, pid: load.pid }
 }

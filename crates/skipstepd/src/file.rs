@@ -1,9 +1,9 @@
-//! A pcap file that records are appended to and that is whole after every write: a record that
-//! does not fit on the disk is taken back, and one that a crash left half-written is cut off when
-//! the file is opened again.
+//! A pcap file that records are appended to and that is whole after every write: a record of which
+//! the disk takes a part is taken back, and one that a crash left half-written is cut off when the
+//! file is opened again. Records are written many at once.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +15,15 @@ const MAGIC: u32 = 0xa1b2_c3d4;
 const FILE_HEADER: u64 = 24;
 const RECORD_HEADER: usize = 16;
 
-/// An open log file.
+/// Opens `path` for reading and appending, or creates it, readable by its owner only.
+///
+/// # Errors
+/// Those of the system.
+pub fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
+}
+
+/// An open log file, and records that are to be written to it.
 #[derive(Debug)]
 pub struct LogFile {
     file: File,
@@ -23,25 +31,36 @@ pub struct LogFile {
     length: u64,
     /// Bytes of packets that fit the snap length in the file's header.
     snaplen: usize,
+    /// The bytes of records that wait, and where each record ends.
+    waiting: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+/// Why records could not be written, and how many are lost.
+#[derive(Debug)]
+pub struct Loss {
+    /// What the system says.
+    pub cause: io::Error,
+    /// Records that are not in the file.
+    pub records: u64,
 }
 
 impl LogFile {
-    /// Opens `path` for appending, or creates it, readable by its owner only.
+    /// Appends to `file`, which [`open`] has opened. Writes a header if the file is empty.
     ///
     /// # Errors
-    /// Those of the system; `InvalidData` if something else than a pflog file is there, which
-    /// then stays as it is.
-    pub fn open(path: &Path, snaplen: usize) -> io::Result<LogFile> {
-        let mut file =
-            OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
-        if file.metadata()?.len() == 0 {
+    /// Those of the system; `InvalidData` if the file is no pflog file, which then stays as it is.
+    pub fn new(mut file: File, snaplen: usize) -> io::Result<LogFile> {
+        let (length, snaplen) = if file.metadata()?.len() == 0 {
             file.write_all(&file_header(snaplen))?;
-            return Ok(LogFile { file, length: FILE_HEADER, snaplen });
-        }
-        let snaplen = snaplen.min(check_header(&mut file)?);
-        let length = whole_records(&file)?;
-        file.set_len(length)?;
-        Ok(LogFile { file, length, snaplen })
+            (FILE_HEADER, snaplen)
+        } else {
+            let snaplen = snaplen.min(check_header(&mut file)?);
+            let length = whole_records(&file)?;
+            file.set_len(length)?;
+            (length, snaplen)
+        };
+        Ok(LogFile { file, length, snaplen, waiting: Vec::new(), ends: Vec::new() })
     }
 
     /// Bytes of a packet that can be appended.
@@ -49,31 +68,50 @@ impl LogFile {
         self.snaplen
     }
 
-    /// Appends a record: when, its pflog header, the packet's first bytes and its whole length.
+    /// Adds a record to those that wait: the time, its pflog header, the packet's first bytes and
+    /// its whole length.
+    pub fn append(&mut self, time: Duration, header: &[u8; HEADER], packet: &[u8], length: u32) {
+        let waiting = &mut self.waiting;
+        waiting.extend((time.as_secs() as u32).to_le_bytes());
+        waiting.extend(time.subsec_micros().to_le_bytes());
+        waiting.extend(((HEADER + packet.len()) as u32).to_le_bytes());
+        waiting.extend(length.saturating_add(HEADER as u32).to_le_bytes());
+        waiting.extend(header);
+        waiting.extend(packet);
+        self.ends.push(waiting.len());
+    }
+
+    /// Writes the records that wait. Returns their number.
     ///
     /// # Errors
-    /// Those of the system, a full disk among them; the file is then as it was before.
-    pub fn append(
-        &mut self,
-        time: Duration,
-        header: &[u8; HEADER],
-        packet: &[u8],
-        length: u32,
-    ) -> io::Result<()> {
-        let mut record = Vec::with_capacity(RECORD_HEADER + HEADER + packet.len());
-        record.extend((time.as_secs() as u32).to_le_bytes());
-        record.extend(time.subsec_micros().to_le_bytes());
-        record.extend(((HEADER + packet.len()) as u32).to_le_bytes());
-        record.extend(length.saturating_add(HEADER as u32).to_le_bytes());
-        record.extend(header);
-        record.extend(packet);
-        if let Err(error) = self.file.write_all(&record) {
-            self.file.set_len(self.length)?;
-            return Err(error);
-        }
-        self.length += record.len() as u64;
-        Ok(())
+    /// Those of the system, a full disk among them; the file then ends with its last whole record.
+    pub fn flush(&mut self) -> Result<u64, Loss> {
+        let (written, result) = write_most(&mut self.file, &self.waiting);
+        let whole = self.ends.partition_point(|end| *end <= written);
+        self.length += whole.checked_sub(1).map_or(0, |last| self.ends[last] as u64);
+        let lost = (self.ends.len() - whole) as u64;
+        self.waiting.clear();
+        self.ends.clear();
+        result.map(|()| whole as u64).map_err(|cause| {
+            // should that fail too, the file is cut off when it is opened again
+            let _ = self.file.set_len(self.length);
+            Loss { cause, records: lost }
+        })
     }
+}
+
+/// Writes all bytes, or as many as the system takes. Returns how many.
+fn write_most(file: &mut File, bytes: &[u8]) -> (usize, io::Result<()>) {
+    let mut written = 0;
+    while written < bytes.len() {
+        match file.write(&bytes[written..]) {
+            Ok(0) => return (written, Err(ErrorKind::WriteZero.into())),
+            Ok(length) => written += length,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return (written, Err(error)),
+        }
+    }
+    (written, Ok(()))
 }
 
 fn file_header(snaplen: usize) -> Vec<u8> {
@@ -127,18 +165,27 @@ mod tests {
     fn written(records: usize) -> (tempfile::TempDir, std::path::PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pflog0");
-        let mut log = LogFile::open(&path, 160).unwrap();
-        for _ in 0..records {
-            log.append(TIME, &[1; HEADER], &[2; 20], 1500).unwrap();
-        }
+        append(&path, records);
         (dir, path)
+    }
+
+    fn at(path: &Path, snaplen: usize) -> io::Result<LogFile> {
+        LogFile::new(open(path)?, snaplen)
+    }
+
+    fn append(path: &Path, records: usize) {
+        let mut log = at(path, 160).unwrap();
+        for _ in 0..records {
+            log.append(TIME, &[1; HEADER], &[2; 20], 1500);
+        }
+        assert_eq!(log.flush().unwrap(), records as u64);
     }
 
     #[test]
     fn records_are_appended_to_what_is_there() {
         let (_dir, path) = written(2);
         let before = std::fs::read(&path).unwrap();
-        LogFile::open(&path, 160).unwrap().append(TIME, &[1; HEADER], &[2; 20], 1500).unwrap();
+        append(&path, 1);
         let after = std::fs::read(&path).unwrap();
         assert_eq!(before.len(), 24 + 2 * (16 + 120));
         assert_eq!(after.len(), 24 + 3 * (16 + 120));
@@ -151,7 +198,7 @@ mod tests {
             let (_dir, path) = written(2);
             let whole = std::fs::metadata(&path).unwrap().len();
             File::options().write(true).open(&path).unwrap().set_len(whole - cut).unwrap();
-            LogFile::open(&path, 160).unwrap();
+            at(&path, 160).unwrap();
             assert_eq!(std::fs::metadata(&path).unwrap().len(), 24 + 16 + 120, "{cut} cut");
         }
     }
@@ -162,7 +209,7 @@ mod tests {
         for text in ["x", "a letter to a friend, longer than the header of a pcap file"] {
             let path = dir.path().join("letter");
             std::fs::write(&path, text).unwrap();
-            let error = LogFile::open(&path, 160).unwrap_err();
+            let error = at(&path, 160).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidData);
             assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
         }
@@ -171,18 +218,23 @@ mod tests {
     #[test]
     fn the_snap_length_of_the_file_holds() {
         let (_dir, path) = written(0);
-        assert_eq!(LogFile::open(&path, 60).unwrap().snaplen(), 60);
+        assert_eq!(at(&path, 60).unwrap().snaplen(), 60);
         std::fs::remove_file(&path).unwrap();
-        LogFile::open(&path, 60).unwrap();
-        assert_eq!(LogFile::open(&path, 160).unwrap().snaplen(), 60);
+        at(&path, 60).unwrap();
+        assert_eq!(at(&path, 160).unwrap().snaplen(), 60);
     }
 
     #[test]
     fn a_full_disk_takes_nothing_away() {
         // every write to this device fails with "no space left"
         let file = OpenOptions::new().append(true).open("/dev/full").unwrap();
-        let mut log = LogFile { file, length: FILE_HEADER, snaplen: 160 };
-        assert!(log.append(TIME, &[1; HEADER], &[2; 20], 1500).is_err());
+        let (waiting, ends) = (Vec::new(), Vec::new());
+        let mut log = LogFile { file, length: FILE_HEADER, snaplen: 160, waiting, ends };
+        for _ in 0..3 {
+            log.append(TIME, &[1; HEADER], &[2; 20], 1500);
+        }
+        assert_eq!(log.flush().unwrap_err().records, 3);
         assert_eq!(log.length, FILE_HEADER);
+        assert!(log.waiting.is_empty(), "what is lost is not written later");
     }
 }

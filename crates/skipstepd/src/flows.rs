@@ -13,6 +13,26 @@ use crate::ipfix::{self, Template};
 /// How often collectors are told what records are made of: they may have started after us.
 const TEMPLATES_EVERY: Duration = Duration::from_secs(30);
 
+/// Opens a socket for each collector, with this address if one is given.
+///
+/// # Errors
+/// Those of sockets: the address is not ours, or of the other family.
+pub fn open(
+    collectors: &[SocketAddr],
+    source: Option<IpAddr>,
+) -> io::Result<Vec<(SocketAddr, UdpSocket)>> {
+    let open = |collector: &SocketAddr| {
+        let any: IpAddr = match collector {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let socket = UdpSocket::bind((source.unwrap_or(any), 0))?;
+        socket.set_nonblocking(true)?;
+        Ok((*collector, socket))
+    };
+    collectors.iter().map(open).collect()
+}
+
 /// Tells collectors of flows.
 pub struct Exporter {
     collectors: Vec<(SocketAddr, UdpSocket)>,
@@ -25,28 +45,23 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// One for these collectors, from this address if one is given.
-    ///
-    /// # Errors
-    /// Those of sockets: the address is not ours, or of the other family.
-    pub fn new(collectors: &[SocketAddr], source: Option<IpAddr>) -> io::Result<Self> {
-        let open = |collector: &SocketAddr| {
-            let any: IpAddr = match collector {
-                SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-                SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-            };
-            let socket = UdpSocket::bind((source.unwrap_or(any), 0))?;
-            socket.set_nonblocking(true)?;
-            Ok((*collector, socket))
-        };
-        let collectors = collectors.iter().map(open).collect::<io::Result<_>>()?;
-        let (waiting, sequence, told, lost) = (BTreeMap::new(), 0, None, 0);
-        Ok(Exporter { collectors, waiting, sequence, told, lost })
+    /// Reports to nobody yet; the next record has number `sequence`.
+    pub fn new(sequence: u32) -> Self {
+        let (collectors, waiting) = (Vec::new(), BTreeMap::new());
+        Exporter { collectors, waiting, sequence, told: None, lost: 0 }
     }
 
-    /// Whether there is somebody to tell.
-    pub fn is_wanted(&self) -> bool {
-        !self.collectors.is_empty()
+    /// Reports to this collector too, by a socket that [`open`] has made. Sends the templates.
+    pub fn add(&mut self, collector: SocketAddr, socket: UdpSocket) {
+        // they are sent again, and hold no records
+        let _ = socket.send_to(&ipfix::templates(now(), self.sequence), collector);
+        self.told.get_or_insert_with(Instant::now);
+        self.collectors.push((collector, socket));
+    }
+
+    /// The number of the next record.
+    pub fn sequence(&self) -> u32 {
+        self.sequence
     }
 
     /// Records that did not go out, counted for each collector.
@@ -115,6 +130,14 @@ mod tests {
         FlowRecord { family: skipstep_abi::INET, bytes: [1, 1], ..FlowRecord::default() }
     }
 
+    fn exporter(collector: SocketAddr) -> Exporter {
+        let mut exporter = Exporter::new(0);
+        for (collector, socket) in open(&[collector], None).unwrap() {
+            exporter.add(collector, socket);
+        }
+        exporter
+    }
+
     fn receive(socket: &UdpSocket) -> Vec<u8> {
         let mut message = [0; 2048];
         let length = socket.recv(&mut message).unwrap();
@@ -125,7 +148,7 @@ mod tests {
     fn templates_come_first_and_records_are_counted() {
         let collector = UdpSocket::bind("127.0.0.1:0").unwrap();
         collector.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-        let mut exporter = Exporter::new(&[collector.local_addr().unwrap()], None).unwrap();
+        let mut exporter = exporter(collector.local_addr().unwrap());
         for _ in 0..Template::Inet.capacity() {
             exporter.report(&flow());
         }
@@ -144,7 +167,7 @@ mod tests {
     #[test]
     fn what_cannot_be_sent_is_counted() {
         let unreachable = "255.255.255.255:4739".parse().unwrap(); // nobody may broadcast unasked
-        let mut exporter = Exporter::new(&[unreachable], None).unwrap();
+        let mut exporter = exporter(unreachable);
         exporter.report(&flow());
         exporter.flush();
         assert_eq!(exporter.lost(), 2);

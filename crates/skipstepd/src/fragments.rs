@@ -5,8 +5,10 @@ use std::hash::{BuildHasher, RandomState};
 use skipstep_abi::handoff::{HANDOFF_MAGIC, HANDOFF_NO_REASON, Handoff, handoff_order};
 use skipstep_reassembly::{Counters, Fragmentation, Outcome, Piece, Reassembler};
 use skipstep_reassembly::{refragment, refragment_ipv4};
-use skipstep_ruleset::{Options, Reason, Timeout};
+use skipstep_ruleset::Reason;
 use zerocopy::{FromBytes, IntoBytes};
+
+use crate::task::FragmentLimits;
 
 /// Longest frame: a packet, a link header, and what stands behind them.
 pub const LONGEST_FRAME: usize = 65_535 + 64 + size_of::<Handoff>();
@@ -25,17 +27,15 @@ pub struct Fragments {
 }
 
 impl Fragments {
-    /// None yet, with the limits of `options`.
-    pub fn new(options: &Options) -> Self {
-        let (limit, timeout) = limits(options);
-        let reassembler = Reassembler::new(limit, timeout);
+    /// None yet, with these limits.
+    pub fn new(limits: FragmentLimits) -> Self {
+        let reassembler = Reassembler::new(limits.pieces, limits.timeout);
         Fragments { reassembler, ids: RandomState::new(), drawn: 0 }
     }
 
     /// Other limits from now on.
-    pub fn configure(&mut self, options: &Options) {
-        let (limit, timeout) = limits(options);
-        self.reassembler.configure(limit, timeout);
+    pub fn configure(&mut self, limits: FragmentLimits) {
+        self.reassembler.configure(limits.pieces, limits.timeout);
     }
 
     /// Forgets datagrams whose time is up.
@@ -123,10 +123,6 @@ impl Fragments {
     }
 }
 
-fn limits(options: &Options) -> (usize, u32) {
-    (options.limits.frags as usize, options.timeouts.get(Timeout::Frag))
-}
-
 fn frame(link: &[u8], packet: &[u8], handoff: &Handoff) -> Vec<u8> {
     [link, packet, handoff.as_bytes()].concat()
 }
@@ -138,6 +134,8 @@ mod tests {
     use super::*;
 
     const LINK: [u8; 14] = [2; 14];
+
+    const LIMITS: FragmentLimits = FragmentLimits { pieces: 5000, timeout: 60 };
 
     fn handoff(order: u8) -> Handoff {
         Handoff {
@@ -161,7 +159,7 @@ mod tests {
 
     #[test]
     fn fragments_become_a_datagram_and_fragments_again() {
-        let mut fragments = Fragments::new(&Options::default());
+        let mut fragments = Fragments::new(LIMITS);
         let order = handoff(handoff_order::FRAGMENT);
         // what stands behind the packet is padding of the link
         let first = [ipv4(0, true, &[1; 16]), vec![0; 10]].concat();
@@ -184,7 +182,7 @@ mod tests {
 
     #[test]
     fn what_is_refused_goes_back_with_its_reason() {
-        let mut fragments = Fragments::new(&Options::default());
+        let mut fragments = Fragments::new(LIMITS);
         let order = handoff(handoff_order::FRAGMENT);
         let bad = ipv4(8, true, &[0; 7]);
         let refused =
@@ -195,7 +193,7 @@ mod tests {
 
     #[test]
     fn other_frames_are_nobodys() {
-        let mut fragments = Fragments::new(&Options::default());
+        let mut fragments = Fragments::new(LIMITS);
         let order = Handoff { magic: 1, ..handoff(handoff_order::FRAGMENT) };
         let sound = frame(&LINK, &ipv4(0, true, &[1; 16]), &handoff(handoff_order::FRAGMENT));
         for length in 0..sound.len() {

@@ -1,8 +1,10 @@
-//! The log files, one for each pflogN that rules log to. What goes wrong is said once, the records
-//! that are lost meanwhile are counted, and the files are tried again with every record.
+//! The log files, one for each pflogN that rules log to. An error is reported once, the records
+//! that are lost meanwhile are counted, and the files are tried again with every turn.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use skipstep_abi::LogRecord;
@@ -25,8 +27,12 @@ pub struct Logs {
 struct State {
     /// `None`: not open yet, or it could not be.
     file: Option<LogFile>,
+    /// The error of this turn.
+    problem: Option<io::Error>,
     /// Records lost since the last that was written.
     lost: u64,
+    /// Records lost and reported.
+    reported: u64,
 }
 
 impl Logs {
@@ -36,22 +42,39 @@ impl Logs {
         Logs { prefix: prefix.to_path_buf(), snaplen, files: BTreeMap::new() }
     }
 
-    /// Writes a record. Returns what there is to tell about: that records begin to be lost, or
-    /// that they no longer are.
-    pub fn write(&mut self, record: &LogRecord, origin: &Origin) -> Option<String> {
-        let path = path(&self.prefix, record.log_to);
+    /// Adds a record to those that wait. If the record's file is not open, `open` opens the file
+    /// with this number.
+    pub fn add(
+        &mut self,
+        record: &LogRecord,
+        origin: &Origin,
+        open: impl FnOnce(u8) -> io::Result<File>,
+    ) {
         let state = self.files.entry(record.log_to).or_default();
-        match state.write(&path, self.snaplen, record, origin) {
-            Ok(()) if state.lost == 0 => None,
-            Ok(()) => {
-                let lost = std::mem::take(&mut state.lost);
-                Some(format!("{}: written again, {lost} records were lost", path.display()))
-            }
-            Err(error) => {
-                state.lost += 1;
-                (state.lost == 1).then(|| format!("{}: {error}; records are lost", path.display()))
+        if state.file.is_none() && state.problem.is_none() {
+            match open(record.log_to).and_then(|file| LogFile::new(file, self.snaplen)) {
+                Ok(file) => state.file = Some(file),
+                Err(error) => state.problem = Some(error),
             }
         }
+        let Some(file) = &mut state.file else {
+            state.lost += 1;
+            return;
+        };
+        let packet = pflog::packet(record, file.snaplen());
+        let header = pflog::header(record, origin);
+        file.append(wall_time(record.time), &header, packet, record.wirelen);
+    }
+
+    /// Writes the records that wait. Returns a message for each file whose records begin to be
+    /// lost, or are written again.
+    pub fn flush(&mut self) -> Vec<String> {
+        let prefix = &self.prefix;
+        self.files
+            .iter_mut()
+            .filter_map(|(number, state)| Some((number, state.flush()?)))
+            .map(|(number, message)| format!("{}: {message}", path(prefix, *number).display()))
+            .collect()
     }
 
     /// Closes all files, so that the next record opens or creates them anew: they may have been
@@ -62,39 +85,41 @@ impl Logs {
         }
     }
 
-    /// Records lost and not yet told about.
+    /// Records lost since each file was last written to.
     pub fn lost(&self) -> u64 {
         self.files.values().map(|state| state.lost).sum()
     }
 }
 
 impl State {
-    fn write(
-        &mut self,
-        path: &Path,
-        snaplen: usize,
-        record: &LogRecord,
-        origin: &Origin,
-    ) -> std::io::Result<()> {
-        let file = match &mut self.file {
-            Some(file) => file,
-            none => none.insert(LogFile::open(path, snaplen)?),
+    fn flush(&mut self) -> Option<String> {
+        let written = match self.file.as_mut().map(LogFile::flush) {
+            Some(Ok(records)) => records,
+            Some(Err(loss)) => {
+                self.file = None;
+                self.lost += loss.records;
+                self.problem = Some(loss.cause);
+                0
+            }
+            None => 0,
         };
-        let packet = pflog::packet(record, file.snaplen());
-        let written = file.append(
-            wall_time(record.time),
-            &pflog::header(record, origin),
-            packet,
-            record.wirelen,
-        );
-        if written.is_err() {
-            self.file = None;
+        match self.problem.take() {
+            Some(error) if self.reported == 0 => {
+                self.reported = self.lost;
+                Some(format!("{error}; records are lost"))
+            }
+            None if written > 0 && self.lost > 0 => {
+                self.reported = 0;
+                let lost = std::mem::take(&mut self.lost);
+                Some(format!("written again, {lost} records were lost"))
+            }
+            _ => None,
         }
-        written
     }
 }
 
-fn path(prefix: &Path, number: u8) -> PathBuf {
+/// Returns the path of the file of pflog interface `number`.
+pub fn path(prefix: &Path, number: u8) -> PathBuf {
     let mut path: OsString = prefix.into();
     path.push(number.to_string());
     path.into()
@@ -103,6 +128,7 @@ fn path(prefix: &Path, number: u8) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file;
     use zerocopy::FromZeros;
 
     fn record(log_to: u8) -> LogRecord {
@@ -115,12 +141,18 @@ mod tests {
         }
     }
 
+    fn write(logs: &mut Logs, folder: &Path, log_to: u8) -> Vec<String> {
+        let open = |number| file::open(&path(&folder.join("pflog"), number));
+        logs.add(&record(log_to), &Origin::default(), open);
+        logs.flush()
+    }
+
     #[test]
     fn every_pflog_interface_has_a_file() {
         let dir = tempfile::tempdir().unwrap();
         let mut logs = Logs::new(&dir.path().join("pflog"), 160);
         for n in [0, 3, 0] {
-            assert_eq!(logs.write(&record(n), &Origin::default()), None);
+            assert_eq!(write(&mut logs, dir.path(), n), [""; 0]);
         }
         let length = |name| std::fs::metadata(dir.path().join(name)).unwrap().len();
         assert_eq!((length("pflog0"), length("pflog3")), (24 + 2 * 136, 24 + 136));
@@ -129,28 +161,45 @@ mod tests {
     #[test]
     fn losses_are_told_once_and_counted() {
         let dir = tempfile::tempdir().unwrap();
-        let mut logs = Logs::new(&dir.path().join("not/there/pflog"), 160);
-        let first = logs.write(&record(0), &Origin::default()).unwrap();
+        let folder = dir.path().join("not/there");
+        let mut logs = Logs::new(&folder.join("pflog"), 160);
+        let first = write(&mut logs, &folder, 0);
         assert!(
-            first.ends_with("No such file or directory (os error 2); records are lost"),
-            "{first}"
+            first[0].ends_with("No such file or directory (os error 2); records are lost"),
+            "{first:?}"
         );
-        assert_eq!(logs.write(&record(0), &Origin::default()), None);
+        assert_eq!(write(&mut logs, &folder, 0), [""; 0]);
         assert_eq!(logs.lost(), 2);
-        std::fs::create_dir_all(dir.path().join("not/there")).unwrap();
-        let again = logs.write(&record(0), &Origin::default()).unwrap();
-        assert!(again.ends_with("written again, 2 records were lost"), "{again}");
+        std::fs::create_dir_all(&folder).unwrap();
+        let again = write(&mut logs, &folder, 0);
+        assert!(again[0].ends_with("written again, 2 records were lost"), "{again:?}");
         assert_eq!(logs.lost(), 0);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_tried_once_a_turn() {
+        let mut logs = Logs::new(Path::new("pflog"), 160);
+        let mut tries = 0;
+        for _ in 0..2 {
+            for _ in 0..10 {
+                logs.add(&record(0), &Origin::default(), |_| {
+                    tries += 1;
+                    Err(io::ErrorKind::NotFound.into())
+                });
+            }
+            logs.flush();
+        }
+        assert_eq!((tries, logs.lost()), (2, 20));
     }
 
     #[test]
     fn renamed_files_are_made_anew() {
         let dir = tempfile::tempdir().unwrap();
         let mut logs = Logs::new(&dir.path().join("pflog"), 160);
-        logs.write(&record(0), &Origin::default());
+        write(&mut logs, dir.path(), 0);
         std::fs::rename(dir.path().join("pflog0"), dir.path().join("pflog0.old")).unwrap();
         logs.reopen();
-        logs.write(&record(0), &Origin::default());
+        write(&mut logs, dir.path(), 0);
         assert!(dir.path().join("pflog0").exists());
     }
 }

@@ -1,12 +1,18 @@
-//! The program `skipstepd`.
+//! The program `skipstepd`: the guardian, or one of its workers.
 
 use std::process::ExitCode;
 
 use clap::Parser;
 use skipstepd::options::Options;
+use skipstepd::{daemon, worker};
 
 fn main() -> ExitCode {
-    match skipstepd::daemon::run(&Options::parse()) {
+    let options = Options::parse();
+    let result = match options.worker {
+        Some(task) => worker::run(task, &options),
+        None => daemon::run(&options),
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("skipstepd: {error:#}");

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Parser;
 
 use crate::pflog::MAX_SNAPLEN;
+use crate::task::Task;
 
 /// Attach interfaces that appear, follow their addresses, write the packet filter's log
 #[derive(Debug, Clone, Parser)]
@@ -34,6 +35,10 @@ pub struct Options {
     /// Bytes of each packet that are written
     #[arg(short = 's', value_name = "snaplen", default_value_t = MAX_SNAPLEN, value_parser = snaplen)]
     pub snaplen: usize,
+
+    /// This process is the worker with this task.
+    #[arg(long = "worker", hide = true)]
+    pub worker: Option<Task>,
 }
 
 fn snaplen(text: &str) -> Result<usize, String> {
@@ -52,7 +57,8 @@ mod tests {
     #[test]
     fn the_manual_page_has_every_option() {
         let page = include_str!("../../../man/skipstepd.8");
-        for option in Options::command().get_arguments() {
+        let command = Options::command();
+        for option in command.get_arguments().filter(|option| !option.is_hide_set()) {
             let letter = option.get_short().expect("pflogd's options are letters");
             assert!(page.contains(&format!("\n.It Fl {letter}")), "-{letter}");
         }

@@ -2,6 +2,7 @@
 //! a header of 100 bytes, then the packet from its IP header on. Numbers that are not called
 //! network order are in the byte order of the file, which is little-endian.
 
+use serde::{Deserialize, Serialize};
 use skipstep_abi::LogRecord;
 use skipstep_abi::limits::SNAPLEN;
 
@@ -23,7 +24,7 @@ const NO_RULE: i32 = -1;
 const NO_PID: u32 = 0;
 
 /// The rule set that a record names.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// Path of the anchor; empty for the main rule set.
     pub anchor: String,

@@ -5,7 +5,8 @@ use std::process::Command;
 
 use skipstep_abi::verdict::{action, direction};
 use skipstep_abi::{INET, INET6, LogRecord, address_bytes};
-use skipstepd::log::Logs;
+use skipstepd::file;
+use skipstepd::log::{self, Logs};
 use skipstepd::pflog::Origin;
 use zerocopy::FromZeros;
 
@@ -65,14 +66,16 @@ fn run(program: &str, arguments: &[&str]) -> String {
 fn log_file() -> (tempfile::TempDir, String) {
     let dir = tempfile::tempdir().unwrap();
     let mut logs = Logs::new(&dir.path().join("pflog"), 160);
+    let open = |number| file::open(&log::path(&dir.path().join("pflog"), number));
     let main = Origin { anchor: String::new(), uid: 0, pid: 77 };
     for record in records() {
-        assert_eq!(logs.write(&record, &main), None);
+        logs.add(&record, &main, open);
     }
     let [block, ..] = records();
     let inside = LogRecord { anchor_rule: 9, anchor: 1, ..block };
     let anchor = Origin { anchor: "proxies/ftp".into(), ..main };
-    assert_eq!(logs.write(&inside, &anchor), None);
+    logs.add(&inside, &anchor, open);
+    assert_eq!(logs.flush(), [""; 0]);
     let path = dir.path().join("pflog0").to_str().unwrap().to_string();
     (dir, path)
 }

@@ -6,8 +6,7 @@ use anyhow::{Context, Result, bail};
 use nix::sys::prctl::set_no_new_privs;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::{User, geteuid, initgroups, setresgid, setresuid};
-
-use crate::privileges::USERS;
+use skipstep_worker::privileges::USERS;
 
 /// Descriptors of a session at most: two control connections, two data connections, a pipe, and who
 /// listens.

@@ -2,8 +2,7 @@
 //! message on a stream between both, with the number of the session in four bytes and the client's
 //! socket.
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io;
 use std::net::{TcpListener, TcpStream as StdStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
@@ -13,11 +12,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use log::error;
-use rustix::cmsg_space;
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
-};
+use rustix::net::SendFlags;
+use skipstep_worker::descriptors;
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UnixStream};
 
@@ -60,13 +56,7 @@ pub fn accept(
 }
 
 fn send(worker: &StdUnixStream, id: u32, client: &StdStream) -> io::Result<()> {
-    let descriptors = [client.as_fd()];
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    control.push(SendAncillaryMessage::ScmRights(&descriptors));
-    let number = id.to_le_bytes();
-    sendmsg(worker, &[IoSlice::new(&number)], &mut control, SendFlags::NOSIGNAL)?;
-    Ok(())
+    descriptors::send(worker, &id.to_le_bytes(), &[client.as_fd()], SendFlags::empty())
 }
 
 /// The worker's end: clients as the guardian hands them over.
@@ -106,18 +96,9 @@ impl Clients {
 
 fn receive(guardian: &UnixStream) -> io::Result<Option<(u32, Option<OwnedFd>)>> {
     let mut number = [0; 4];
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut parts = [IoSliceMut::new(&mut number)];
-    let received = recvmsg(guardian, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)?;
-    if received.bytes == 0 {
-        return Ok(None);
-    }
-    let client = control.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
-        _ => None,
-    });
-    Ok(Some((u32::from_le_bytes(number), client)))
+    let (length, descriptors) = descriptors::receive(guardian, &mut number)?;
+    let client = descriptors.into_iter().next();
+    Ok((length > 0).then_some((u32::from_le_bytes(number), client)))
 }
 
 #[cfg(test)]

@@ -8,12 +8,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use log::{error, info, warn};
 use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::Signal;
+use skipstep_worker::privileges;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::timeout;
 
-use crate::privileges;
 use crate::proxy::clients::Clients;
 use crate::proxy::gate::Gate;
 use crate::proxy::options::Options;
@@ -40,7 +41,7 @@ struct Worker {
 pub fn run(options: Options) -> Result<()> {
     let files = 2 * u64::from(options.sessions) + OTHER_FILES;
     setrlimit(Resource::RLIMIT_NOFILE, files, files).context("open files")?;
-    privileges::drop()?;
+    privileges::drop(Signal::SIGTERM)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     LocalSet::new().block_on(&runtime, async {
         let worker = Rc::new(Worker { options, gate: Gate::inherited()? });

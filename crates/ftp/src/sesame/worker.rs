@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use log::{debug, error, info, warn};
+use nix::sys::signal::Signal;
 use signal_hook::consts::{SIGINT, SIGTERM};
+use skipstep_worker::privileges;
 
-use crate::privileges;
 use crate::sesame::connection::{Connection, Over};
 use crate::sesame::gate::{Gate, Request};
 use crate::sesame::options::Options;
@@ -54,7 +55,7 @@ pub fn run(options: &Options) -> Result<()> {
     }
     let mut packets = Packets::inherited()?;
     let mut gate = Gate::inherited()?;
-    privileges::drop()?;
+    privileges::drop(Signal::SIGTERM)?;
     warn!("watching pflog{}", options.log);
     let mut watch: Watch<Connection> = Watch::new(options.connections as usize, Instant::now());
     let mut opened = Opened::default();

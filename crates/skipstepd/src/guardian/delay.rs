@@ -1,0 +1,56 @@
+//! Makes the device for delayed packets, and reports the limit of the rule set in force.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use skipstep_kernel::{Delayer, Error, Instance};
+
+use crate::guardian::{Function, Worker};
+use crate::task::{Order, Request, Task};
+
+/// The device of an instance.
+pub struct Holding<'i> {
+    instance: &'i Instance,
+    device: Delayer,
+    generation: u32,
+}
+
+impl<'i> Holding<'i> {
+    /// Makes the device.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn new(instance: &'i Instance) -> Result<Self, Error> {
+        let generation = instance.generation();
+        Ok(Holding { instance, device: Delayer::new(instance)?, generation })
+    }
+
+    fn limit(&self) -> Result<u32, Error> {
+        Ok(self.instance.loaded()?.ruleset.options.limits.pktdelay_pkts)
+    }
+}
+
+impl Function for Holding<'_> {
+    const TASK: Task = Task::Delay;
+
+    fn begin(&mut self, worker: &Worker) -> Result<(), Error> {
+        worker.order(&Order::HoldPackets(self.limit()?), Some(self.device.as_fd()))
+    }
+
+    fn request(
+        &mut self,
+        worker: &Worker,
+        request: Request,
+        _: Option<OwnedFd>,
+    ) -> Result<(), Error> {
+        let Request::Delay(counters) = request else { return Err(worker.nonsense(&request)) };
+        self.device.publish(self.instance, counters)
+    }
+
+    fn follow(&mut self, worker: &Worker) -> Result<(), Error> {
+        if self.instance.generation() == self.generation {
+            return Ok(());
+        }
+        self.generation = self.instance.generation();
+        worker.order(&Order::DelayLimit(self.limit()?), None)
+    }
+}

@@ -1,0 +1,62 @@
+//! Makes the device for fragments, and reports the limits of the rule set in force.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use skipstep_kernel::{Device, Error, Instance};
+use skipstep_reassembly::Counters;
+use skipstep_ruleset::Timeout;
+
+use crate::guardian::{Function, Worker};
+use crate::task::{FragmentLimits, Order, Request, Task};
+
+/// The device of an instance.
+pub struct Reassembly<'i> {
+    instance: &'i Instance,
+    device: Device,
+    generation: u32,
+}
+
+impl<'i> Reassembly<'i> {
+    /// Makes the device.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn new(instance: &'i Instance) -> Result<Self, Error> {
+        let generation = instance.generation();
+        Ok(Reassembly { instance, device: Device::new(instance)?, generation })
+    }
+
+    fn limits(&self) -> Result<FragmentLimits, Error> {
+        let options = self.instance.loaded()?.ruleset.options;
+        let (pieces, timeout) = (options.limits.frags, options.timeouts.get(Timeout::Frag));
+        Ok(FragmentLimits { pieces: pieces as usize, timeout })
+    }
+}
+
+impl Function for Reassembly<'_> {
+    const TASK: Task = Task::Fragments;
+
+    fn begin(&mut self, worker: &Worker) -> Result<(), Error> {
+        worker.order(&Order::Reassemble(self.limits()?), Some(self.device.as_fd()))
+    }
+
+    fn request(
+        &mut self,
+        worker: &Worker,
+        request: Request,
+        _: Option<OwnedFd>,
+    ) -> Result<(), Error> {
+        let Request::Fragments(pieces, [searches, inserts, removals]) = request else {
+            return Err(worker.nonsense(&request));
+        };
+        self.device.publish(self.instance, pieces, Counters { searches, inserts, removals })
+    }
+
+    fn follow(&mut self, worker: &Worker) -> Result<(), Error> {
+        if self.instance.generation() == self.generation {
+            return Ok(());
+        }
+        self.generation = self.instance.generation();
+        worker.order(&Order::FragmentLimits(self.limits()?), None)
+    }
+}

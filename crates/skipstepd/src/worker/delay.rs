@@ -1,0 +1,84 @@
+//! Holds packets until their time has come. Those it holds when it ends are lost.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use skipstep_kernel::{DelayCounters, Frames};
+use skipstep_worker::privileges::Call;
+
+use crate::clock::boot_time;
+use crate::complaint::Complaint;
+use crate::delay::Delays;
+use crate::fragments::LONGEST_FRAME;
+use crate::task::{Order, Request, TICK};
+use crate::worker::{BURST, Guardian, Work};
+
+/// The packets that wait, and the device.
+pub struct Holding {
+    delays: Delays,
+    device: Frames,
+    buffer: Vec<u8>,
+    is_over: bool,
+    complaint: Complaint,
+}
+
+impl Holding {
+    /// Takes frames from `device`, and holds at most `limit` of them.
+    pub fn new(limit: u32, device: OwnedFd) -> Holding {
+        Holding {
+            delays: Delays::new(limit),
+            device: device.into(),
+            buffer: vec![0; LONGEST_FRAME],
+            is_over: false,
+            complaint: Complaint::default(),
+        }
+    }
+}
+
+impl Work for Holding {
+    const CALLS: &'static [Call] = &[];
+
+    fn sources(&self) -> Vec<BorrowedFd<'_>> {
+        vec![self.device.as_fd()]
+    }
+
+    fn patience(&self) -> Duration {
+        self.delays.until_next(boot_time()).unwrap_or(TICK)
+    }
+
+    fn order(&mut self, order: Order, _: Option<OwnedFd>, _: &Guardian) -> Result<()> {
+        match order {
+            Order::DelayLimit(limit) => self.delays.configure(limit),
+            _ => bail!("the guardian says nonsense: {order:?}"),
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, _: &Guardian) -> Result<()> {
+        for _ in 0..BURST {
+            let Some(frame) = self.device.take(&mut self.buffer).context("delayed packets")? else {
+                break;
+            };
+            if let Some(refusal) = self.delays.hold(frame) {
+                self.complaint.note(self.device.give(&refusal)); // the others are not to suffer
+            }
+        }
+        let now = boot_time();
+        while let Some(frame) = self.delays.next(now) {
+            self.complaint.note(self.device.give(&frame));
+        }
+        Ok(())
+    }
+
+    fn report(&mut self) -> Request {
+        let counters = self.delays.counters();
+        let waiting = if self.is_over { 0 } else { counters.waiting };
+        Request::Delay(DelayCounters { waiting, ..counters })
+    }
+
+    fn finish(&mut self, _: &Guardian) -> Result<()> {
+        self.is_over = true;
+        Ok(())
+    }
+}

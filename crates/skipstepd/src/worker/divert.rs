@@ -1,0 +1,95 @@
+//! Hands packets to programs and back.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use anyhow::{Context, Result, bail};
+use nix::libc;
+use skipstep_kernel::Frames;
+use skipstep_worker::privileges::Call;
+
+use crate::complaint::Complaint;
+use crate::divert::Ports;
+use crate::fragments::LONGEST_FRAME;
+use crate::task::{Order, Request};
+use crate::worker::{BURST, Guardian, Work};
+
+/// The ports with their programs, and the device.
+pub struct Handing {
+    ports: Ports,
+    device: Frames,
+    buffer: Vec<u8>,
+    complaint: Complaint,
+}
+
+impl Handing {
+    /// Takes frames from `device`.
+    pub fn new(device: OwnedFd) -> Handing {
+        Handing {
+            ports: Ports::default(),
+            device: device.into(),
+            buffer: vec![0; LONGEST_FRAME],
+            complaint: Complaint::default(),
+        }
+    }
+
+    /// Asks for more room in the sockets of programs than other processes may have.
+    fn widen(&mut self, guardian: &Guardian) -> Result<()> {
+        for program in self.ports.new_programs() {
+            guardian.send(&Request::Widen, &[program])?;
+        }
+        Ok(())
+    }
+}
+
+impl Work for Handing {
+    /// To accept programs, to set up their sockets, and to learn the names of interfaces, for which
+    /// the system's library makes a socket.
+    const CALLS: &'static [Call] = &[
+        Call::any(libc::SYS_accept4),
+        Call::any(libc::SYS_sendto),
+        Call::any(libc::SYS_recvfrom),
+        Call::with(libc::SYS_setsockopt, 2, libc::SO_SNDBUF as u64),
+        Call::with(libc::SYS_socket, 0, libc::AF_UNIX as u64),
+        Call::with(libc::SYS_ioctl, 1, libc::FIONBIO),
+        Call::with(libc::SYS_ioctl, 1, libc::SIOCGIFNAME),
+    ];
+
+    fn sources(&self) -> Vec<BorrowedFd<'_>> {
+        [self.device.as_fd()].into_iter().chain(self.ports.sources()).collect()
+    }
+
+    fn order(
+        &mut self,
+        order: Order,
+        descriptor: Option<OwnedFd>,
+        guardian: &Guardian,
+    ) -> Result<()> {
+        match (order, descriptor) {
+            (Order::Port(port), Some(listener)) => self.ports.open(port, listener.into()),
+            (Order::Unwanted(port), None) => {
+                if self.ports.close(port) {
+                    guardian.send(&Request::Closed(port), &[])?;
+                }
+            }
+            (order, _) => bail!("the guardian says nonsense: {order:?}"),
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, guardian: &Guardian) -> Result<()> {
+        for _ in 0..BURST {
+            let taken = self.device.take(&mut self.buffer);
+            let Some(frame) = taken.context("diverted packets")? else { break };
+            self.ports.deliver(frame);
+        }
+        let (ports, device, complaint) = (&mut self.ports, &mut self.device, &mut self.complaint);
+        ports.serve(|frame| {
+            complaint.note(device.give(frame)); // the others are not to suffer for it
+        });
+        self.widen(guardian)
+    }
+
+    fn report(&mut self) -> Request {
+        Request::Divert(self.ports.counters())
+    }
+}

@@ -1,0 +1,73 @@
+//! Puts fragments together, and makes fragments of datagrams.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use skipstep_kernel::Frames;
+use skipstep_worker::privileges::Call;
+
+use crate::clock::boot_time;
+use crate::complaint::Complaint;
+use crate::fragments::{Fragments, LONGEST_FRAME};
+use crate::task::{FragmentLimits, Order, Request, TICK};
+use crate::worker::{BURST, Guardian, Work};
+
+/// The datagrams in the making, and the device.
+pub struct Reassembly {
+    fragments: Fragments,
+    device: Frames,
+    buffer: Vec<u8>,
+    expired: Instant,
+    complaint: Complaint,
+}
+
+impl Reassembly {
+    /// Takes frames from `device`.
+    pub fn new(limits: FragmentLimits, device: OwnedFd) -> Reassembly {
+        Reassembly {
+            fragments: Fragments::new(limits),
+            device: device.into(),
+            buffer: vec![0; LONGEST_FRAME],
+            expired: Instant::now(),
+            complaint: Complaint::default(),
+        }
+    }
+}
+
+impl Work for Reassembly {
+    const CALLS: &'static [Call] = &[];
+
+    fn sources(&self) -> Vec<BorrowedFd<'_>> {
+        vec![self.device.as_fd()]
+    }
+
+    fn order(&mut self, order: Order, _: Option<OwnedFd>, _: &Guardian) -> Result<()> {
+        match order {
+            Order::FragmentLimits(limits) => self.fragments.configure(limits),
+            _ => bail!("the guardian says nonsense: {order:?}"),
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, _: &Guardian) -> Result<()> {
+        let now = (boot_time() / 1_000_000_000) as u32;
+        for _ in 0..BURST {
+            let Some(frame) = self.device.take(&mut self.buffer).context("fragments")? else {
+                break;
+            };
+            for answer in self.fragments.answer(frame, now) {
+                self.complaint.note(self.device.give(&answer)); // the others are not to suffer
+            }
+        }
+        if self.expired.elapsed() >= TICK {
+            self.expired = Instant::now();
+            self.fragments.expire(now);
+        }
+        Ok(())
+    }
+
+    fn report(&mut self) -> Request {
+        Request::fragments(self.fragments.pieces(), self.fragments.counters())
+    }
+}

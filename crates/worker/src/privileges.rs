@@ -1,0 +1,114 @@
+//! Gives up the rights that a process which reads bytes of strangers does not need: it has no
+//! files, is nobody, gets no new rights, and may make only the system calls of its work.
+
+use std::collections::BTreeMap;
+use std::env::consts::ARCH;
+
+use anyhow::{Context, Result};
+use nix::libc;
+use nix::sys::prctl::{set_no_new_privs, set_pdeathsig};
+use nix::sys::signal::Signal;
+use nix::unistd::{User, chdir, chroot, setgroups, setresgid, setresuid};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch,
+};
+
+/// Users without rights, of whom a process becomes the first that there is.
+pub const USERS: [&str; 2] = ["proxy", "nobody"];
+
+/// Becomes one of [`USERS`] in an empty root directory, without a way back. `death` comes when the
+/// parent ends.
+///
+/// # Errors
+/// There is no such user, or the system refuses.
+pub fn drop(death: Signal) -> Result<()> {
+    let users = USERS.iter().find_map(|name| User::from_name(name).ok().flatten());
+    let user = users.context("neither a user `proxy` nor `nobody`")?;
+    let empty = skipstep_kernel::empty_folder()?;
+    // the folder is root's alone, so the process enters it as long as it still is root
+    chroot(&empty).with_context(|| empty.display().to_string())?;
+    chdir("/").with_context(|| empty.display().to_string())?;
+    setgroups(&[user.gid]).context("groups")?;
+    setresgid(user.gid, user.gid, user.gid).context("group")?;
+    setresuid(user.uid, user.uid, user.uid).context("user")?;
+    set_no_new_privs().context("privileges")?;
+    set_pdeathsig(death).context("guardian")
+}
+
+/// A system call that a process may make.
+#[derive(Debug, Clone, Copy)]
+pub struct Call {
+    number: i64,
+    /// Number of an argument, and the only value that it may have.
+    argument: Option<(u8, u64)>,
+}
+
+impl Call {
+    /// The call of this number.
+    pub const fn any(number: libc::c_long) -> Call {
+        Call { number, argument: None }
+    }
+
+    /// The call with `value` as its argument number `place`, from 0 on.
+    pub const fn with(number: libc::c_long, place: u8, value: u64) -> Call {
+        Call { number, argument: Some((place, value)) }
+    }
+
+    fn rule(&self) -> Result<Option<SeccompRule>, seccompiler::BackendError> {
+        let Some((place, value)) = self.argument else { return Ok(None) };
+        let (length, equal) = (SeccompCmpArgLen::Dword, SeccompCmpOp::Eq);
+        let condition = SeccompCondition::new(place, length, equal, value)?;
+        SeccompRule::new(vec![condition]).map(Some)
+    }
+}
+
+/// Calls of every process with one thread: memory, time, waiting, its descriptors, and its end. No
+/// memory becomes executable, and no signal goes to another process of the same user.
+pub const USUAL: &[Call] = &[
+    Call::any(libc::SYS_brk),
+    Call::with(libc::SYS_mmap, 2, (libc::PROT_READ | libc::PROT_WRITE) as u64),
+    Call::any(libc::SYS_munmap),
+    Call::any(libc::SYS_mremap),
+    Call::any(libc::SYS_madvise),
+    Call::any(libc::SYS_futex),
+    Call::any(libc::SYS_getrandom),
+    Call::any(libc::SYS_clock_gettime),
+    Call::any(libc::SYS_clock_nanosleep),
+    Call::any(libc::SYS_ppoll),
+    #[cfg(target_arch = "x86_64")]
+    Call::any(libc::SYS_poll),
+    Call::any(libc::SYS_epoll_pwait),
+    #[cfg(target_arch = "x86_64")]
+    Call::any(libc::SYS_epoll_wait),
+    Call::any(libc::SYS_read),
+    Call::any(libc::SYS_write),
+    Call::any(libc::SYS_writev),
+    Call::any(libc::SYS_sendmsg),
+    Call::any(libc::SYS_recvmsg),
+    Call::any(libc::SYS_close),
+    Call::with(libc::SYS_fcntl, 1, libc::F_GETFD as u64),
+    Call::any(libc::SYS_rt_sigreturn),
+    Call::any(libc::SYS_rt_sigprocmask),
+    Call::any(libc::SYS_restart_syscall),
+    Call::any(libc::SYS_sigaltstack),
+    Call::any(libc::SYS_exit),
+    Call::any(libc::SYS_exit_group),
+];
+
+/// Leaves the process with these system calls. The kernel refuses all others (`EPERM`).
+///
+/// # Errors
+/// The system refuses, or the machine is of a kind that seccomp(2) filters are not made for.
+pub fn confine(calls: &[&[Call]]) -> Result<()> {
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
+    for call in calls.iter().copied().flatten() {
+        let rule = call.rule().context("system calls")?;
+        rules.entry(call.number).or_default().extend(rule);
+    }
+    let refuse = SeccompAction::Errno(libc::EPERM as u32);
+    let machine = TargetArch::try_from(ARCH).context("system calls")?;
+    let filter = SeccompFilter::new(rules, refuse, SeccompAction::Allow, machine);
+    let program = BpfProgram::try_from(filter.context("system calls")?).context("system calls")?;
+    seccompiler::apply_filter(&program).context("system calls")
+}

@@ -1,0 +1,39 @@
+//! Any bytes are a frame from the device for diverted packets, and a message of a program. What is
+//! accepted keeps its packet, and a frame that went through a program that changes nothing has its
+//! label and its packet.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use skipstep_abi::diverted::{DIVERTED_MAGIC, Diverted};
+use skipstepd::envelope::{self, Envelope};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// Length of an Ethernet header.
+const ETHERNET: usize = 14;
+
+/// The bytes with the mark that only the programs write.
+fn marked(bytes: &[u8]) -> Vec<u8> {
+    let mut frame = bytes.to_vec();
+    let magic = DIVERTED_MAGIC;
+    let length = frame.len().min(size_of_val(&magic));
+    frame[..length].copy_from_slice(&magic.as_bytes()[..length]);
+    frame
+}
+
+/// What a program wrote becomes a frame of the same length, or is refused.
+fn check(message: &[u8]) {
+    let Some(frame) = envelope::close(message) else { return };
+    let label = Diverted::read_from_prefix(&frame[ETHERNET..]).expect("a label").0;
+    assert_eq!(label.magic, DIVERTED_MAGIC);
+    let packet = message.len() - size_of::<Envelope>();
+    assert_eq!(frame.len(), ETHERNET + size_of::<Diverted>() + packet);
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    check(bytes);
+    if let Some((envelope, packet)) = envelope::open(&marked(bytes)) {
+        assert!(usize::from(envelope.link_length) <= ETHERNET);
+        check(&[envelope.as_bytes(), packet].concat());
+    }
+    envelope::open(bytes);
+});

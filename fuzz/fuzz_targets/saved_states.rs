@@ -1,0 +1,25 @@
+//! Any text is a file of states (`pfctl -L`) or refused with a reason. A state that is put in place
+//! can be kept again, and that one put in place as the same.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use skipstep_kernel::record::{Memory, Record};
+use skipstep_kernel::saved::SavedState;
+
+/// A second of the clock.
+const NOW: u32 = 1_000_000;
+
+fuzz_target!(|bytes: &[u8]| {
+    let text = String::from_utf8_lossy(bytes);
+    let states = match pfctl::state_file::read(&text) {
+        Ok((_, states)) => states,
+        Err(refused) => return assert!(!format!("{refused:#}").is_empty()),
+    };
+    let (memory, record) = (Memory::default(), Record::default());
+    for state in states {
+        let Some(kept) = state.restored(&memory, &record, true, NOW) else { continue };
+        let again = SavedState::of(&kept, &memory, &record, NOW);
+        let twice = again.restored(&memory, &record, true, NOW).expect("it was put in place");
+        assert_eq!(SavedState::of(&twice, &memory, &record, NOW), again);
+    }
+});

@@ -1,0 +1,3 @@
+# test-log-flood.sh for a minute: whatever grows has the time to.
+# long: a flood of 60 s
+FLOOD_SECONDS=60 . "$(dirname "$0")/test-log-flood.sh"
