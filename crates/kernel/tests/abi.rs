@@ -362,7 +362,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         "STATE_" abi::state::state_flags {
             ALLOW_OPTS, SLOPPY, PFLOW, NO_SYNC, NO_DF, SET_TOS, RANDOM_ID, REASSEMBLE_TCP, SET_PRIO, MAX_PKT_RATE,
             CONNECTED,
-            MAPPED, SIMPLE, ANNEX,
+            MAPPED, SIMPLE, ANNEX, SOCKET,
         }
         "MEASURE_" abi::fingerprint::measure { ANY, EXACTLY, MULTIPLE, SEGMENTS, PACKETS }
         "SYN_" abi::fingerprint::syn_flags { DF, ZERO_TIMESTAMP }
