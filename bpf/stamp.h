@@ -32,11 +32,12 @@ __inline void stamp(struct __sk_buff *skb, __u32 ip)
 		skb->tc_index = stamp_at(status, skb->ingress_ifindex, kern->mac_header + ip);
 }
 
-/* Takes the stamp off a packet that leaves, as it may come in again at the other end of a veth. */
+/* Takes the stamp off a packet that leaves, as it may come in again at the other end of a veth. What
+ * stays says that its mark is ours (sign_mark). */
 __inline void forget_stamp(struct __sk_buff *skb)
 {
 	if (skb->tc_index & STAMP_BIT)
-		skb->tc_index = 0;
+		skb->tc_index = skb->mark & PF_MARK_MASK ? STAMP_BIT : 0;
 }
 
 /* Stamps a packet that the firewall has made: nobody has looked for its IP header. */
