@@ -32,8 +32,8 @@ __inline void stamp(struct __sk_buff *skb, __u32 ip)
 		skb->tc_index = stamp_at(status, skb->ingress_ifindex, kern->mac_header + ip);
 }
 
-/* Takes the stamp off a packet that leaves, as it may come in again at the other end of a veth. What
- * stays says that its mark is ours (sign_mark). */
+/* Takes the stamp off a packet that leaves, as it may come in again at the other end of a veth. The
+ * rest says that the packet's mark is ours (sign_mark). */
 __inline void forget_stamp(struct __sk_buff *skb)
 {
 	if (skb->tc_index & STAMP_BIT)
