@@ -1,0 +1,164 @@
+#!/bin/bash
+# Runs in the machine of tests/real-boot, from the time on when its units for all users start. It
+# prints orders for the peer (tests/boot/peer.py), checks, and turns the machine off:
+#
+#   ok TEXT
+#   not ok TEXT: why
+#
+# /boot-test/run names the run.
+exec >/dev/ttyS0 2>&1
+stty -F /dev/ttyS1 raw -echo
+exec </dev/ttyS1
+PATIENCE=600 # of everything that is waited for; only a machine that is broken takes so long
+
+# same TEXT WANTED GOT
+same() {
+	if [ "$2" = "$3" ]; then echo "ok $1"; else echo "not ok $1: wanted '$2', got '$3'"; fi
+}
+holds() {
+	local text=$1
+	shift
+	if "$@"; then echo "ok $text"; else echo "not ok $text: $*"; fi
+}
+await() {
+	local end=$((SECONDS + PATIENCE))
+	until "$@"; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.2
+	done
+}
+# order WORD... - the peer has done it when this returns
+order() {
+	echo "@$*"
+	read -r -t $PATIENCE _ || echo "not ok the peer does $*"
+}
+journal() { journalctl -q -b -o cat -u "$1"; }
+# said UNIT TEXT - whether the journal has it from a unit
+said() { journal "$1" | grep -qE -- "$2"; }
+rules() { pfctl -sr 2>/dev/null | head -n 1; }
+hook() { pfctl -sI -vv -i "$1" 2>/dev/null | sed -n 's/.*Hook: *//p'; }
+attached() { [ "$(hook "$1")" = tc ]; }
+active() { [ "$(systemctl is-active "$1")" = active ]; }
+
+booted() {
+	holds "the machine comes up" await active multi-user.target
+	holds "eth0 has its address" await eval 'ip -4 address show eth0 | grep -q 192.0.2.1'
+	holds "eth0.5 has its address" await eval 'ip -4 address show eth0.5 | grep -q 198.18.5.1'
+}
+# boot_rules - they are in force before and after the peer has tried all ports
+boot_rules() {
+	holds "the boot rules are loaded" active skipstep-boot
+	same "they are in force" "block drop all" "$(rules)"
+	same "the filter is enabled" 1 "$(pfctl -si | grep -c '^Status: Enabled')"
+	holds "eth0 is attached" await attached eth0
+	order rounds 2 0
+	same "they are in force still" "block drop all" "$(rules)"
+}
+loaded() {
+	holds "pf.conf is loaded" await active skipstep-rules
+	order answered 8080
+	order rounds 2 0
+	holds "skipstepd runs" active skipstepd
+	holds "eth0 is attached" attached eth0
+}
+refused() {
+	booted
+	holds "the journal names the fault" await said skipstep-rules "$1"
+	holds "it says what to do" await said skipstep-rules \
+		'boot rules stay in force.*tried again by itself, at once by: systemctl restart'
+	boot_rules
+	holds "skipstepd runs" active skipstepd
+	holds "pf.conf is tried again" await eval \
+		'[ "$(journal skipstep-rules | grep -cE "boot rules stay")" -ge 2 ]'
+}
+
+run_good() {
+	booted
+	loaded
+}
+run_syntax() {
+	refused 'pf.conf:3: syntax error'
+	sed 3d /etc/pf.conf >/etc/pf.conf.new
+	mv /etc/pf.conf.new /etc/pf.conf
+	holds "the load is tried at once on demand" systemctl restart skipstep-rules
+	loaded
+}
+run_name() {
+	refused 'later\.example'
+	echo "192.0.2.77 later.example" >>/etc/hosts
+	loaded
+	same "the name is in the rules" 1 "$(pfctl -sr | grep -c 192.0.2.77)"
+}
+run_limits() {
+	booted
+	loaded
+	same "the limit of pf.conf is in force" 200000 \
+		"$(pfctl -sm | awk '$1 == "states" { print $NF }')"
+	same "it was so at the first load" "" "$(journal skipstep-rules | grep 'not loaded')"
+}
+run_killed() {
+	booted
+	await grep -q end /run/killer
+	echo "skipstepd was killed $(grep -c killed /run/killer) times"
+	holds "it was killed before and after it was ready" [ "$(grep -c killed /run/killer)" -ge 10 ]
+	holds "skipstepd runs again" await active skipstepd
+	loaded
+}
+late_device() {
+	order rounds 1 0
+	echo "@device"
+	holds "the late device has its address" await eval \
+		'ip -4 address show 2>/dev/null | grep -q 198.51.100.1'
+}
+run_late() {
+	booted
+	loaded
+	late_device
+	holds "skipstepd attaches the late device" await attached eth1
+	order rounds 2 1
+}
+run_late_without_daemon() {
+	booted
+	loaded
+	systemctl stop skipstepd
+	echo "@phase guarded"
+	late_device
+	same "nobody attaches the late device" "none: unattached, the guard drops its packets" \
+		"$(hook eth1)"
+	order rounds 2 1
+	echo "@phase loaded"
+	holds "a reload attaches it" systemctl reload skipstep-rules
+	holds "it is attached" attached eth1
+}
+run_no_daemon() {
+	booted
+	holds "pf.conf is loaded" await active skipstep-rules
+	order answered 8080
+	order rounds 2 0
+	holds "eth0 is attached" attached eth0
+	late_device
+	order rounds 2 1
+}
+run_no_filter() {
+	booted
+	order rounds 3 0
+}
+run_no_guard() {
+	booted
+	loaded
+	systemctl stop skipstepd
+	late_device
+	order rounds 3 1
+}
+
+run=$(cat /boot-test/run)
+echo "@run $run"
+"run_$run"
+echo "--- units"
+systemctl list-jobs --no-legend
+systemctl --failed --no-legend --plain
+for unit in skipstep-boot skipstepd skipstep-rules; do
+	journalctl -q -b -o short-monotonic -u $unit | tail -n 40
+done
+echo "@end"
+systemctl poweroff --force --force

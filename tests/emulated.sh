@@ -1,0 +1,50 @@
+# Debian's kernel 6.12, and the emulated machine that boots it. Sourced by tests/older-kernel and
+# tests/real-boot, in the project's folder. BIN names the folder of the built programs.
+
+# shellcheck shell=bash
+RELEASE=6.12
+BIN=${BIN:-${CARGO_TARGET_DIR:-target}/release}
+kernel=$(dirname "$BIN")/linux-$RELEASE
+
+refuse() {
+	echo "$*" >&2
+	exit 1
+}
+
+# fetch_kernel - unpacks Debian's package into $kernel and does not install it: the boot loader of
+# this machine does not see it. Exits, and says why, if it cannot.
+fetch_kernel() {
+	[ "$(uname -m)" = x86_64 ] || refuse \
+		"the emulated machine is x86-64, and this one is $(uname -m)"
+	command -v qemu-system-x86_64 >/dev/null || refuse "no qemu-system-x86_64 here"
+	local meta=linux-image-$RELEASE-cloud-amd64 package
+	[ ! -d "$kernel/lib/modules" ] || return 0
+	package=$(apt-cache depends "$meta" 2>/dev/null |
+		awk '$1 == "Depends:" { print $2; exit }') || true
+	[ -n "$package" ] || refuse "this distribution has no $meta"
+	rm -rf "$kernel.new"
+	mkdir -p "$kernel.new"
+	(cd "$kernel.new" && apt-get -qq -o APT::Sandbox::User=root download "$package" &&
+		dpkg -x ./*.deb . &&
+		mv boot/vmlinuz-* vmlinuz &&
+		if [ -d usr/lib/modules ]; then rm -rf lib && mv usr/lib .; fi &&
+		rm -rf ./*.deb boot usr) || refuse "$package could not be fetched"
+	rm -rf "$kernel"
+	mv "$kernel.new" "$kernel"
+}
+
+# kernel_module NAME - prints a module of the kernel, unpacked
+kernel_module() {
+	xz -dc "$kernel"/lib/modules/*/kernel/"$1".ko.xz
+}
+
+# emulate SECONDS ARGUMENT... - boots the kernel in a machine without disk and network, or with
+# those that qemu gets as arguments
+emulate() {
+	local limit=$1
+	shift
+	timeout --foreground "$limit" qemu-system-x86_64 -accel tcg,thread=single -cpu max,-erms \
+		-smp 1 -nodefaults -no-user-config -display none -no-reboot \
+		-kernel "$kernel/vmlinuz" "$@" ||
+		echo "the machine was stopped after $limit seconds" >&2
+}
