@@ -9,27 +9,9 @@
 #define PF_CONNECTION_H
 
 #include "kern.h"
+#include "owner.h"
 #include "scratch.h"
 #include "state.h"
-
-/* Writes the ends of a conversation as a socket sees it: `source` is the other side's. Returns the
- * length of the tuple. */
-__inline __u32 set_tuple(struct bpf_sock_tuple *tuple, __u8 family, const void *source,
-			 __be16 source_port, const void *destination, __be16 destination_port)
-{
-	if (family == AF_INET) {
-		__builtin_memcpy(&tuple->ipv4.saddr, source, 4);
-		__builtin_memcpy(&tuple->ipv4.daddr, destination, 4);
-		tuple->ipv4.sport = source_port;
-		tuple->ipv4.dport = destination_port;
-		return sizeof(tuple->ipv4);
-	}
-	__builtin_memcpy(tuple->ipv6.saddr, source, 16);
-	__builtin_memcpy(tuple->ipv6.daddr, destination, 16);
-	tuple->ipv6.sport = source_port;
-	tuple->ipv6.dport = destination_port;
-	return sizeof(tuple->ipv6);
-}
 
 /* True if a socket has both ends of the conversation: TCP has accepted it, or begun it, or UDP's is
  * connected. */

@@ -5,11 +5,11 @@
  * an interface that appears is closed until pf's programs are attached to it.
  *
  * Where packets come in (PRE_ROUTING) the guard demands a stamp that pf_ingress has put into
- * skb->tc_index: where the IP header stands that pf has judged, mixed with a secret. Programs of tc
- * alone can write there. So the guard also drops a packet that the kernel has unwrapped behind
- * pf_ingress, or that another program has let in before pf_ingress saw it. Where packets leave
- * (POST_ROUTING) pf_egress comes behind the guard, which therefore asks whether that program is
- * attached.
+ * skb->tc_index: the interface, and where the IP header stands that pf has judged, mixed with a
+ * secret. Programs of tc alone can write there. So the guard also drops a packet that the kernel
+ * has unwrapped behind pf_ingress, or that another program has let in before pf_ingress saw it.
+ * Where packets leave (POST_ROUTING) pf_egress comes behind the guard, which therefore asks whether
+ * that program is attached.
  */
 #ifndef PF_GUARD_H
 #define PF_GUARD_H

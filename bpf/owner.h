@@ -54,6 +54,25 @@ __inline void read_owner(struct pf_scratch *s, struct bpf_sock *found)
 	s->owner_gid = cred->egid.val;
 }
 
+/* Writes the ends of a conversation as a socket sees it: `source` is the other side's. Returns the
+ * length of the tuple. */
+__inline __u32 set_tuple(struct bpf_sock_tuple *tuple, __u8 family, const void *source,
+			 __be16 source_port, const void *destination, __be16 destination_port)
+{
+	if (family == AF_INET) {
+		__builtin_memcpy(&tuple->ipv4.saddr, source, 4);
+		__builtin_memcpy(&tuple->ipv4.daddr, destination, 4);
+		tuple->ipv4.sport = source_port;
+		tuple->ipv4.dport = destination_port;
+		return sizeof(tuple->ipv4);
+	}
+	__builtin_memcpy(tuple->ipv6.saddr, source, 16);
+	__builtin_memcpy(tuple->ipv6.daddr, destination, 16);
+	tuple->ipv6.sport = source_port;
+	tuple->ipv6.dport = destination_port;
+	return sizeof(tuple->ipv6);
+}
+
 /* The packet as one that comes to a socket of ours: the remote side is its source. */
 __inline __u32 socket_tuple(struct bpf_sock_tuple *tuple, const struct pf_pdesc *pd)
 {
@@ -63,18 +82,7 @@ __inline __u32 socket_tuple(struct bpf_sock_tuple *tuple, const struct pf_pdesc 
 	__be16 remote_port = in ? pd->original_source_port : pd->original_destination_port;
 	__be16 own_port = in ? pd->original_destination_port : pd->original_source_port;
 
-	if (pd->family == AF_INET) {
-		tuple->ipv4.saddr = remote->word[0];
-		tuple->ipv4.daddr = own->word[0];
-		tuple->ipv4.sport = remote_port;
-		tuple->ipv4.dport = own_port;
-		return sizeof(tuple->ipv4);
-	}
-	__builtin_memcpy(tuple->ipv6.saddr, remote, 16);
-	__builtin_memcpy(tuple->ipv6.daddr, own, 16);
-	tuple->ipv6.sport = remote_port;
-	tuple->ipv6.dport = own_port;
-	return sizeof(tuple->ipv6);
+	return set_tuple(tuple, pd->family, remote, remote_port, own, own_port);
 }
 
 /* Whether one end of the packet is this host: a packet that is forwarded belongs to no socket, even

@@ -284,7 +284,7 @@ __inline bool has_several(const struct pf_pool *pool)
 	       pool->kind == PF_POOL_LEAST_STATES;
 }
 
-/* How many ports of an address to try. The only one gets all probes. */
+/* The number of ports to try of an address. The only one gets all probes. */
 __inline void set_probes(struct pf_choice *choice, const struct pf_pool *pool)
 {
 	bool several = pool->set_offset || (has_several(pool) && !choice->recalled);

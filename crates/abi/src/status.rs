@@ -96,7 +96,7 @@ pub struct Status {
     pub egress_id: u32,
     /// Number of pf_guard; 0 where the kernel has no such programs.
     pub guard_id: u32,
-    /// How often the kernel did not start the timer that sweeps.
+    /// Number of times that the kernel did not start the timer that sweeps.
     pub timer_errors: u32,
     /// The latest of these, an errno.
     pub timer_error: u32,

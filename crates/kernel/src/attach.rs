@@ -96,6 +96,7 @@ pub(crate) fn follow_xdp(
     host: &Host,
 ) -> Result<BTreeMap<String, String>> {
     let mut refusals = BTreeMap::new();
+    let mut express = None;
     for interface in host.interfaces.iter().filter(|interface| !interface.loopback) {
         let path = path(directory, interface.index, "xdp");
         if !wanted.iter().any(|name| name == "any" || interface.is(name)) {
@@ -107,9 +108,12 @@ pub(crate) fn follow_xdp(
             refusals.insert(interface.name.clone(), HIDES_TAGS.to_owned());
         } else if leads_to(&path) != Some(interface.index) {
             unpin(&path)?;
-            let Express { card, veth } = Express::of(directory)?;
+            let Express { card, veth } = match &express {
+                Some(express) => express,
+                None => express.insert(Express::of(directory)?),
+            };
             let program = if interface.veth { veth } else { card };
-            match link(&program, BPF_XDP, XDP_FLAGS_DRV_MODE, interface.index) {
+            match link(program, BPF_XDP, XDP_FLAGS_DRV_MODE, interface.index) {
                 Ok(link) => pin(link.as_fd(), &path)?,
                 Err(error) => {
                     refusals.insert(interface.name.clone(), why_no_xdp(&error));

@@ -42,7 +42,7 @@ pub struct InstanceStatus {
     pub since_secs: u32,
     /// Seconds that the timer that sweeps states is overdue.
     pub sweep_late_secs: u32,
-    /// How often the kernel did not start that timer, and the latest error.
+    /// Number of times that the kernel did not start that timer, and the latest error.
     pub timer_errors: (u32, u32),
     /// Current states.
     pub states: u32,

@@ -1,4 +1,5 @@
-//! What a packet may cost: the data plane's searches are bounded, and find what the model finds.
+//! Bounds of the work for a packet: the data plane's searches are bounded, and agree with the
+//! model's.
 
 mod common;
 
@@ -43,7 +44,7 @@ impl<'a> Both<'a> {
         Both { engine, model }
     }
 
-    /// What both make of a packet, with the searches that it took.
+    /// Returns the verdicts of both about a packet, with the searches that it took.
     fn packet(&mut self, packet: &TestPacket) -> (Fate, u64) {
         let before = self.engine.status().searches;
         let (fate, expected) = (self.engine.packet(packet), self.model.packet(packet));

@@ -32,7 +32,7 @@ const RANDOM_OF_EACH: u32 = 16;
 pub(crate) struct Search {
     /// Ports that may still be tried.
     probes: u32,
-    /// How many to try of an address in order, and then at random.
+    /// Number of ports to try of an address in order, and then at random.
     tries: (u32, u32),
     /// Where the sequence of random numbers is, once it has begun.
     draws: Option<u64>,

@@ -44,13 +44,13 @@ impl TestEngine {
         self.programs.start.call(&()).map(drop)
     }
 
-    /// How many sources there are whose states end, which the sweep has not seen to.
+    /// Returns the number of sources whose states end, and which the sweep has not seen to.
     pub fn pending_flushes(&self) -> u32 {
         let status: abi::Status = self.maps.shared_status.element(0);
         status.flushing
     }
 
-    /// How many states there are.
+    /// Returns the number of states.
     pub fn state_count(&self) -> u32 {
         let status: abi::Status = self.maps.shared_status.element(0);
         status.states

@@ -40,7 +40,7 @@ impl LoneTimer {
         Ok((self.programs.start.call(&())? as i32).unsigned_abs())
     }
 
-    /// How often the kernel did not start the timer, and the latest error.
+    /// Returns the number of times that the kernel did not start the timer, and the latest error.
     pub fn errors(&self) -> (u32, u32) {
         let status: abi::Status = self.status.element(0);
         (status.timer_errors, status.timer_error)

@@ -51,7 +51,7 @@ pub struct InfoView {
     /// Seconds that the timer that sweeps states is overdue. OpenBSD's text says nothing of its
     /// own.
     pub sweep_late: u64,
-    /// How often the kernel did not start that timer, and the latest error, an errno.
+    /// Number of times that the kernel did not start that timer, and the latest error, an errno.
     pub timer_errors: (u32, u32),
     /// Packets sent on past the kernel's forwarding, by tc and by XDP. OpenBSD's text has none.
     pub forwarded: [u64; 2],
