@@ -359,6 +359,7 @@ __inline bool goes_on(const struct pf_scratch *s)
 	return s->outcome.verdict == PF_VERDICT_PASS && !s->outcome.divert;
 }
 
+/* Judges a packet that is not of ours. Returns the program's result. */
 __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 {
 	__u32 zero = 0;
@@ -367,12 +368,6 @@ __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 	bool pass;
 	int result;
 
-	/* before the scratch value is touched: a copy that we send comes by while we are at work */
-	if (is_generated(skb)) {
-		if (direction == PF_IN)
-			stamp_generated(skb);
-		return pass_generated(skb, direction);
-	}
 	if (!s || !status)
 		return PF_TCX_DROP;
 	begin(s, status->generation);
@@ -400,7 +395,10 @@ __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 		break;
 	}
 
-	find_interface(&s->received, direction == PF_IN ? skb->ifindex : s->came_in_by);
+	if (direction == PF_IN)
+		s->received = s->interface;
+	else
+		find_interface(&s->received, s->came_in_by);
 	s->now = uptime();
 	read_mark(skb, s);
 	pass = filter(skb, s) && !too_long(s) && !refuse_unwrapped(skb, s);

@@ -60,6 +60,9 @@ __inline bool is_diverted(const struct __sk_buff *skb)
 /* A routed packet that is filtered once more as it leaves has this beside it. */
 #define ROUTED_MAGIC	0x70667274u
 
+/* The word of skb->cb in which pf_ingress and pf_egress tell the long way the direction. */
+#define CB_DIRECTION	4
+
 __inline void read_mark(const struct __sk_buff *skb, struct pf_scratch *s)
 {
 	s->tag = (skb->mark & PF_MARK_TAG_MASK) >> PF_MARK_TAG_SHIFT;

@@ -52,7 +52,7 @@ fill(struct __sk_buff *skb)
 	return bpf_skb_store_bytes(skb, ETH_HLEN, packet->bytes, length, 0);
 }
 
-SEC("tcx/ingress")
+SEC("tc")
 int odd_ingress(struct __sk_buff *skb)
 {
 	if (fill(skb) == 0)
@@ -60,7 +60,7 @@ int odd_ingress(struct __sk_buff *skb)
 	return NOT_REACHED;
 }
 
-SEC("tcx/egress")
+SEC("tc")
 int odd_egress(struct __sk_buff *skb)
 {
 	if (fill(skb) == 0)
@@ -68,7 +68,7 @@ int odd_egress(struct __sk_buff *skb)
 	return NOT_REACHED;
 }
 
-SEC("tcx/ingress")
+SEC("tc")
 int odd_return(struct __sk_buff *skb)
 {
 	if (fill(skb) == 0)

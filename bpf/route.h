@@ -19,6 +19,7 @@
 #include "mark.h"
 #include "packet.h"
 #include "scratch.h"
+#include "stamp.h"
 #include "table.h"
 
 /* Clones the packet to the interface, with the neighbour noted beside it. */
@@ -241,18 +242,29 @@ __inline int fit(struct __sk_buff *skb)
 	return result < 0 ? PF_TCX_DROP : result;
 }
 
-/* A packet of ours. Returns what the program returns. */
-__inline int pass_generated(struct __sk_buff *skb, __u8 direction)
+/* Whether a program had the packet, which is one like any other from here on. */
+__inline bool was_given_back(struct __sk_buff *skb)
 {
-	enum pf_generated what = generated_for(skb);
+	if (generated_for(skb) != PF_GENERATED_GIVEN_BACK)
+		return false;
+	skb->mark &= ~PF_MARK_MASK;
+	return true;
+}
 
-	if (what == PF_GENERATED_GIVEN_BACK) {
-		skb->mark &= ~PF_MARK_MASK;
+/* A packet of ours comes in. Returns the program's result. */
+__inline int let_in_generated(struct __sk_buff *skb)
+{
+	stamp_generated(skb);
+	was_given_back(skb);
+	return PF_TCX_NEXT;
+}
+
+/* A packet of ours leaves. Returns the program's result. */
+__inline int let_out_generated(struct __sk_buff *skb)
+{
+	if (was_given_back(skb))
 		return PF_TCX_NEXT;
-	}
-	if (direction == PF_IN)
-		return PF_TCX_NEXT;
-	switch (what) {
+	switch (generated_for(skb)) {
 	case PF_GENERATED_COPY:
 		return pass_on_copy(skb);
 	case PF_GENERATED_ROUTED:

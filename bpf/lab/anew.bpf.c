@@ -40,7 +40,7 @@ static __always_inline void make_anew(void *data, void *end)
 		__builtin_memcpy(&frame->headers, &frame->copy, sizeof(frame->headers));
 }
 
-SEC("tcx/ingress")
+SEC("tc")
 int lab_anew_tcx(struct __sk_buff *skb)
 {
 	make_anew((void *)(long)skb->data, (void *)(long)skb->data_end);

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::error::Result;
-use crate::object::{self, EXPRESS};
+use crate::object::{self, EXPRESS_HOOKS};
 use crate::program::Program;
 
 /// The programs that see frames before the kernel makes packets of them.
@@ -22,9 +22,9 @@ impl Express {
     /// # Errors
     /// The verifier refuses them, or they cannot be pinned.
     pub fn of(directory: &Path) -> Result<Self> {
-        let [card, veth] = EXPRESS;
-        if !EXPRESS.iter().all(|name| directory.join(name).exists()) {
-            for program in object::load_besides(directory, &EXPRESS)? {
+        let [card, veth] = EXPRESS_HOOKS;
+        if !EXPRESS_HOOKS.iter().all(|name| directory.join(name).exists()) {
+            for program in object::load_express(directory)? {
                 match program.pin(directory) {
                     Err(error) if error.is_already_there() => {}
                     done => done?,

@@ -1,13 +1,13 @@
 //! The compiled data plane: sizes its maps, loads it, hands out maps and programs.
 
 use libbpf_rs::libbpf_sys::BPF_F_MMAPABLE;
-use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder, OpenObject, ProgramType};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramType};
 use skipstep_abi as abi;
 use skipstep_abi::names::map as map_name;
 use skipstep_ruleset::Direction;
 use std::ffi::OsStr;
 use std::io::Read;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::sync::OnceLock;
 use zerocopy::{FromBytes, IntoBytes};
@@ -159,11 +159,28 @@ const MAPPED: [&str; 6] = [
 
 /// Defines the maps once, with their type and their name.
 /// Maps that only programs use.
-const OTHERS: [&str; 7] =
-    ["error_rates", "hops", "leaving_devices", "memo_tags", "memos", "neighbours", "random_draws"];
+const OTHERS: [&str; 9] = [
+    "error_rates",
+    EXPRESS_PROGRAM,
+    FILTER_PROGRAM,
+    "hops",
+    "leaving_devices",
+    "memo_tags",
+    "memos",
+    "neighbours",
+    "random_draws",
+];
 
-/// Programs that are loaded when a rule set first wants them (express.rs).
-pub(crate) const EXPRESS: [&str; 2] = ["pf_express", "pf_express_veth"];
+/// The array of the program that those of both directions go on as, and this program.
+const FILTER_PROGRAM: &str = "filter_program";
+const FILTER: &str = "pf_filter";
+
+/// The same of programs for XDP.
+const EXPRESS_PROGRAM: &str = "express_program";
+const EXPRESS: &str = "pf_express";
+
+/// The two programs for XDP, which are loaded when a rule set first wants them (express.rs).
+pub(crate) const EXPRESS_HOOKS: [&str; 2] = ["pf_express_card", "pf_express_veth"];
 
 macro_rules! maps {
     ($($(#[$doc:meta])* $field:ident: $kind:ident<$key:ty, $value:ty> = $name:expr,)*) => {
@@ -466,6 +483,7 @@ pub(crate) fn load_object(object: &[u8], sizes: &Sizes) -> Result<(Object, Maps,
     let later = open.progs_mut().filter(|program| is_express(program.name()));
     later.for_each(|mut program| program.set_autoload(false));
     let object = open.load().map_err(refused)?;
+    fill(&find_map(&object, FILTER_PROGRAM)?, &find_program(&object, FILTER)?)?;
     let maps = Maps::from(|name| find_map(&object, name))?;
     let programs = Programs::from(|name| find_program(&object, name), kernel_has_guards())?;
     let status = abi::Status {
@@ -501,14 +519,13 @@ pub fn verify() -> Result<Vec<Verified>> {
     Ok(verifier::accepted())
 }
 
-/// Loads programs of the data plane, of these names, besides those that an instance has: with the
-/// maps that are pinned in `directory`.
-pub(crate) fn load_besides(directory: &Path, names: &[&'static str]) -> Result<Vec<Program>> {
+/// Loads the two programs for XDP, with the maps that are pinned in `directory`.
+pub(crate) fn load_express(directory: &Path) -> Result<[Program; 2]> {
     verifier::listen();
     let mut open =
         ObjectBuilder::default().open_memory(OBJECT).context(|| "data plane: open".to_owned())?;
     for mut program in open.progs_mut() {
-        let is_wanted = names.iter().any(|name| program.name() == *name);
+        let is_wanted = is_express(program.name());
         program.set_autoload(is_wanted);
     }
     for mut map in open.maps_mut() {
@@ -519,11 +536,21 @@ pub(crate) fn load_besides(directory: &Path, names: &[&'static str]) -> Result<V
         }
     }
     let object = open.load().map_err(refused)?;
-    names.iter().map(|name| find_program(&object, name)).collect()
+    fill(&find_map(&object, EXPRESS_PROGRAM)?, &find_program(&object, EXPRESS)?)?;
+    let [card, veth] = EXPRESS_HOOKS;
+    Ok([find_program(&object, card)?, find_program(&object, veth)?])
+}
+
+/// Writes the program into an array for one.
+fn fill(array: &MapHandle, program: &Program) -> Result<()> {
+    let fd = program.as_fd().as_raw_fd();
+    array
+        .update(&0u32.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
+        .context(|| format!("map {}: write", array.name().to_string_lossy()))
 }
 
 fn is_express(name: &OsStr) -> bool {
-    EXPRESS.iter().any(|express| name == *express)
+    name == EXPRESS || EXPRESS_HOOKS.iter().any(|hook| name == *hook)
 }
 
 fn open(object: &[u8], sizes: &Sizes) -> Result<OpenObject> {
