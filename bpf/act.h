@@ -304,6 +304,16 @@ __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
 	return PF_TCX_NEXT;
 }
 
+/* A state that is made on a port of a bridge remembers the stations of its first packet: answers are
+ * for them alone. */
+__inline void note_stations(struct __sk_buff *skb, const struct pf_scratch *s)
+{
+	struct pf_state *state = bpf_map_lookup_elem(&states, &s->ref.index);
+
+	if (state && state->serial == s->ref.serial && has_ethernet_header(skb))
+		bpf_skb_load_bytes(skb, 0, state->stations, sizeof(state->stations));
+}
+
 /* A state that is reported when it ends remembers where its packets were, as OpenBSD does: each
  * place once. */
 __inline void note_way(const struct __sk_buff *skb, const struct pf_scratch *s)
@@ -334,6 +344,8 @@ __global int act(struct __sk_buff *skb, struct pf_scratch *s, __u32 pass)
 	s->outcome.anchor = s->rule.anchor;
 	if (!s->uncounted)
 		account(skb, s, pass);
+	if (s->has_state && !s->state_hit && is_port(&s->interface))
+		note_stations(skb, s);
 	if (s->has_state && (pass || s->consumed))
 		note_way(skb, s);
 	if (pass)

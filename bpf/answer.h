@@ -8,8 +8,10 @@
  * only because it sent it, for that station may have forged the source: it would read the sequence
  * numbers of other hosts' connections in a challenge ACK, and complete handshakes in their names.
  *
- * Three kinds of answers need no route, because no other host can be meant: those to this host's
- * own programs, those on loopback, and those on a bridge, which go back by the port of the packet.
+ * Three kinds of answers need no route: those to this host's own programs, those on loopback, and
+ * those on a bridge. A bridge cannot tell the station that has an address, so an answer goes back to
+ * the packet's own one, and there are no answers for which it matters whose that is: no SYN|ACK
+ * (synproxy.h, syncookie.h), and a challenge ACK only for a station that the state knows.
  */
 #ifndef PF_ANSWER_H
 #define PF_ANSWER_H
@@ -76,6 +78,26 @@ __inline bool is_nobodys(__u8 family, const struct pf_addr *address)
 	       (!address->half[0] && (!address->half[1] || address->half[1] == bpf_cpu_to_be64(1)));
 }
 
+/* True if the frame that came by a port of a bridge is from the station whose packets the state
+ * knows, as its maker's or as those of the other end. */
+__inline bool is_from_known_station(struct __sk_buff *skb, const struct pf_scratch *s)
+{
+	const struct ethernet *frame = (void *)(long)skb->data;
+	const struct pf_state *state = bpf_map_lookup_elem(&states, &s->ref.index);
+
+	if (!state || state->serial != s->ref.serial ||
+	    (void *)(frame + 1) > (void *)(long)skb->data_end)
+		return false;
+	return same_link_address(frame->source,
+				 state->stations[state->direction == s->pd.direction]);
+}
+
+/* Whether the answer tells about a connection: a challenge ACK, of all answers. */
+__inline bool is_challenge(const struct pf_reply *reply)
+{
+	return reply->kind == PF_REPLY_TCP && reply->tcp_flags == TH_ACK;
+}
+
 /* A test has no wires: its answers go back. */
 __inline enum pf_answer_way find_answer_way(struct __sk_buff *skb, const struct pf_scratch *s)
 {
@@ -85,10 +107,13 @@ __inline enum pf_answer_way find_answer_way(struct __sk_buff *skb, const struct 
 		return PF_ANSWER_NOT;
 	if (driven_by_test() || is_loopback(skb))
 		return in ? PF_ANSWER_BACK : PF_ANSWER_IN;
-	if (is_bridged(s) || (!in && !s->came_in_by))
+	if (is_bridged(s) || (in && stays_on_bridge(skb, s))) {
+		if (is_challenge(&s->reply) && !is_from_known_station(skb, s))
+			return PF_ANSWER_NOT;
+		return in ? PF_ANSWER_BACK : PF_ANSWER_IN;
+	}
+	if (!in && !s->came_in_by)
 		return PF_ANSWER_IN;
-	if (in && stays_on_bridge(skb, s))
-		return PF_ANSWER_BACK;
 	if ((in && skb->pkt_type == PACKET_OTHERHOST) || is_nobodys(s->pd.family, &s->pd.source))
 		return PF_ANSWER_NOT;
 	return PF_ANSWER_ROUTED;

@@ -519,7 +519,7 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 			else
 				read_timestamp(skb, s, rule->slot);
 		}
-		if (wants_proxy(s, rule)) {
+		if (wants_proxy(skb, s, rule)) {
 			choose_mss(skb, s);
 			s->consumed = 1;
 		}

@@ -129,13 +129,29 @@ __inline int guard_entry(const struct bpf_nf_ctx *ctx, const struct pf_status *s
 	return judge_unattached(skb, status, device, ctx->state->pf == NFPROTO_IPV6, false);
 }
 
-__inline int guard_exit(const struct bpf_nf_ctx *ctx, const struct pf_status *status)
+/* The same for pf_egress, on every packet that leaves. Its address in the kernel says so for two
+ * fields less than its id: the program lives as long as the guard does. */
+__inline bool runs_egress(const struct bpf_mprog_entry *programs, struct pf_status *status)
+{
+	const struct bpf_prog *first = programs ? programs->fp_items[0].prog : NULL;
+
+	if (!first)
+		return false;
+	if ((__u64)first == status->egress_address)
+		return true;
+	if (first->aux->id != status->egress_id)
+		return runs(programs, status->egress_id);
+	status->egress_address = (__u64)first;
+	return true;
+}
+
+__inline int guard_exit(const struct bpf_nf_ctx *ctx, struct pf_status *status)
 {
 	const struct net_device *device = ctx->state->out;
 
 	if (!device)
 		return NF_DROP;
-	if (runs(device->tcx_egress, status->egress_id))
+	if (runs_egress(device->tcx_egress, status))
 		return NF_ACCEPT;
 	return judge_unattached(ctx->skb, status, device, ctx->state->pf == NFPROTO_IPV6, true);
 }
@@ -144,7 +160,7 @@ __inline int guard_exit(const struct bpf_nf_ctx *ctx, const struct pf_status *st
  * few: each one is taken for every packet that does not go past the kernel. */
 __inline int guard(const struct bpf_nf_ctx *ctx)
 {
-	const struct pf_status *status = pf_status();
+	struct pf_status *status = pf_status();
 
 	if (!status)
 		return NF_DROP;

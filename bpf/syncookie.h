@@ -159,14 +159,14 @@ __global __u32 hash_cookie(struct pf_scratch *s, __u32 cookie, __u32 seq)
 }
 
 /* Answers a SYN with a cookie, if it is time for that. Returns 1 if it did: the SYN goes no
- * further. */
+ * further. Not on a bridge, as with synproxy. */
 __global int send_cookie(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	struct pf_status *status = pf_status();
 	__u32 mss, cookie, hash, i, place;
 	struct pf_config *config;
 
-	if (!s || !status)
+	if (!s || !status || stays_on_bridge(skb, s))
 		return 0;
 	config = pf_config(s->generation);
 	if (!config || !cookies_are_sent(s, status, config))

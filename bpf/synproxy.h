@@ -109,11 +109,14 @@ __inline void choose_mss(struct __sk_buff *skb, struct pf_scratch *s)
 
 /* ---- the handshakes --------------------------------------------------------------------------- */
 
-/* Whether the rule wants to hear from the client before the server hears of it. */
-__inline bool wants_proxy(const struct pf_scratch *s, const struct pf_rule *rule)
+/* Whether the rule wants to hear from the client before the server hears of it. Not on a bridge,
+ * which cannot tell the station that has the client's address (answer.h). */
+__inline bool wants_proxy(const struct __sk_buff *skb, const struct pf_scratch *s,
+			  const struct pf_rule *rule)
 {
 	return rule->flags & PF_RULE_SYNPROXY && s->pd.virtual_protocol == IPPROTO_TCP &&
-	       (s->pd.tcp.flags & (TH_SYN | TH_ACK)) == TH_SYN && s->pd.direction == PF_IN;
+	       (s->pd.tcp.flags & (TH_SYN | TH_ACK)) == TH_SYN && s->pd.direction == PF_IN &&
+	       !stays_on_bridge(skb, s);
 }
 
 /* Our SYN|ACK to the client. The window is closed until the server has answered. */

@@ -193,7 +193,9 @@ struct pf_state {
 	__u32 creation;
 	__u16 max_mss;
 	__u16 tag;
-	__u8 pad[16];
+	__u8 stations[2][6];		/* where the maker's packets cross a bridge: destination and source of the
+					 * first one's frame; else zero */
+	__u8 pad[4];
 };
 
 /* What few states have: annex.h. Zero where a state has none of it. */

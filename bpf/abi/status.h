@@ -104,6 +104,7 @@ struct pf_status {
 	struct pf_syncookies syncookies;
 	__u32 ingress_id;		/* number of pf_ingress in the kernel */
 	__u32 egress_id;
+	__u64 egress_address;		/* of pf_egress, once the guard has seen it; 0 before */
 	__u32 guard_id;			/* 0 where the kernel has no such programs */
 	__u32 timer_errors;		/* failed starts of the timer that sweeps */
 	__u32 timer_error;		/* the latest of these, an errno */

@@ -374,8 +374,11 @@ pub struct State {
     pub max_mss: u16,
     /// Tag that its packets get, 0 for none.
     pub tag: u16,
+    /// Where the maker's packets cross a bridge: destination and source of the first one's frame;
+    /// else zero.
+    pub stations: [[u8; 6]; 2],
     /// Zero.
-    pub pad: [u8; 16],
+    pub pad: [u8; 4],
 }
 
 /// `struct pf_annex`: what few states have, with [`state_flags::ANNEX`]. Zero where one has none of

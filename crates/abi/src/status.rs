@@ -94,6 +94,8 @@ pub struct Status {
     pub ingress_id: u32,
     /// Number of pf_egress.
     pub egress_id: u32,
+    /// Where pf_egress is in the kernel's memory, once the guard has seen it; 0 before.
+    pub egress_address: u64,
     /// Number of pf_guard; 0 where the kernel has no such programs.
     pub guard_id: u32,
     /// Number of times that the kernel did not start the timer that sweeps.

@@ -217,7 +217,9 @@ impl Firewall {
     /// Takes a packet apart where it is.
     pub(crate) fn describe(&self, packet: &Packet) -> Result<Descriptor, Malformed> {
         let rdomain = self.world.host.rdomain(&packet.interface);
-        let mut descriptor = Descriptor { rdomain, ..Descriptor::parse(packet)? };
+        let stays_on_bridge = packet.direction == Direction::In && self.comes_by_port(packet);
+        let mut descriptor =
+            Descriptor { rdomain, stays_on_bridge, ..Descriptor::parse(packet)? };
         if self.rulebook.names_sctp_ports {
             descriptor.read_sctp_ports()?;
         }

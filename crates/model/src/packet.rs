@@ -20,6 +20,8 @@ pub(crate) struct Descriptor {
     pub interface: String,
     /// Routing domain of that.
     pub rdomain: u32,
+    /// True if it came by a port of a bridge, over which it goes on.
+    pub stays_on_bridge: bool,
     pub family: Family,
     pub source: IpAddr,
     pub destination: IpAddr,
@@ -153,6 +155,7 @@ impl Descriptor {
             direction: packet.direction,
             interface: packet.interface.clone(),
             rdomain: 0,
+            stays_on_bridge: false,
             family: Family::Inet,
             source: ip.source.into(),
             destination: ip.destination.into(),
@@ -190,6 +193,7 @@ impl Descriptor {
             direction: packet.direction,
             interface: packet.interface.clone(),
             rdomain: 0,
+            stays_on_bridge: false,
             family: Family::Inet6,
             source: ip.source.into(),
             destination: ip.destination.into(),

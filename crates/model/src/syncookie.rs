@@ -73,7 +73,11 @@ impl Firewall {
         let Some(tcp) = packet.tcp().filter(|tcp| tcp.opens()) else {
             return false;
         };
-        if packet.direction != Direction::In || packet.recreated || !self.cookies_are_sent() {
+        if packet.direction != Direction::In
+            || packet.recreated
+            || packet.stays_on_bridge
+            || !self.cookies_are_sent()
+        {
             return false;
         }
         let mss = offered_mss(packet).max(DEFAULT_MSS);

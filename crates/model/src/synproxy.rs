@@ -34,7 +34,8 @@ const LEAST_MSS: u16 = 64;
 
 impl Firewall {
     /// Answers the SYN that made a state, if its rule wants to hear from the client first. Whether
-    /// it did: then the SYN goes no further.
+    /// it did: then the SYN goes no further. A bridge does not, as it cannot tell the station that
+    /// has the client's address.
     pub(crate) fn proxy_first(
         &mut self,
         packet: &Descriptor,
@@ -46,7 +47,7 @@ impl Firewall {
         let Some(tcp) = packet.tcp().filter(|tcp| tcp.opens()) else {
             return false;
         };
-        if !wanted || packet.direction != Direction::In {
+        if !wanted || packet.direction != Direction::In || packet.stays_on_bridge {
             return false;
         }
         let send = |segment| reply::proxied(segment, packet.rdomain, &self.world);

@@ -1,37 +1,52 @@
-//! What the kernel says about what we do to it.
+//! The kernel's complaints about packets and programs of ours.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 
 /// Linux's, on all machines that it has a BPF for.
 const O_NONBLOCK: i32 = 0o4000;
 /// Errors and worse.
 const ERROR: u32 = 3;
 
-/// Reads what the kernel logs from now on; nothing, if nobody may know.
-pub struct Reader(Option<File>);
+/// Reads the messages that the kernel logs from now on.
+pub struct Reader(File);
 
 impl Reader {
-    pub fn open() -> anyhow::Result<Self> {
+    /// Opens the log at its end; `None`, with a message, where it cannot be read.
+    ///
+    /// # Errors
+    /// The log has no end to go to.
+    pub fn open() -> anyhow::Result<Option<Self>> {
         let file = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open("/dev/kmsg");
-        let Ok(mut file) = file else {
-            println!("skipped: the kernel's log cannot be read");
-            return Ok(Reader(None));
+        let mut file = match file {
+            Ok(file) => file,
+            Err(error) => {
+                println!("skipped  the kernel's complaints: /dev/kmsg: {error}");
+                return Ok(None);
+            }
         };
         file.seek(SeekFrom::End(0)).context("/dev/kmsg")?;
-        Ok(Reader(Some(file)))
+        Ok(Some(Reader(file)))
     }
 
-    /// Errors and warnings since.
-    pub fn complaints(self) -> anyhow::Result<Vec<String>> {
+    /// Fails if the kernel has logged an error or a warning since.
+    ///
+    /// # Errors
+    /// These messages, or why the log cannot be read.
+    pub fn ensure_silence(mut self) -> anyhow::Result<()> {
+        let complaints = self.complaints()?;
+        ensure!(complaints.is_empty(), "the kernel complains:\n{}", complaints.join("\n"));
+        Ok(())
+    }
+
+    fn complaints(&mut self) -> anyhow::Result<Vec<String>> {
         let mut complaints = Vec::new();
-        let Some(mut file) = self.0 else { return Ok(complaints) };
         let mut record = vec![0; 8192];
         loop {
-            match file.read(&mut record) {
+            match self.0.read(&mut record) {
                 Ok(length) => {
                     let line = String::from_utf8_lossy(&record[..length]).into_owned();
                     if is_complaint(&line) {
