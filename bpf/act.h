@@ -304,8 +304,8 @@ __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
 	return PF_TCX_NEXT;
 }
 
-/* A state that is made on a port of a bridge remembers the stations of its first packet: answers are
- * for them alone. */
+/* A state that is made on a port of a bridge remembers the stations of its first packet: challenge
+ * ACKs are for them alone. */
 __inline void note_stations(struct __sk_buff *skb, const struct pf_scratch *s)
 {
 	struct pf_state *state = bpf_map_lookup_elem(&states, &s->ref.index);

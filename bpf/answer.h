@@ -9,9 +9,9 @@
  * numbers of other hosts' connections in a challenge ACK, and complete handshakes in their names.
  *
  * Three kinds of answers need no route: those to this host's own programs, those on loopback, and
- * those on a bridge. A bridge cannot tell the station that has an address, so an answer goes back to
- * the packet's own one, and there are no answers for which it matters whose that is: no SYN|ACK
- * (synproxy.h, syncookie.h), and a challenge ACK only for a station that the state knows.
+ * those on a bridge. A bridge cannot tell the station that has an address, so an answer goes back
+ * to the station that sent the packet. Where that would help a forger there is no answer: no
+ * SYN|ACK (synproxy.h, syncookie.h), and a challenge ACK only for a station that the state knows.
  */
 #ifndef PF_ANSWER_H
 #define PF_ANSWER_H

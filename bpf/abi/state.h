@@ -193,8 +193,8 @@ struct pf_state {
 	__u32 creation;
 	__u16 max_mss;
 	__u16 tag;
-	__u8 stations[2][6];		/* where the maker's packets cross a bridge: destination and source of the
-					 * first one's frame; else zero */
+	__u8 stations[2][6];		/* of one made on a bridge's port: destination and source
+					 * of the first packet's frame; else zero */
 	__u8 pad[4];
 };
 

@@ -218,8 +218,7 @@ impl Firewall {
     pub(crate) fn describe(&self, packet: &Packet) -> Result<Descriptor, Malformed> {
         let rdomain = self.world.host.rdomain(&packet.interface);
         let stays_on_bridge = packet.direction == Direction::In && self.comes_by_port(packet);
-        let mut descriptor =
-            Descriptor { rdomain, stays_on_bridge, ..Descriptor::parse(packet)? };
+        let mut descriptor = Descriptor { rdomain, stays_on_bridge, ..Descriptor::parse(packet)? };
         if self.rulebook.names_sctp_ports {
             descriptor.read_sctp_ports()?;
         }
