@@ -1,5 +1,5 @@
-//! Any bytes are frames from the device for fragments. The answers have the nonce of the device, and
-//! no more fragments are held than may be.
+//! Any bytes are frames from the device for fragments. The answers have the nonce of the device,
+//! and no more fragments are held than may be.
 //!
 //! The input is one frame after the other, each behind a byte of time and two of length.
 #![no_main]

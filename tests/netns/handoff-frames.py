@@ -1,11 +1,11 @@
 """Frames on skipstepd's devices, as a program with CAP_NET_RAW may hear and send them.
 
-    overhear DEVICE         prints the frames that leave by the device, a line of hex digits for each
-    send DEVICE HOW FRAME   sends a frame, by the queue of the device (HOW is `queued`) or past that
-                            and past the programs of tc (`direct`)
-    forge KIND IFINDEX MAC  prints a frame with the constant that skipstepd believed before it had a
-                            nonce: a packet to 10.9.1.2 by an interface
-    raw OFFSET              sends a fragment of an IPv4 datagram to 10.9.1.1
+overhear DEVICE         prints the frames that leave by the device, each as a line of hex digits
+send DEVICE HOW FRAME   sends a frame, by the queue of the device (HOW is `queued`) or past that and
+                        past the programs of tc (`direct`)
+forge KIND IFINDEX MAC  prints a frame with the constant that skipstepd believed before it had a
+                        nonce: a packet to 10.9.1.2 by an interface
+raw OFFSET              sends a fragment of an IPv4 datagram to 10.9.1.1
 """
 
 import errno
