@@ -42,8 +42,6 @@ impl Passage<'_> {
     /// Hands a fragment back that is to be dropped.
     fn refuse(&mut self, packet: &TestPacket, reason: Option<Reason>) -> Result<Fate> {
         let ifindex = arrival::index_of(self.host, &packet.interface)?;
-        // a test run is on the packet's interface, which stands for the device
-        device::publish(self.maps, (ifindex, NONCE), FragmentCounters::default(), 0)?;
         let handoff = abi::Handoff {
             nonce: NONCE,
             ifindex,
@@ -59,7 +57,11 @@ impl Passage<'_> {
         given_back.extend(handoff.as_bytes());
         let context = arrival::context(packet, self.host, self.names)?;
         let frame = (&arrival::link_header_to(LINK_ADDRESS)[..], &given_back[..]);
-        let run = self.machine.run(self.programs, Hook::Return, frame, &context)?;
+        // a test run is on the packet's interface, which stands for the device meanwhile
+        device::publish(self.maps, (ifindex, NONCE), FragmentCounters::default(), 0)?;
+        let run = self.machine.run(self.programs, Hook::Return, frame, &context);
+        device::publish(self.maps, (0, 0), FragmentCounters::default(), 0)?;
+        let run = run?;
         let outcome = self.outcome()?;
         self.fate(packet, &run, &outcome)
     }
