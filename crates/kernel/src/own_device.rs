@@ -135,7 +135,7 @@ impl AsFd for OwnDevice {
 /// Makes a device with one of skipstepd's indices.
 fn make(name: &str) -> Result<Tap> {
     for _ in 0..TRIES {
-        let index = INDICES << 16 | u32::from(random::<u16>()?);
+        let index = (INDICES << 16) | u32::from(random::<u16>()?);
         if let Some(tap) = Tap::with_index(name, index)? {
             return Ok(tap);
         }
