@@ -14,6 +14,7 @@
 
 #include "fragment.h"
 #include "frame.h"
+#include "handoff.h"
 #include "kern.h"
 #include "mark.h"
 #include "reason.h"
@@ -30,12 +31,12 @@ struct {
 
 /* Puts struct pf_delayed in front of the packet. False if it cannot be done: the packet is too
  * long, or has VLAN tags inside of each other. */
-__inline bool label_delayed(struct __sk_buff *skb, __u32 delay)
+__inline bool label_delayed(struct __sk_buff *skb, __u32 delay, __u64 nonce)
 {
 	struct pf_delayed label = {
-		.magic = PF_DELAYED_MAGIC,
-		.ifindex = skb->ifindex,
+		.nonce = nonce,
 		.due = uptime_ns() + delay * NSEC_PER_MSEC,
+		.ifindex = skb->ifindex,
 		.mark = skb->mark & ~PF_MARK_MASK,
 		.priority = skb->priority,
 		.order = PF_DELAYED_HOLD,
@@ -61,20 +62,23 @@ __global int leave(struct __sk_buff *skb)
 		return PF_TCX_NEXT;
 	}
 	daemon = bpf_map_lookup_elem(&delayer, &zero);
-	if (!daemon || !has_device(skb, daemon->ifindex) || !label_delayed(skb, delay)) {
+	if (!daemon || !has_device(skb, daemon->ifindex) ||
+	    !label_delayed(skb, delay, daemon->nonce)) {
 		count_reason(PF_REASON_MEMORY);
 		return PF_TCX_DROP;
 	}
-	return bpf_redirect(daemon->ifindex, 0);
+	return send_signed(skb, daemon->ifindex);
 }
 
 /* What comes in by the daemon's device leaves as it was about to. */
 __inline int come_back_in_time(struct __sk_buff *skb)
 {
+	__u32 zero = 0;
+	struct pf_delayer *daemon = bpf_map_lookup_elem(&delayer, &zero);
 	struct pf_delayed frame;
 
-	if (bpf_skb_load_bytes(skb, sizeof(struct ethernet), &frame, sizeof(frame)) ||
-	    frame.magic != PF_DELAYED_MAGIC)
+	if (!daemon || bpf_skb_load_bytes(skb, sizeof(struct ethernet), &frame, sizeof(frame)) ||
+	    !is_from_daemon(skb, frame.nonce, daemon->ifindex, daemon->nonce))
 		return PF_TCX_DROP;
 	if (frame.order == PF_DELAYED_REFUSED)
 		count_reason(PF_REASON_MEMORY);

@@ -13,6 +13,7 @@
 
 #include "fragment.h"
 #include "frame.h"
+#include "handoff.h"
 #include "kern.h"
 #include "mark.h"
 #include "reason.h"
@@ -37,10 +38,10 @@ __inline struct pf_rule_states *find_program(struct pf_scratch *s)
 
 /* Puts struct pf_diverted in front of the packet. False if it cannot be done: the packet is too
  * long, or has VLAN tags inside of each other. */
-__inline bool label_packet(struct __sk_buff *skb, struct pf_scratch *s, __be16 port)
+__inline bool label_packet(struct __sk_buff *skb, struct pf_scratch *s, __be16 port, __u64 nonce)
 {
 	struct pf_diverted label = {
-		.magic = PF_DIVERTED_MAGIC,
+		.nonce = nonce,
 		.ifindex = skb->ifindex,
 		.mark = skb->mark & ~PF_MARK_MASK,
 		.port = port,
@@ -67,12 +68,13 @@ __global int divert_packet(struct __sk_buff *skb, struct pf_scratch *s, __u16 po
 	if (driven_by_test())
 		return PF_TCX_NEXT;
 	daemon = bpf_map_lookup_elem(&diverter, &zero);
-	if (!daemon || !has_device(skb, daemon->ifindex) || !label_packet(skb, s, port)) {
+	if (!daemon || !has_device(skb, daemon->ifindex) ||
+	    !label_packet(skb, s, port, daemon->nonce)) {
 		count_divert_lost();
 		s->outcome.verdict = PF_VERDICT_DROP;
 		return PF_TCX_DROP;
 	}
-	return bpf_redirect(daemon->ifindex, 0);
+	return send_signed(skb, daemon->ifindex);
 }
 
 #endif /* PF_DIVERT_PACKET_H */

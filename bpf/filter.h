@@ -277,10 +277,12 @@ __inline int refuse_fragment(struct __sk_buff *skb, struct pf_scratch *s, struct
 /* What programs give back comes in by the daemon's other device, and goes on where it was. */
 __inline int come_back_from_program(struct __sk_buff *skb)
 {
+	__u32 zero = 0;
+	struct pf_diverter *daemon = bpf_map_lookup_elem(&diverter, &zero);
 	struct pf_diverted frame;
 
-	if (bpf_skb_load_bytes(skb, sizeof(struct ethernet), &frame, sizeof(frame)) ||
-	    frame.magic != PF_DIVERTED_MAGIC ||
+	if (!daemon || bpf_skb_load_bytes(skb, sizeof(struct ethernet), &frame, sizeof(frame)) ||
+	    !is_from_daemon(skb, frame.nonce, daemon->ifindex, daemon->nonce) ||
 	    bpf_skb_adjust_room(skb, -(__s32)sizeof(frame), BPF_ADJ_ROOM_MAC, 0))
 		return PF_TCX_DROP;
 	if (frame.vlan_protocol && bpf_skb_vlan_push(skb, frame.vlan_protocol, frame.vlan_tag))
@@ -297,10 +299,11 @@ __inline int come_back(struct __sk_buff *skb)
 {
 	__u32 zero = 0, length = skb->len - sizeof(struct pf_handoff);
 	struct pf_scratch *s = bpf_map_lookup_elem(&scratch, &zero);
+	struct pf_reassembler *daemon = bpf_map_lookup_elem(&reassembler, &zero);
 	struct pf_handoff frame;
 
-	if (!s || bpf_skb_load_bytes(skb, length, &frame, sizeof(frame)) ||
-	    frame.magic != PF_HANDOFF_MAGIC)
+	if (!s || !daemon || bpf_skb_load_bytes(skb, length, &frame, sizeof(frame)) ||
+	    !is_from_daemon(skb, frame.nonce, daemon->ifindex, daemon->nonce))
 		return PF_TCX_DROP;
 	switch (frame.order) {
 	case PF_HANDOFF_WHOLE:

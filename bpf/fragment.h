@@ -15,6 +15,7 @@
 #define PF_FRAGMENT_H
 
 #include "checksum.h"
+#include "handoff.h"
 #include "interface.h"
 #include "kern.h"
 #include "mark.h"
@@ -28,27 +29,17 @@ struct {
 	__type(value, struct pf_reassembler);
 } reassembler SEC(".maps");
 
-#define ENODEV		19
-
 /* The packet's hash carries the length of the longest fragment, next to this. */
 #define HASH_MAGIC	0x70660000u
 #define HASH_MASK	0xffff0000u
 
-/* Whether a device of the daemon is there: it goes with the daemon. */
-__inline bool has_device(struct __sk_buff *skb, __u32 ifindex)
-{
-	__u32 mtu = 0;
-
-	return ifindex && bpf_check_mtu(skb, ifindex, &mtu, 0, 0) != -ENODEV;
-}
-
-/* Index of the daemon's device, 0 if no daemon runs: the device goes with it. */
-__inline __u32 find_device(struct __sk_buff *skb)
+/* Returns the daemon, or NULL if none runs: the device goes with it. */
+__inline struct pf_reassembler *find_reassembler(struct __sk_buff *skb)
 {
 	__u32 zero = 0;
 	struct pf_reassembler *daemon = bpf_map_lookup_elem(&reassembler, &zero);
 
-	return daemon && has_device(skb, daemon->ifindex) ? daemon->ifindex : 0;
+	return daemon && has_device(skb, daemon->ifindex) ? daemon : NULL;
 }
 
 /* Where the packet came in before it goes out. Of one that comes from the daemon's device the
@@ -103,23 +94,23 @@ __inline __u32 fragment_length(struct __sk_buff *skb, const struct pf_scratch *s
 __global int hand_over(struct __sk_buff *skb, struct pf_scratch *s, __u32 order)
 {
 	struct pf_handoff frame = {
-		.magic = PF_HANDOFF_MAGIC,
 		.ifindex = skb->ifindex,
 		.mark = skb->mark,
 		.priority = skb->priority,
 		.order = order,
 	};
-	__u32 device;
+	struct pf_reassembler *daemon;
 	bool room;
 
 	if (!s)
 		return -1;
 	if (driven_by_test())
 		return PF_TCX_DROP;
-	device = find_device(skb);
-	if (!device)
+	daemon = find_reassembler(skb);
+	if (!daemon)
 		return -1;
 	room = skb->len >= s->pd.ip + s->pd.length + sizeof(frame);
+	frame.nonce = daemon->nonce;
 	frame.received = s->came_in_by;
 	frame.direction = s->pd.direction;
 	frame.rdomain = s->pd.rdomain;
@@ -137,7 +128,7 @@ __global int hand_over(struct __sk_buff *skb, struct pf_scratch *s, __u32 order)
 	frame.balance = ~fold(bpf_csum_diff(NULL, 0, (__be32 *)&frame, sizeof(frame), 0));
 	if (bpf_skb_store_bytes(skb, skb->len - sizeof(frame), &frame, sizeof(frame), 0))
 		return -1;
-	return bpf_redirect(device, 0);
+	return send_signed(skb, daemon->ifindex);
 }
 
 /* A packet that passed and is longer than its fragments were, or than the link that we routed it

@@ -8,6 +8,7 @@
 #include "express.h"
 #include "filter.h"
 #include "guard.h"
+#include "handoff.h"
 #include "restore.h"
 #include "shortcut.h"
 #include "sweep.h"
@@ -134,6 +135,20 @@ SEC("tc")
 int pf_let_go(struct __sk_buff *skb)
 {
 	return come_back_in_time(skb);
+}
+
+/* on each of skipstepd's devices */
+SEC("tcx/egress")
+int pf_hand_over(struct __sk_buff *skb)
+{
+	return is_signed(skb) ? PF_TCX_NEXT : PF_TCX_DROP;
+}
+
+/* in the driver of these devices, for frames that go past tc */
+SEC("socket")
+int pf_hand_out(struct __sk_buff *skb)
+{
+	return is_signed(skb) ? SOCKET_WHOLE : SOCKET_DROP;
 }
 
 /* pfctl runs it before it looks into tables */

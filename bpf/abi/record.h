@@ -56,10 +56,12 @@ struct pf_flow_record {
 struct pf_reassembler {
 	__u32 ifindex;			/* of its device, 0 if there never was one */
 	__u32 pieces;			/* fragments it holds */
+	__u64 nonce;			/* of frames by its device */
 	__u64 searches;
 	__u64 inserts;
 	__u64 removals;
 	__u64 lost;			/* dropped by the kernel, since the daemon does not keep up */
+	__u64 foreign;			/* frames that the daemon dropped: not the data plane's */
 };
 
 enum pf_handoff_order {
@@ -70,12 +72,11 @@ enum pf_handoff_order {
 	PF_HANDOFF_SEND = 5,		/* back: one of those */
 };
 
-#define PF_HANDOFF_MAGIC		0x70666672u
 #define PF_HANDOFF_NO_REASON	255
 
 /* stands behind the frame, link header and all, as its last bytes */
 struct pf_handoff {
-	__u32 magic;
+	__u64 nonce;			/* pf_reassembler.nonce */
 	__u32 ifindex;			/* where the packet was */
 	__u32 received;			/* outbound: where it had come in, 0 if it was made here */
 	__u32 mark;
@@ -99,19 +100,19 @@ struct pf_handoff {
 struct pf_diverter {
 	__u32 ifindex;			/* of its device, 0 if there never was one */
 	__u32 pad;
+	__u64 nonce;			/* of frames by its device */
 	__u64 delivered;		/* packets that programs got … */
 	__u64 returned;			/* … and that they wrote */
 	__u64 no_program;		/* dropped, because no program is at the port … */
 	__u64 full;			/* … or because it does not keep up */
 	__u64 malformed;		/* what programs wrote and is no packet */
+	__u64 foreign;			/* frames that the daemon dropped: not the data plane's */
 };
-
-#define PF_DIVERTED_MAGIC		0x70666469u
 
 /* stands in front of the frame on the way to the daemon, where each segment of a long packet gets
  * it, and behind the Ethernet header on the way back, where a program can cut it out */
 struct pf_diverted {
-	__u32 magic;
+	__u64 nonce;			/* pf_diverter.nonce */
 	__u32 ifindex;			/* where the packet was */
 	__u32 mark;			/* the user's half of it */
 	__be16 port;			/* of the program */
@@ -127,9 +128,11 @@ struct pf_diverted {
 struct pf_delayer {
 	__u32 ifindex;			/* of its device, 0 if there never was one */
 	__u32 waiting;			/* packets it holds */
+	__u64 nonce;			/* of frames by its device */
 	__u64 sent;			/* packets whose time has come */
 	__u64 refused;			/* dropped, because it holds as many as it may … */
 	__u64 full;			/* … or because it did not take them in time */
+	__u64 foreign;			/* frames that the daemon dropped: not the data plane's */
 };
 
 enum pf_delayed_order {
@@ -138,21 +141,19 @@ enum pf_delayed_order {
 	PF_DELAYED_REFUSED = 3,		/* back: its first bytes. It was dropped, count it */
 };
 
-#define PF_DELAYED_MAGIC		0x7066646cu
-
 /* stands in front of the frame on the way to the daemon, where each segment of a long packet gets
  * it, and behind the Ethernet header on the way back, where a program can cut it out */
 struct pf_delayed {
-	__u32 magic;
-	__u32 ifindex;			/* by which the packet leaves */
+	__u64 nonce;			/* pf_delayer.nonce */
 	__u64 due;			/* boot clock, ns: not before */
+	__u32 ifindex;			/* by which the packet leaves */
 	__u32 mark;			/* the user's half of it */
 	__u32 priority;			/* skb->priority, with the queue */
 	__be16 vlan_protocol;		/* of the tag that the packet has besides, 0 for none */
 	__u16 vlan_tag;
 	__u8 order;			/* pf_delayed_order */
 	__u8 link_header;		/* bytes between this and the IP header, 0 or an Ethernet header's */
-	__u8 pad[2];
+	__u8 pad[6];
 };
 
 /* ---- marks: what skb->mark carries between the hooks. The lower half is the user's --------- */

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use skipstep_abi::delayed::{DELAYED_MAGIC, Delayed, delayed_order};
-use skipstep_abi::diverted::{DIVERTED_MAGIC, Diverted};
-use skipstep_abi::handoff::{HANDOFF_MAGIC, Handoff, handoff_order};
-use skipstep_fuzz::input;
+use skipstep_abi::delayed::{Delayed, delayed_order};
+use skipstep_abi::diverted::Diverted;
+use skipstep_abi::handoff::{Handoff, handoff_order};
+use skipstep_fuzz::{NONCE, input};
 use skipstep_kernel::record::{Memory, Record};
 use skipstep_kernel::saved::SavedState;
 use skipstep_pfconf::{Context, load};
@@ -40,7 +40,7 @@ fn main() -> std::io::Result<()> {
     let whole = [(0, ipv4(0, &[7; 600])), (0, ipv6(&[], 17, &[7; 1600]))];
     write("handoff", "datagrams", &input(&handed(&whole, handoff_order::REFRAGMENT)))?;
     let label = Diverted {
-        magic: DIVERTED_MAGIC,
+        nonce: NONCE,
         ifindex: 3,
         port: [2, 188],
         direction: 1,
@@ -49,7 +49,7 @@ fn main() -> std::io::Result<()> {
     };
     let frame = [label.as_bytes(), &LINK, &ipv4(0, &[0, 7, 0, 9, 0, 8, 0, 0])].concat();
     write("divert", "frame", &frame)?;
-    let (envelope, packet) = envelope::open(&frame).expect("a frame of ours");
+    let (envelope, packet) = envelope::open(&frame, NONCE).expect("a frame of ours");
     write("divert", "message", &[envelope.as_bytes(), packet].concat())?;
     write("delay", "frames", &input(&delayed()))?;
     write("records", "rules", &records())?;
@@ -112,7 +112,7 @@ fn ipv6_fragments() -> Vec<(u8, Vec<u8>)> {
 /// The packets as the programs hand them to skipstepd.
 fn handed(packets: &[(u8, Vec<u8>)], order: u8) -> Vec<(u8, Vec<u8>)> {
     let handoff = Handoff {
-        magic: HANDOFF_MAGIC,
+        nonce: NONCE,
         ifindex: 5,
         order,
         direction: 1,
@@ -126,7 +126,7 @@ fn handed(packets: &[(u8, Vec<u8>)], order: u8) -> Vec<(u8, Vec<u8>)> {
 fn delayed() -> Vec<(u8, Vec<u8>)> {
     let frame = |due: u64, link: &[u8]| {
         let label = Delayed {
-            magic: DELAYED_MAGIC,
+            nonce: NONCE,
             ifindex: 3,
             due,
             order: delayed_order::HOLD,

@@ -5,8 +5,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use skipstep_abi::delayed::{DELAYED_MAGIC, Delayed, delayed_order};
-use skipstep_fuzz::frames;
+use skipstep_abi::delayed::{Delayed, delayed_order};
+use skipstep_fuzz::{NONCE, frames};
 use skipstepd::delay::Delays;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -16,12 +16,12 @@ const ETHERNET: usize = 14;
 /// Packets that may wait.
 const LIMIT: u32 = 8;
 
-/// The frame with the mark that only the programs write, and a time that comes soon.
+/// The frame with the nonce that only the programs write, and a time that comes soon.
 fn marked(how: u8, frame: &[u8]) -> Vec<u8> {
     match Delayed::read_from_prefix(frame) {
         Ok((label, rest)) if how & 0x80 == 0 => {
             let due = label.due % 64;
-            [Delayed { magic: DELAYED_MAGIC, due, ..label }.as_bytes(), rest].concat()
+            [Delayed { nonce: NONCE, due, ..label }.as_bytes(), rest].concat()
         }
         _ => frame.to_vec(),
     }
@@ -32,7 +32,7 @@ fn label(frame: &[u8]) -> Delayed {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let mut delays = Delays::new(LIMIT);
+    let mut delays = Delays::new(LIMIT, NONCE);
     let mut now = 0;
     for (how, frame) in frames(input) {
         now += u64::from(how & 0x3f);

@@ -4,36 +4,36 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use skipstep_abi::diverted::{DIVERTED_MAGIC, Diverted};
+use skipstep_abi::diverted::Diverted;
+use skipstep_fuzz::NONCE;
 use skipstepd::envelope::{self, Envelope};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Length of an Ethernet header.
 const ETHERNET: usize = 14;
 
-/// The bytes with the mark that only the programs write.
+/// The bytes with the nonce that only the programs write.
 fn marked(bytes: &[u8]) -> Vec<u8> {
     let mut frame = bytes.to_vec();
-    let magic = DIVERTED_MAGIC;
-    let length = frame.len().min(size_of_val(&magic));
-    frame[..length].copy_from_slice(&magic.as_bytes()[..length]);
+    let length = frame.len().min(size_of_val(&NONCE));
+    frame[..length].copy_from_slice(&NONCE.as_bytes()[..length]);
     frame
 }
 
 /// What a program wrote becomes a frame of the same length, or is refused.
 fn check(message: &[u8]) {
-    let Some(frame) = envelope::close(message) else { return };
+    let Some(frame) = envelope::close(message, NONCE) else { return };
     let label = Diverted::read_from_prefix(&frame[ETHERNET..]).expect("a label").0;
-    assert_eq!(label.magic, DIVERTED_MAGIC);
+    assert_eq!(label.nonce, NONCE);
     let packet = message.len() - size_of::<Envelope>();
     assert_eq!(frame.len(), ETHERNET + size_of::<Diverted>() + packet);
 }
 
 fuzz_target!(|bytes: &[u8]| {
     check(bytes);
-    if let Some((envelope, packet)) = envelope::open(&marked(bytes)) {
+    if let Some((envelope, packet)) = envelope::open(&marked(bytes), NONCE) {
         assert!(usize::from(envelope.link_length) <= ETHERNET);
         check(&[envelope.as_bytes(), packet].concat());
     }
-    envelope::open(bytes);
+    envelope::open(bytes, NONCE);
 });

@@ -1,33 +1,32 @@
-//! Any bytes are frames from the device for fragments. The answers bear the mark of the programs,
+//! Any bytes are frames from the device for fragments. The answers have the nonce of the device,
 //! and no more fragments are held than may be.
 //!
 //! The input is one frame after the other, each behind a byte of time and two of length.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use skipstep_abi::handoff::{HANDOFF_MAGIC, Handoff, handoff_order};
-use skipstep_fuzz::frames;
+use skipstep_abi::handoff::{Handoff, handoff_order};
+use skipstep_fuzz::{NONCE, frames};
 use skipstepd::fragments::Fragments;
 use skipstepd::task::FragmentLimits;
 use zerocopy::{FromBytes, IntoBytes};
 
 const LIMITS: FragmentLimits = FragmentLimits { pieces: 32, timeout: 60 };
 
-/// The frame with the mark that only the programs write, if the bit of `how` says so: otherwise
+/// The frame with the nonce that only the programs write, if the bit of `how` says so: otherwise
 /// hardly any frame comes past the first check.
 fn marked(how: u8, frame: &[u8]) -> Vec<u8> {
     let mut frame = frame.to_vec();
     if how & 0x80 == 0
         && let Some(at) = frame.len().checked_sub(size_of::<Handoff>())
     {
-        let magic = HANDOFF_MAGIC;
-        frame[at..at + size_of_val(&magic)].copy_from_slice(magic.as_bytes());
+        frame[at..at + size_of_val(&NONCE)].copy_from_slice(NONCE.as_bytes());
     }
     frame
 }
 
 fuzz_target!(|input: &[u8]| {
-    let mut fragments = Fragments::new(LIMITS);
+    let mut fragments = Fragments::new(LIMITS, NONCE);
     let mut now = 0;
     for (how, frame) in frames(input) {
         now += u32::from(how & 0x3f);
@@ -35,7 +34,7 @@ fuzz_target!(|input: &[u8]| {
         for answer in fragments.answer(&marked(how, frame), now) {
             let (_, handoff) = answer.split_at(answer.len() - size_of::<Handoff>());
             let handoff = Handoff::read_from_bytes(handoff).expect("of this length");
-            assert_eq!(handoff.magic, HANDOFF_MAGIC);
+            assert_eq!(handoff.nonce, NONCE);
             let orders = [handoff_order::WHOLE, handoff_order::REFUSED, handoff_order::SEND];
             assert!(orders.contains(&handoff.order));
         }

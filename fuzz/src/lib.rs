@@ -4,6 +4,9 @@ use skipstep_import::{Imported, Refused};
 use skipstep_pfconf::{Context, load};
 use skipstep_scenario::host;
 
+/// The nonce of the frames of skipstepd's devices.
+pub const NONCE: u64 = 0x0706_0504_0302_0100;
+
 /// The frames of an input: each stands behind a byte that says something of it and its length in
 /// two bytes, least significant first. The last one may be cut off.
 pub fn frames(input: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {

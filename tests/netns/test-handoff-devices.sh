@@ -1,5 +1,7 @@
-# skipstepd's devices take frames of the data plane alone: IP packets that a user without rights
-# sends there, with a socket bound to the device, do not leave.
+# skipstepd's devices take frames of the data plane alone, and the data plane takes frames of
+# skipstepd alone. IP packets that a user without rights sends there, with a socket bound to the
+# device, do not leave. Frames of a program with CAP_NET_RAW (and nothing else) are not believed,
+# not even copies of what it has overheard there.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 
@@ -53,7 +55,87 @@ filter host <<<"set unattached pass
 pass no state"
 for device in $devices; do
 	listens
-	at_least 1 "the probe finds the hole where nobody guards $device" "$(left "$device")"
+	before=$(reason host unattached || echo 0)
+	same "nothing leaves by $device, which the device itself guards" 0 "$(left "$device")"
+	at_least 1 "which is counted, too" $(($(reason host unattached || echo 0) - before))
 	stop listener
 done
+
+# the frames that skipstepd has believed, by its counters
+believed() {
+	pf host --json -si | python3 -c '
+import json, sys
+info = json.load(sys.stdin)
+print({"pffrag0": info["fragments"]["searches"], "pfdivert0": info["divert"]["no_program"],
+       "pfdelay0": info["delay"]["sent"]}[sys.argv[1]])' "$1"
+}
+has_believed() { # DEVICE N
+	[ "$(believed "$1")" -ge "$2" ]
+}
+# genuine DEVICE - has the data plane send one frame there
+genuine() {
+	case $1 in
+	pffrag0) on client python3 "$HERE/handoff-frames.py" raw 8 ;;
+	pfdivert0) on client bash -c 'echo genuine >/dev/udp/10.9.1.1/7' ;;
+	pfdelay0) on host bash -c 'echo genuine >/dev/udp/10.9.1.2/9' ;;
+	esac
+}
+# stranger COMMAND... - from a process that has CAP_NET_RAW and nothing else
+stranger() {
+	on host setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all,+net_raw \
+		--ambient-caps=-all,+net_raw --bounding-set=-all,+net_raw /usr/bin/python3 - \
+		"$@" <"$HERE/handoff-frames.py" || die "the stranger fails"
+}
+overheard() {
+	grep -m 1 '^[0-9a-f]\{40,\}$' "$WORK/stranger.log"
+}
+
+filter host <<<"set unattached pass
+block all
+pass in on lan0 inet proto udp to port 7 divert-packet port 700
+pass out on lan0 inet proto udp to port 9 set delay 1"
+start heard client python3 -u -c '
+import re, socket
+everything = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+print("ready")
+while True:
+    for found in re.findall("forged [a-z]+", everything.recv(4000).decode("latin1")):
+        print(found)'
+await 5 grep -q ready "$WORK/heard.log" || die "nobody listens"
+lan0=$(on host ip -o link show lan0 | cut -d : -f 1)
+for device in pffrag0 pfdivert0 pfdelay0; do
+	start stranger host setpriv --reuid 65534 --regid 65534 --clear-groups \
+		--inh-caps=-all,+net_raw --ambient-caps=-all,+net_raw --bounding-set=-all,+net_raw \
+		/usr/bin/python3 "$HERE/handoff-frames.py" overhear "$device"
+	await 5 grep -q ready "$WORK/stranger.log" || die "the stranger does not listen"
+	before=$(believed "$device")
+	genuine "$device"
+	holds "skipstepd believes what the data plane sends by $device" \
+		await 5 has_believed "$device" $((before + 1))
+	await 5 overheard || die "the stranger hears nothing on $device"
+	replay=$(overheard)
+	stop stranger
+	forged=$(python3 "$HERE/handoff-frames.py" forge "$device" "$lan0" \
+		"$(link_address client eth0)")
+	before=$(believed "$device") dropped=$(reason host unattached || echo 0)
+	for how in queued direct; do
+		stranger send "$device" "$how" "$forged"
+		stranger send "$device" "$how" "$replay"
+	done
+	genuine "$device" # comes behind the others
+	await 5 has_believed "$device" $((before + 1)) || die "$device is silent"
+	same "frames believed on $device, two forged, two replayed, one genuine" 1 \
+		$(($(believed "$device") - before))
+	at_least 4 "the others are counted" $(($(reason host unattached || echo 0) - dropped))
+done
+
+same "forged packets at the client" "" "$(grep forged "$WORK/heard.log" | sort | uniq -c)"
+
+# devices are exempt by their indices, not by their names
+on host ip link add pffrag77 type veth peer name other77
+on host ip link set pffrag77 up
+holds "a device of that name is filtered" await 5 eval \
+	'pf host -s Interfaces -vv | grep -A 9 "^pffrag77" | grep -q "Hook.*tc"'
+same "a device of skipstepd's is none of the filter's interfaces" "" \
+	"$(pf host -s Interfaces | grep -x 'pf[a-z]*0')"
 verdict

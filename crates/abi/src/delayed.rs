@@ -12,12 +12,16 @@ pub struct Delayer {
     pub ifindex: u32,
     /// Packets it holds.
     pub waiting: u32,
+    /// Of frames by its device.
+    pub nonce: u64,
     /// Packets whose time has come.
     pub sent: u64,
     /// Packets dropped because it holds as many as it may …
     pub refused: u64,
     /// … or because it did not take them in time.
     pub full: u64,
+    /// Frames that the daemon dropped because the data plane had not sent them.
+    pub foreign: u64,
 }
 
 /// `enum pf_delayed_order`: what is to be done with a packet.
@@ -30,8 +34,6 @@ pub mod delayed_order {
     pub const REFUSED: u8 = 3;
 }
 
-/// [`Delayed::magic`] (`PF_DELAYED_MAGIC`).
-pub const DELAYED_MAGIC: u32 = 0x7066_646c;
 /// The longest delay (`PF_MAX_DELAY`): what is more in `skb->tstamp` is a time.
 pub const MAX_DELAY: u32 = 0xffff;
 
@@ -42,12 +44,12 @@ pub const MAX_DELAY: u32 = 0xffff;
 )]
 #[repr(C)]
 pub struct Delayed {
-    /// [`DELAYED_MAGIC`]
-    pub magic: u32,
-    /// By which the packet leaves.
-    pub ifindex: u32,
-    /// Nanosecond of the boot clock before which it does not.
+    /// [`Delayer::nonce`]
+    pub nonce: u64,
+    /// Nanosecond of the boot clock before which the packet does not leave.
     pub due: u64,
+    /// Interface by which it leaves.
+    pub ifindex: u32,
     /// The user's half of its mark.
     pub mark: u32,
     /// `skb->priority`, with the queue.
@@ -61,5 +63,5 @@ pub struct Delayed {
     /// Bytes between this and the IP header: 0, or those of an Ethernet header.
     pub link_header: u8,
     /// Zero.
-    pub pad: [u8; 2],
+    pub pad: [u8; 6],
 }

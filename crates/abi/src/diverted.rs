@@ -12,6 +12,8 @@ pub struct Diverter {
     pub ifindex: u32,
     /// Zero.
     pub pad: u32,
+    /// Of frames by its device.
+    pub nonce: u64,
     /// Packets that programs got …
     pub delivered: u64,
     /// … and that they wrote.
@@ -22,10 +24,9 @@ pub struct Diverter {
     pub full: u64,
     /// What programs wrote and is no packet.
     pub malformed: u64,
+    /// Frames that the daemon dropped because the data plane had not sent them.
+    pub foreign: u64,
 }
-
-/// [`Diverted::magic`] (`PF_DIVERTED_MAGIC`).
-pub const DIVERTED_MAGIC: u32 = 0x7066_6469;
 
 /// `struct pf_diverted`: the first bytes of a frame on its way to the daemon; on the way back they
 /// stand behind its Ethernet header.
@@ -34,8 +35,8 @@ pub const DIVERTED_MAGIC: u32 = 0x7066_6469;
 )]
 #[repr(C)]
 pub struct Diverted {
-    /// [`DIVERTED_MAGIC`]
-    pub magic: u32,
+    /// [`Diverter::nonce`]
+    pub nonce: u64,
     /// Where the packet was.
     pub ifindex: u32,
     /// The user's half of its mark.

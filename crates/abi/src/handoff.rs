@@ -12,6 +12,8 @@ pub struct Reassembler {
     pub ifindex: u32,
     /// Fragments it holds.
     pub pieces: u32,
+    /// Of frames by its device.
+    pub nonce: u64,
     /// Datagrams looked for.
     pub searches: u64,
     /// Fragments put in.
@@ -20,6 +22,8 @@ pub struct Reassembler {
     pub removals: u64,
     /// Dropped by the kernel, since the daemon does not keep up.
     pub lost: u64,
+    /// Frames that the daemon dropped because the data plane had not sent them.
+    pub foreign: u64,
 }
 
 /// `enum pf_handoff_order`: what is to be done with a packet.
@@ -36,8 +40,6 @@ pub mod handoff_order {
     pub const SEND: u8 = 5;
 }
 
-/// [`Handoff::magic`] (`PF_HANDOFF_MAGIC`).
-pub const HANDOFF_MAGIC: u32 = 0x7066_6672;
 /// [`Handoff::reason`] of a fragment that pf drops without one (`PF_HANDOFF_NO_REASON`).
 pub const HANDOFF_NO_REASON: u8 = 255;
 
@@ -47,8 +49,8 @@ pub const HANDOFF_NO_REASON: u8 = 255;
 )]
 #[repr(C)]
 pub struct Handoff {
-    /// [`HANDOFF_MAGIC`]
-    pub magic: u32,
+    /// [`Reassembler::nonce`]
+    pub nonce: u64,
     /// Where the packet was.
     pub ifindex: u32,
     /// Outbound: where it had come in, 0 if it was made here.

@@ -21,6 +21,8 @@ pub struct DelayCounters {
     pub refused: u64,
     /// Packets dropped because skipstepd did not take them in time.
     pub full: u64,
+    /// Frames dropped because the data plane had not sent them.
+    pub foreign: u64,
 }
 
 /// The device of an instance.
@@ -29,7 +31,7 @@ pub struct Delayer(OwnDevice);
 impl Delayer {
     /// Makes the device of `instance` and tells the programs about it.
     pub fn new(instance: &Instance) -> Result<Self> {
-        let device = Delayer(OwnDevice::new(Purpose::Delayed, &instance.programs.let_go)?);
+        let device = Delayer(OwnDevice::new(Purpose::Delayed, &instance.programs)?);
         device.publish(instance, DelayCounters::default())?;
         Ok(device)
     }
@@ -37,10 +39,16 @@ impl Delayer {
     /// Tells the programs where the device is, and pfctl what was done; what the kernel dropped in
     /// front of the device is added.
     pub fn publish(&self, instance: &Instance, counters: DelayCounters) -> Result<()> {
-        let DelayCounters { waiting, sent, refused, full } = counters;
+        let DelayCounters { waiting, sent, refused, full, foreign } = counters;
         let full = full + self.0.dropped()?;
-        let value = abi::Delayer { ifindex: self.0.index(), waiting, sent, refused, full };
+        let (ifindex, nonce) = (self.0.index(), self.0.nonce());
+        let value = abi::Delayer { ifindex, waiting, nonce, sent, refused, full, foreign };
         instance.maps.delayer.set(&0, &value)
+    }
+
+    /// The number that each frame by the device must have.
+    pub fn nonce(&self) -> u64 {
+        self.0.nonce()
     }
 }
 

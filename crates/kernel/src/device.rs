@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
+use serde::{Deserialize, Serialize};
 use skipstep_abi as abi;
 use skipstep_reassembly::Counters;
 
@@ -10,18 +11,40 @@ use crate::instance::Instance;
 use crate::object::Maps;
 use crate::own_device::{OwnDevice, Purpose};
 
-/// Says who puts fragments together, at which device (0 for none), what was done, and how many
-/// packets never came so far.
+/// What skipstepd did with fragments.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FragmentCounters {
+    /// Fragments that wait now.
+    pub pieces: u32,
+    /// Datagrams looked for.
+    pub searches: u64,
+    /// Fragments put in.
+    pub inserts: u64,
+    /// Fragments taken out.
+    pub removals: u64,
+    /// Frames dropped because the data plane had not sent them.
+    pub foreign: u64,
+}
+
+impl FragmentCounters {
+    /// Counts what was done with `pieces` fragments that wait, and frames of others.
+    pub fn new(pieces: usize, counters: Counters, foreign: u64) -> Self {
+        let Counters { searches, inserts, removals } = counters;
+        FragmentCounters { pieces: pieces as u32, searches, inserts, removals, foreign }
+    }
+}
+
+/// Writes who puts fragments together, at the device with this index and nonce (0 for none), what
+/// was done, and how many packets never came so far.
 pub(crate) fn publish(
     maps: &Maps,
-    ifindex: u32,
-    pieces: usize,
-    counters: Counters,
+    (ifindex, nonce): (u32, u64),
+    counters: FragmentCounters,
     lost: u64,
 ) -> Result<()> {
-    let Counters { searches, inserts, removals } = counters;
-    let pieces = pieces as u32;
-    let value = abi::Reassembler { ifindex, pieces, searches, inserts, removals, lost };
+    let FragmentCounters { pieces, searches, inserts, removals, foreign } = counters;
+    let value =
+        abi::Reassembler { ifindex, pieces, nonce, searches, inserts, removals, lost, foreign };
     maps.reassembler.set(&0, &value)
 }
 
@@ -31,14 +54,20 @@ pub struct Device(OwnDevice);
 impl Device {
     /// Makes the device of `instance` and tells the programs about it.
     pub fn new(instance: &Instance) -> Result<Self> {
-        let device = Device(OwnDevice::new(Purpose::Fragments, &instance.programs.come_back)?);
-        device.publish(instance, 0, Counters::default())?;
+        let device = Device(OwnDevice::new(Purpose::Fragments, &instance.programs)?);
+        device.publish(instance, FragmentCounters::default())?;
         Ok(device)
     }
 
     /// Tells the programs where the device is, and pfctl what was done.
-    pub fn publish(&self, instance: &Instance, pieces: usize, counters: Counters) -> Result<()> {
-        publish(&instance.maps, self.0.index(), pieces, counters, self.0.dropped()?)
+    pub fn publish(&self, instance: &Instance, counters: FragmentCounters) -> Result<()> {
+        let device = (self.0.index(), self.0.nonce());
+        publish(&instance.maps, device, counters, self.0.dropped()?)
+    }
+
+    /// The number that each frame by the device must have.
+    pub fn nonce(&self) -> u64 {
+        self.0.nonce()
     }
 }
 

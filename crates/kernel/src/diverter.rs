@@ -25,6 +25,8 @@ pub struct DivertCounters {
     pub full: u64,
     /// What programs wrote and is no packet.
     pub malformed: u64,
+    /// Frames dropped because the data plane had not sent them.
+    pub foreign: u64,
 }
 
 /// The device of an instance.
@@ -33,7 +35,7 @@ pub struct Diverter(OwnDevice);
 impl Diverter {
     /// Makes the device of `instance` and tells the programs about it.
     pub fn new(instance: &Instance) -> Result<Self> {
-        let device = Diverter(OwnDevice::new(Purpose::Diverted, &instance.programs.give_back)?);
+        let device = Diverter(OwnDevice::new(Purpose::Diverted, &instance.programs)?);
         device.publish(instance, DivertCounters::default())?;
         Ok(device)
     }
@@ -41,12 +43,24 @@ impl Diverter {
     /// Tells the programs where the device is, and pfctl what was done; what the kernel dropped in
     /// front of the device is added.
     pub fn publish(&self, instance: &Instance, counters: DivertCounters) -> Result<()> {
-        let DivertCounters { delivered, returned, no_program, full, malformed } = counters;
-        let full = full + self.0.dropped()?;
-        let ifindex = self.0.index();
-        let value =
-            abi::Diverter { ifindex, pad: 0, delivered, returned, no_program, full, malformed };
+        let DivertCounters { delivered, returned, no_program, full, malformed, foreign } = counters;
+        let value = abi::Diverter {
+            ifindex: self.0.index(),
+            pad: 0,
+            nonce: self.0.nonce(),
+            delivered,
+            returned,
+            no_program,
+            full: full + self.0.dropped()?,
+            malformed,
+            foreign,
+        };
         instance.maps.diverter.set(&0, &value)
+    }
+
+    /// The number that each frame by the device must have.
+    pub fn nonce(&self) -> u64 {
+        self.0.nonce()
     }
 }
 

@@ -68,7 +68,7 @@ fn assemble(
             let interface = interface(&link, &group_names);
             tables.extend(vrf_table(&link).map(|table| (link.header.index, table)));
             masters.extend(master(&link).map(|master| (link.header.index, master)));
-            if !own_device::is_ours(&interface.name) {
+            if !own_device::is_ours(interface.index) {
                 interfaces.insert(link.header.index, interface);
             }
         }
@@ -127,16 +127,6 @@ fn interface(link: &LinkMessage, group_names: &BTreeMap<u32, String>) -> Interfa
         }
     }
     interface
-}
-
-/// Its name, empty if the message says none.
-fn name_of(link: &LinkMessage) -> &str {
-    let mut attributes = link.attributes.iter();
-    let name = attributes.find_map(|attribute| match attribute {
-        LinkAttribute::IfName(name) => Some(name.as_str()),
-        _ => None,
-    });
-    name.unwrap_or_default()
 }
 
 /// The routing table of a VRF.
@@ -401,7 +391,7 @@ fn indices(
 /// Returns the index of an interface that is there and none of skipstepd's own.
 fn index_of(object: &RouteNetlinkMessage) -> Option<u32> {
     match object {
-        RouteNetlinkMessage::NewLink(link) if !own_device::is_ours(name_of(link)) => {
+        RouteNetlinkMessage::NewLink(link) if !own_device::is_ours(link.header.index) => {
             Some(link.header.index)
         }
         _ => None,

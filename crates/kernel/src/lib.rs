@@ -66,7 +66,7 @@ pub mod verifier;
 pub use attacher::Attacher;
 pub use counters::InterfaceCounters;
 pub use delayer::{DelayCounters, Delayer};
-pub use device::Device;
+pub use device::{Device, FragmentCounters};
 pub use diverter::{DivertCounters, Diverter};
 pub use error::{Error, Result};
 pub use instance::Instance;

@@ -6,7 +6,7 @@ use skipstep_abi as abi;
 use skipstep_abi::names::map as map_name;
 use skipstep_ruleset::Direction;
 use std::ffi::OsStr;
-use std::io::Read;
+use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -387,6 +387,10 @@ pub struct Programs {
     pub give_back: Program,
     /// Packets that come back from their delay.
     pub let_go: Program,
+    /// Drops frames for skipstepd that the data plane has not sent, on the egress of its devices.
+    pub hand_over: Program,
+    /// The same in the driver of these devices.
+    pub hand_out: Program,
     /// Removes every state whose time is up.
     pub sweep: Program,
     /// Does one slice of a sweep, as the timer does.
@@ -425,6 +429,8 @@ impl Programs {
             come_back: program("pf_return")?,
             give_back: program("pf_give_back")?,
             let_go: program("pf_let_go")?,
+            hand_over: program("pf_hand_over")?,
+            hand_out: program("pf_hand_out")?,
             sweep: program("pf_sweep")?,
             sweep_slice: program("pf_sweep_slice")?,
             start: program("pf_start")?,
@@ -451,11 +457,11 @@ impl Programs {
         let Programs { come_back, give_back, let_go, .. } = self;
         let Programs { sweep, start, kill, restore, drop_source, forget_limited, settle, .. } =
             self;
-        let Programs { sweep_slice, guard, .. } = self;
+        let Programs { sweep_slice, guard, hand_over, hand_out, .. } = self;
         for program in [ingress, egress, bridge] {
             program.pin(directory)?;
         }
-        for program in [come_back, give_back, let_go, sweep_slice] {
+        for program in [come_back, give_back, let_go, hand_over, hand_out, sweep_slice] {
             program.pin(directory)?;
         }
         for program in [sweep, start, kill, restore, drop_source, forget_limited, settle] {
@@ -573,12 +579,11 @@ fn open(object: &[u8], sizes: &Sizes) -> Result<OpenObject> {
     Ok(open)
 }
 
-/// Random bits, from the kernel's own source.
+/// Draws random bits by getrandom(2).
 pub(crate) fn random<T: FromBytes + IntoBytes>() -> Result<T> {
     let mut words = T::new_zeroed();
-    let read = std::fs::File::open("/dev/urandom")
-        .and_then(|mut source| source.read_exact(words.as_mut_bytes()));
-    read.context(|| "/dev/urandom: read".to_owned())?;
+    let drawn = getrandom::fill(words.as_mut_bytes()).map_err(io::Error::other);
+    drawn.context(|| "random numbers".to_owned())?;
     Ok(words)
 }
 

@@ -1,24 +1,29 @@
 //! Devices of skipstepd: where the programs send packets, and where they come back. They last as
 //! long as the process that made them, so that the programs see by their absence that nobody is
-//! there.
+//! there. Programs on both sides of a device drop frames of others (bpf/handoff.h).
 
 use std::fs;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::io::{Error as IoError, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
-use libbpf_rs::libbpf_sys::{self, BPF_TCX_INGRESS};
+use libbpf_rs::libbpf_sys::{BPF_TCX_EGRESS, BPF_TCX_INGRESS};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 
 use crate::error::{Context, Result};
 use crate::netlink::Rtnetlink;
-use crate::program::{Program, check};
+use crate::object::{Programs, random};
+use crate::program::Program;
 use crate::tap::Tap;
 
-/// What the names of our devices begin with, a number behind it: they are nobody else's interfaces.
-const FRAGMENTS: &str = "pffrag";
-const DIVERTED: &str = "pfdivert";
-const DELAYED: &str = "pfdelay";
+/// The upper half of the indices of skipstepd's devices, by which the filter leaves them alone: a
+/// number that the kernel, which counts from 1, does not come to. Names say nothing, since any
+/// interface may have such a name.
+const INDICES: u32 = 0x7066;
+
+/// Indices that are tried for a device.
+const TRIES: usize = 100;
 
 /// Packets that may wait in front of the device of those that are delayed: a burst that comes while
 /// the daemon sleeps until the next is due.
@@ -41,50 +46,57 @@ pub(crate) enum Purpose {
 }
 
 impl Purpose {
-    fn prefix(self) -> &'static str {
+    /// The name of devices for this; the kernel puts a number where it has `%d`.
+    fn name(self) -> &'static str {
         match self {
-            Purpose::Fragments => FRAGMENTS,
-            Purpose::Diverted => DIVERTED,
-            Purpose::Delayed => DELAYED,
+            Purpose::Fragments => "pffrag%d",
+            Purpose::Diverted => "pfdivert%d",
+            Purpose::Delayed => "pfdelay%d",
+        }
+    }
+
+    /// The program that takes the frames which skipstepd writes.
+    fn taker(self, programs: &Programs) -> &Program {
+        match self {
+            Purpose::Fragments => &programs.come_back,
+            Purpose::Diverted => &programs.give_back,
+            Purpose::Delayed => &programs.let_go,
         }
     }
 }
 
-/// Whether an interface is a device of ours.
-pub(crate) fn is_ours(interface: &str) -> bool {
-    [FRAGMENTS, DIVERTED, DELAYED].iter().any(|prefix| interface.starts_with(prefix))
+/// True if this is the index of a device of skipstepd.
+pub(crate) fn is_ours(index: u32) -> bool {
+    index >> 16 == INDICES
 }
 
 /// A device.
 pub(crate) struct OwnDevice {
     tap: Tap,
-    /// Attaches the program that takes what comes back.
-    _link: OwnedFd,
+    nonce: u64,
+    /// Attach the programs that look at frames in both directions.
+    _links: [OwnedFd; 2],
 }
 
 impl OwnDevice {
-    /// Makes a device; `program` takes what is written to it.
-    pub(crate) fn new(purpose: Purpose, program: &Program) -> Result<Self> {
+    /// Makes a device that takes frames of `programs` and of who holds the device, and no others.
+    pub(crate) fn new(purpose: Purpose, programs: &Programs) -> Result<Self> {
         let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
-        let tap = Tap::new(&format!("{}%d", purpose.prefix()))?;
+        let tap = make(purpose.name())?;
         let (name, index) = (tap.name(), tap.index());
         // nothing but what we write there is to come in by it
         let quiet = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
         if fs::exists(&quiet).unwrap_or(false) {
             fs::write(&quiet, "1").context(|| quiet)?;
         }
-        // SAFETY: the program is loaded; no options are given
-        let fd = unsafe {
-            libbpf_sys::bpf_link_create(
-                program.as_fd().as_raw_fd(),
-                index as i32,
-                BPF_TCX_INGRESS,
-                std::ptr::null(),
-            )
+        tap.set_filter(&programs.hand_out)?;
+        let attach = |program: &Program, hook| {
+            program.link(index, hook, Default::default()).context(|| format!("{name}: attach"))
         };
-        check(fd).context(|| format!("{name}: attach"))?;
-        // SAFETY: the kernel just gave us this descriptor and nobody else has it
-        let link = unsafe { OwnedFd::from_raw_fd(fd) };
+        let links = [
+            attach(&programs.hand_over, BPF_TCX_EGRESS)?,
+            attach(purpose.taker(programs), BPF_TCX_INGRESS)?,
+        ];
         let mut up = LinkMessage::default();
         up.header.index = index;
         up.header.flags = LinkFlags::Up;
@@ -93,12 +105,17 @@ impl OwnDevice {
             up.attributes.push(LinkAttribute::TxQueueLen(BURST));
         }
         Rtnetlink::open()?.order(RouteNetlinkMessage::SetLink(up), 0)?;
-        Ok(OwnDevice { tap, _link: link })
+        Ok(OwnDevice { tap, nonce: random()?, _links: links })
     }
 
     /// The kernel's index.
     pub(crate) fn index(&self) -> u32 {
         self.tap.index()
+    }
+
+    /// The number that each frame by the device must have.
+    pub(crate) fn nonce(&self) -> u64 {
+        self.nonce
     }
 
     /// Packets for it that the kernel had no room for, so far.
@@ -115,6 +132,18 @@ impl AsFd for OwnDevice {
     }
 }
 
+/// Makes a device with one of skipstepd's indices.
+fn make(name: &str) -> Result<Tap> {
+    for _ in 0..TRIES {
+        let index = (INDICES << 16) | u32::from(random::<u16>()?);
+        if let Some(tap) = Tap::with_index(name, index)? {
+            return Ok(tap);
+        }
+    }
+    let busy = IoError::new(ErrorKind::AddrInUse, "other interfaces have its indices");
+    Err(busy).context(|| format!("device {name}"))
+}
+
 /// The fourth number about what is sent, behind the eight about what is received.
 fn dropped_in(table: &str, name: &str) -> Option<u64> {
     let (_, numbers) = table
@@ -126,6 +155,16 @@ fn dropped_in(table: &str, name: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_index_says_whose_a_device_is() {
+        for index in [0x7066_0000, 0x7066_ffff] {
+            assert!(is_ours(index));
+        }
+        for index in [0, 1, 0x7065_ffff, 0x7067_0000] {
+            assert!(!is_ours(index), "{index}");
+        }
+    }
 
     #[test]
     fn drops_are_those_of_the_device() {

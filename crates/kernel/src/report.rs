@@ -31,6 +31,8 @@ pub struct FragmentStatus {
     pub removals: u64,
     /// Packets that the kernel dropped on the way to skipstepd, which did not keep up.
     pub lost: u64,
+    /// Frames that skipstepd dropped because the data plane had not sent them.
+    pub foreign: u64,
 }
 
 /// What `pfctl -si` prints.
@@ -191,20 +193,20 @@ impl Instance {
 
     /// What skipstepd says of fragments, once a second.
     fn fragments(&self) -> Result<FragmentStatus> {
-        let abi::Reassembler { pieces, searches, inserts, removals, lost, .. } =
+        let abi::Reassembler { pieces, searches, inserts, removals, lost, foreign, .. } =
             self.maps.reassembler.at(0)?;
-        Ok(FragmentStatus { current: pieces.into(), searches, inserts, removals, lost })
+        Ok(FragmentStatus { current: pieces.into(), searches, inserts, removals, lost, foreign })
     }
 
     fn diverted(&self) -> Result<DivertCounters> {
-        let abi::Diverter { delivered, returned, no_program, full, malformed, .. } =
+        let abi::Diverter { delivered, returned, no_program, full, malformed, foreign, .. } =
             self.maps.diverter.at(0)?;
-        Ok(DivertCounters { delivered, returned, no_program, full, malformed })
+        Ok(DivertCounters { delivered, returned, no_program, full, malformed, foreign })
     }
 
     fn delayed(&self) -> Result<DelayCounters> {
-        let abi::Delayer { waiting, sent, refused, full, .. } = self.maps.delayer.at(0)?;
-        Ok(DelayCounters { waiting, sent, refused, full })
+        let abi::Delayer { waiting, sent, refused, full, foreign, .. } = self.maps.delayer.at(0)?;
+        Ok(DelayCounters { waiting, sent, refused, full, foreign })
     }
 
     fn loginterface(&self, record: &Record) -> Result<Option<(String, InterfaceCounters)>> {

@@ -6,9 +6,11 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
+use nix::errno::Errno;
 use nix::libc;
 
 use crate::error::{Context, Result};
+use crate::program::Program;
 
 /// Where such devices are made.
 const MAKER: &str = "/dev/net/tun";
@@ -60,14 +62,35 @@ impl AsFd for Frames {
 impl Tap {
     /// Makes a device in this network namespace. The kernel puts a number where `name` has `%d`.
     pub fn new(name: &str) -> Result<Tap> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
-            .open(MAKER)
-            .context(|| MAKER.to_owned())?;
+        let file = open_maker()?;
         let (name, index) = make(&file, name).context(|| format!("device {name}"))?;
         Ok(Tap { frames: Frames(file), name, index })
+    }
+
+    /// Makes a device that has this index; `None` if another interface has the index.
+    pub(crate) fn with_index(name: &str, index: u32) -> Result<Option<Tap>> {
+        let file = open_maker()?;
+        let wanted = index as libc::c_int;
+        // SAFETY: the descriptor is open, the index lives until the call returns
+        let taken =
+            unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFINDEX, &raw const wanted) };
+        let made = Errno::result(taken).map_err(io::Error::from).and_then(|_| make(&file, name));
+        match made {
+            Ok((name, index)) => Ok(Some(Tap { frames: Frames(file), name, index })),
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Ok(None),
+            Err(error) => Err(error).context(|| format!("device {name}")),
+        }
+    }
+
+    /// Has a socket filter decide which frames the driver hands to the program at the other end,
+    /// whatever way they came.
+    pub(crate) fn set_filter(&self, filter: &Program) -> Result<()> {
+        let program = filter.as_fd().as_raw_fd();
+        let device = self.as_fd().as_raw_fd();
+        // SAFETY: both descriptors are open, the number lives until the call returns
+        let set = unsafe { libc::ioctl(device, libc::TUNSETFILTEREBPF, &raw const program) };
+        let set = Errno::result(set).map_err(io::Error::from);
+        set.map(drop).context(|| format!("{}: set the filter", self.name))
     }
 
     /// What the kernel called it.
@@ -95,6 +118,15 @@ impl AsFd for Tap {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.frames.as_fd()
     }
+}
+
+fn open_maker() -> Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+        .open(MAKER)
+        .context(|| MAKER.to_owned())
 }
 
 /// Makes the device behind an open `/dev/net/tun`; its name and index.

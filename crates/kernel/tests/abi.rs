@@ -177,16 +177,18 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             next_hop_family, rtable, ifindex, next_hop, route, divert, divert_port, counted, pad,
         }
         pf_kill => abi::Kill { index, serial }
-        pf_reassembler => abi::Reassembler { ifindex, pieces, searches, inserts, removals, lost }
-        pf_diverter => abi::Diverter {
-            ifindex, pad, delivered, returned, no_program, full, malformed,
+        pf_reassembler => abi::Reassembler {
+            ifindex, pieces, nonce, searches, inserts, removals, lost, foreign,
         }
-        pf_delayer => abi::Delayer { ifindex, waiting, sent, refused, full }
+        pf_diverter => abi::Diverter {
+            ifindex, pad, nonce, delivered, returned, no_program, full, malformed, foreign,
+        }
+        pf_delayer => abi::Delayer { ifindex, waiting, nonce, sent, refused, full, foreign }
         pf_delayed => abi::Delayed {
-            magic, ifindex, due, mark, priority, vlan_protocol, vlan_tag, order, link_header, pad,
+            nonce, due, ifindex, mark, priority, vlan_protocol, vlan_tag, order, link_header, pad,
         }
         pf_diverted => abi::Diverted {
-            magic, ifindex, mark, port, direction, link_header, vlan_protocol, vlan_tag,
+            nonce, ifindex, mark, port, direction, link_header, vlan_protocol, vlan_tag,
         }
         pf_flow_record => abi::FlowRecord {
             address, translated_address, port, translated_port, ifindex_in, ifindex_out, packets, bytes,
@@ -199,7 +201,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_bridge_rule => abi::BridgeRule { action, r#match, r#type, source, destination }
         pf_bridge_stats => abi::BridgeStats { packets, bytes, flooded, unlearned, dropped }
         pf_handoff => abi::Handoff {
-            magic, ifindex, received, mark, priority, longest, order, direction, reason,
+            nonce, ifindex, received, mark, priority, longest, order, direction, reason,
             link_header, delay, rdomain, balance, pad,
         }
         pf_log_record => abi::LogRecord {
@@ -315,14 +317,13 @@ fn rust_numbers() -> BTreeMap<String, i64> {
             IDLE_SLOT, SELF_TABLE, LIMITERS, FINGERPRINTS, SYSTEMS,
         }
         "VERDICT_" abi::verdict::verdict { PASS, DROP, REPLY, CONSUMED, HELD, REFRAGMENT, ROUTED, CROSSED }
-        "" abi::delayed { DELAYED_MAGIC, MAX_DELAY }
+        "" abi::delayed { MAX_DELAY }
         "DELAYED_" abi::delayed::delayed_order { HOLD, SEND, REFUSED }
-        "" abi::diverted { DIVERTED_MAGIC }
         "" abi::bridge { BRIDGE_PORTS, BRIDGE_ADDRESSES, BRIDGE_TIMEOUT, BRIDGE_TIMEOUT_MAX, BRIDGE_RULES, BRIDGE_ALL_RULES }
         "BRIDGE_" abi::bridge::bridge_port_flags { BLOCK_NON_IP, HEARS }
         "BRIDGE_MATCH_" abi::bridge::bridge_match { SOURCE, DESTINATION, TYPE }
         "BRIDGE_DROP_" abi::bridge::bridge_drop { RULE, NON_IP, TOO_BIG, SOURCE, MAX }
-        "" abi::handoff { HANDOFF_MAGIC, HANDOFF_NO_REASON }
+        "" abi::handoff { HANDOFF_NO_REASON }
         "HANDOFF_" abi::handoff::handoff_order { FRAGMENT, WHOLE, REFUSED, REFRAGMENT, SEND }
         "" abi::verdict::direction { INOUT, IN, OUT }
         "ACTION_" abi::verdict::action {

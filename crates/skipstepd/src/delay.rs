@@ -4,7 +4,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use skipstep_abi::delayed::{DELAYED_MAGIC, Delayed, delayed_order};
+use skipstep_abi::delayed::{Delayed, delayed_order};
 use skipstep_kernel::DelayCounters;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -60,13 +60,23 @@ pub struct Delays {
     came: u64,
     sent: u64,
     refused: u64,
+    nonce: u64,
+    foreign: u64,
 }
 
 impl Delays {
-    /// None yet, and at most `limit` ever.
-    pub fn new(limit: u32) -> Self {
-        let limit = limit as usize;
-        Delays { held: BinaryHeap::new(), bytes: 0, limit, came: 0, sent: 0, refused: 0 }
+    /// None yet, and at most `limit` ever. Frames of the data plane have `nonce`.
+    pub fn new(limit: u32, nonce: u64) -> Self {
+        Delays {
+            held: BinaryHeap::new(),
+            bytes: 0,
+            limit: limit as usize,
+            came: 0,
+            sent: 0,
+            refused: 0,
+            nonce,
+            foreign: 0,
+        }
     }
 
     /// Another limit from now on. What waits already stays.
@@ -77,13 +87,17 @@ impl Delays {
     /// What was done so far.
     pub fn counters(&self) -> DelayCounters {
         let waiting = self.held.len() as u32;
-        DelayCounters { waiting, sent: self.sent, refused: self.refused, full: 0 }
+        let Delays { sent, refused, foreign, .. } = *self;
+        DelayCounters { waiting, sent, refused, full: 0, foreign }
     }
 
     /// Holds a frame from the device. Gives what goes back at once: the word that there is no room
-    /// for it. A frame that is not one of the programs' is nobody's.
+    /// for it. A frame that the data plane has not sent is counted.
     pub fn hold(&mut self, frame: &[u8]) -> Option<Vec<u8>> {
-        let (due, frame) = turned(frame)?;
+        let Some((due, frame)) = turned(frame, self.nonce) else {
+            self.foreign += 1;
+            return None;
+        };
         if self.held.len() >= self.limit || self.bytes + frame.len() > self.limit * SHARE {
             self.refused += 1;
             return Some(refusal(frame));
@@ -110,11 +124,11 @@ impl Delays {
     }
 }
 
-/// A frame as it goes back, and when.
-fn turned(frame: &[u8]) -> Option<(u64, Vec<u8>)> {
+/// A frame as it goes back, and when; `None` if it is not the data plane's.
+fn turned(frame: &[u8], nonce: u64) -> Option<(u64, Vec<u8>)> {
     let (label, rest) = Delayed::read_from_prefix(frame).ok()?;
     let (link, packet) = rest.split_at_checked(label.link_header.into())?;
-    if label.magic != DELAYED_MAGIC {
+    if label.nonce != nonce {
         return None;
     }
     let mut header = [0; ETHERNET];
@@ -150,15 +164,10 @@ mod tests {
 
     const LINK: [u8; ETHERNET] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 8, 0];
 
+    const NONCE: u64 = 0x0706_0504_0302_0100;
+
     fn label(due: u64, order: u8) -> Delayed {
-        Delayed {
-            magic: DELAYED_MAGIC,
-            ifindex: 3,
-            due,
-            order,
-            link_header: 14,
-            ..Delayed::default()
-        }
+        Delayed { nonce: NONCE, ifindex: 3, due, order, link_header: 14, ..Delayed::default() }
     }
 
     /// A packet whose bytes are `byte`, as the device has it.
@@ -172,7 +181,7 @@ mod tests {
 
     #[test]
     fn they_leave_in_order_of_their_time_and_then_of_their_coming() {
-        let mut delays = Delays::new(10);
+        let mut delays = Delays::new(10, NONCE);
         for (due, byte) in [(30, 1), (20, 2), (30, 3), (10, 4), (20, 5)] {
             assert_eq!(delays.hold(&frame(due, byte)), None);
         }
@@ -180,7 +189,7 @@ mod tests {
         assert_eq!(delays.next(9), None);
         let left: Vec<_> = std::iter::from_fn(|| delays.next(29)).collect();
         assert_eq!(left, [back(10, 4), back(20, 2), back(20, 5)]);
-        assert_eq!(delays.counters(), DelayCounters { waiting: 2, sent: 3, refused: 0, full: 0 });
+        assert_eq!(delays.counters(), DelayCounters { waiting: 2, sent: 3, ..Default::default() });
         let left: Vec<_> = std::iter::from_fn(|| delays.next(30)).collect();
         assert_eq!(left, [back(30, 1), back(30, 3)]);
         assert_eq!(delays.until_next(30), None);
@@ -188,7 +197,7 @@ mod tests {
 
     #[test]
     fn what_is_too_much_goes_back_as_a_word() {
-        let mut delays = Delays::new(2);
+        let mut delays = Delays::new(2, NONCE);
         assert_eq!(delays.hold(&frame(1, 1)), None);
         assert_eq!(delays.hold(&frame(1, 2)), None);
         let refused = delays.hold(&frame(1, 3)).unwrap();
@@ -196,7 +205,10 @@ mod tests {
         assert_eq!(refused, word);
         assert_eq!(delays.next(1), Some(back(1, 1)));
         assert_eq!(delays.hold(&frame(1, 4)), None);
-        assert_eq!(delays.counters(), DelayCounters { waiting: 2, sent: 1, refused: 1, full: 0 });
+        assert_eq!(
+            delays.counters(),
+            DelayCounters { waiting: 2, sent: 1, refused: 1, ..Default::default() }
+        );
         delays.configure(3);
         let long = [label(1, delayed_order::HOLD).as_bytes(), &LINK, &[0; 3 * SHARE]].concat();
         assert!(delays.hold(&long).is_some(), "bytes");
@@ -205,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_packet_without_a_link_header_gets_one() {
-        let mut delays = Delays::new(1);
+        let mut delays = Delays::new(1, NONCE);
         let bare = Delayed { link_header: 0, ..label(1, delayed_order::HOLD) };
         assert_eq!(delays.hold(&[bare.as_bytes(), &[0x60; 40]].concat()), None);
         let header = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x86, 0xdd];
@@ -214,15 +226,21 @@ mod tests {
     }
 
     #[test]
-    fn other_frames_are_nobodys() {
-        let mut delays = Delays::new(1);
+    fn frames_without_the_nonce_are_counted_and_do_nothing() {
+        let mut delays = Delays::new(1, NONCE);
         let sound = frame(1, 1);
         for length in 0..size_of::<Delayed>() + ETHERNET {
             assert_eq!(delays.hold(&sound[..length]), None, "{length} bytes");
         }
-        let mut other = sound.clone();
-        other[0] ^= 1;
-        assert_eq!(delays.hold(&other), None);
-        assert_eq!(delays.counters().waiting, 0);
+        // one wrong bit in each byte of the nonce
+        for byte in 0..size_of::<u64>() {
+            let mut other = sound.clone();
+            other[byte] ^= 1 << byte;
+            assert_eq!(delays.hold(&other), None);
+        }
+        let foreign = (size_of::<Delayed>() + ETHERNET + 8) as u64;
+        assert_eq!(delays.counters(), DelayCounters { foreign, ..Default::default() });
+        delays.hold(&sound);
+        assert_eq!(delays.counters().waiting, 1);
     }
 }

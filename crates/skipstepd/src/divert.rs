@@ -37,18 +37,17 @@ pub struct Ports {
     ports: BTreeMap<u16, Port>,
     counters: DivertCounters,
     buffer: Vec<u8>,
-}
-
-impl Default for Ports {
-    /// None yet.
-    fn default() -> Self {
-        // one more, to see what is too long
-        let buffer = vec![0; LONGEST + 1];
-        Ports { ports: BTreeMap::new(), counters: DivertCounters::default(), buffer }
-    }
+    nonce: u64,
 }
 
 impl Ports {
+    /// None yet. Frames of the data plane have `nonce`.
+    pub fn new(nonce: u64) -> Self {
+        // one more, to see what is too long
+        let buffer = vec![0; LONGEST + 1];
+        Ports { ports: BTreeMap::new(), counters: DivertCounters::default(), buffer, nonce }
+    }
+
     /// Opens a port: programs connect to `listener`.
     pub fn open(&mut self, number: u16, listener: UnixListener) {
         self.ports.insert(number, Port { listener, program: None, is_new: false });
@@ -82,9 +81,11 @@ impl Ports {
         self.counters
     }
 
-    /// Gives the packet of a frame to its program.
+    /// Gives the packet of a frame to its program. A frame that the data plane has not sent is
+    /// counted.
     pub fn deliver(&mut self, frame: &[u8]) {
-        let Some((mut envelope, packet)) = envelope::open(frame) else {
+        let Some((mut envelope, packet)) = envelope::open(frame, self.nonce) else {
+            self.counters.foreign += 1;
             return;
         };
         let Some(port) = self.ports.get_mut(&envelope.port) else {
@@ -115,14 +116,14 @@ impl Ports {
 
     /// Lets programs in, and gives the frames of what they wrote to `send`.
     pub fn serve(&mut self, mut send: impl FnMut(&[u8])) {
-        let Ports { ports, counters, buffer, .. } = self;
+        let Ports { ports, counters, buffer, nonce } = self;
         for port in ports.values_mut() {
             port.let_in();
             for _ in 0..TURN {
                 let Some(program) = &mut port.program else { break };
                 match program.read(buffer) {
                     Ok(0) => port.program = None,
-                    Ok(length) => match envelope::close(&buffer[..length]) {
+                    Ok(length) => match envelope::close(&buffer[..length], *nonce) {
                         Some(frame) => {
                             counters.returned += 1;
                             send(&frame);

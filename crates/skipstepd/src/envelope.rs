@@ -1,7 +1,7 @@
 //! What stands in front of a packet between skipstepd and a program that gets diverted packets
 //! (skipstepd(8), DIVERTED PACKETS). The program writes it back as it was.
 
-use skipstep_abi::diverted::{DIVERTED_MAGIC, Diverted};
+use skipstep_abi::diverted::Diverted;
 use skipstep_abi::verdict::direction;
 use skipstep_wire::checksum;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -40,13 +40,13 @@ pub struct Envelope {
 }
 
 /// The packet in a frame from the device, and where it was; the name of the interface is missing.
-/// `None` if it is not one of the programs'.
-pub fn open(frame: &[u8]) -> Option<(Envelope, &[u8])> {
+/// `None` if it is not one of the data plane's, which have `nonce`.
+pub fn open(frame: &[u8], nonce: u64) -> Option<(Envelope, &[u8])> {
     let (label, rest) = Diverted::read_from_prefix(frame).ok()?;
     let (header, packet) = rest.split_at_checked(label.link_header.into())?;
     let (length, _) = length_and_type(packet)?;
     let packet = packet.get(..length)?;
-    if label.magic != DIVERTED_MAGIC {
+    if label.nonce != nonce {
         return None;
     }
     let mut link = [0; ETHERNET];
@@ -68,9 +68,9 @@ pub fn open(frame: &[u8]) -> Option<(Envelope, &[u8])> {
     Some((envelope, packet))
 }
 
-/// The frame for the device that has what a program wrote, its checksums put right; `None` if that
-/// is no packet.
-pub fn close(message: &[u8]) -> Option<Vec<u8>> {
+/// The frame for the device that has what a program wrote, its checksums put right, and `nonce`;
+/// `None` if that is no packet.
+pub fn close(message: &[u8], nonce: u64) -> Option<Vec<u8>> {
     let (envelope, packet) = Envelope::read_from_prefix(message).ok()?;
     let (length, ethertype) = length_and_type(packet)?;
     let has_place = envelope.ifindex != 0
@@ -80,7 +80,7 @@ pub fn close(message: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let label = Diverted {
-        magic: DIVERTED_MAGIC,
+        nonce,
         ifindex: envelope.ifindex,
         mark: envelope.mark,
         port: envelope.port.to_be_bytes(),
@@ -119,9 +119,11 @@ mod tests {
         0xeb, 0xcb,
     ];
 
+    const NONCE: u64 = 0x0706_0504_0302_0100;
+
     fn label() -> Diverted {
         Diverted {
-            magic: DIVERTED_MAGIC,
+            nonce: NONCE,
             ifindex: 3,
             mark: 5,
             port: [2, 188],
@@ -139,17 +141,17 @@ mod tests {
     /// What a program that changes nothing writes.
     fn message() -> Vec<u8> {
         let frame = [label().as_bytes(), &link(), &PACKET].concat();
-        let (envelope, packet) = open(&frame).unwrap();
+        let (envelope, packet) = open(&frame, NONCE).unwrap();
         [envelope.as_bytes(), packet].concat()
     }
 
     #[test]
     fn a_packet_goes_through_a_program_and_back() {
         let padded = [label().as_bytes(), &link(), &PACKET, &[0; 18]].concat();
-        let (envelope, packet) = open(&padded).unwrap();
+        let (envelope, packet) = open(&padded, NONCE).unwrap();
         assert_eq!((envelope.port, envelope.link), (700, link()));
         assert_eq!(packet, PACKET);
-        let back = close(&message()).unwrap();
+        let back = close(&message(), NONCE).unwrap();
         assert_eq!(back, [&link()[..], label().as_bytes(), &PACKET].concat());
     }
 
@@ -158,7 +160,7 @@ mod tests {
         let mut message = message();
         let ttl = size_of::<Envelope>() + 8;
         message[ttl] = 63;
-        let back = close(&message).unwrap();
+        let back = close(&message, NONCE).unwrap();
         let packet = &back[ETHERNET + size_of::<Diverted>()..];
         assert_eq!(checksum::internet(&packet[..20]), 0);
     }
@@ -167,25 +169,29 @@ mod tests {
     fn what_is_no_packet_is_not_sent() {
         let whole = message();
         for length in [0, 10, size_of::<Envelope>(), whole.len() - 1] {
-            assert_eq!(close(&whole[..length]), None, "{length} bytes");
+            assert_eq!(close(&whole[..length], NONCE), None, "{length} bytes");
         }
         let long = [&whole[..], &[0]].concat();
-        assert_eq!(close(&long), None, "a byte too many");
+        assert_eq!(close(&long, NONCE), None, "a byte too many");
         for (at, value) in [(26, 3), (27, 18), (16, 0), (size_of::<Envelope>(), 0x55)] {
             let mut message = whole.clone();
             message[at] = value;
-            assert_eq!(close(&message), None, "{value} at {at}");
+            assert_eq!(close(&message, NONCE), None, "{value} at {at}");
         }
     }
 
     #[test]
-    fn what_no_program_of_ours_labelled_is_nobodys() {
+    fn frames_without_the_nonce_are_refused() {
         let frame = [label().as_bytes(), &link(), &PACKET].concat();
         for length in [0, 15, 20, 30, 40] {
-            assert_eq!(open(&frame[..length]), None, "{length} bytes");
+            assert_eq!(open(&frame[..length], NONCE), None, "{length} bytes");
         }
-        let mut other = frame.clone();
-        other[0] ^= 1;
-        assert_eq!(open(&other), None);
+        // one wrong bit in each byte of the nonce
+        for byte in 0..size_of::<u64>() {
+            let mut other = frame.clone();
+            other[byte] ^= 1 << byte;
+            assert_eq!(open(&other, NONCE), None);
+        }
+        assert!(open(&frame, NONCE).is_some());
     }
 }

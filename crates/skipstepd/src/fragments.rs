@@ -2,8 +2,9 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use skipstep_abi::handoff::{HANDOFF_MAGIC, HANDOFF_NO_REASON, Handoff, handoff_order};
-use skipstep_reassembly::{Counters, Fragmentation, Outcome, Piece, Reassembler};
+use skipstep_abi::handoff::{HANDOFF_NO_REASON, Handoff, handoff_order};
+use skipstep_kernel::FragmentCounters;
+use skipstep_reassembly::{Fragmentation, Outcome, Piece, Reassembler};
 use skipstep_reassembly::{refragment, refragment_ipv4};
 use skipstep_ruleset::Reason;
 use zerocopy::{FromBytes, IntoBytes};
@@ -24,13 +25,15 @@ pub struct Fragments {
     reassembler: Reassembler,
     ids: RandomState,
     drawn: u64,
+    nonce: u64,
+    foreign: u64,
 }
 
 impl Fragments {
-    /// None yet, with these limits.
-    pub fn new(limits: FragmentLimits) -> Self {
+    /// None yet, with these limits. Frames of the data plane have `nonce`.
+    pub fn new(limits: FragmentLimits, nonce: u64) -> Self {
         let reassembler = Reassembler::new(limits.pieces, limits.timeout);
-        Fragments { reassembler, ids: RandomState::new(), drawn: 0 }
+        Fragments { reassembler, ids: RandomState::new(), drawn: 0, nonce, foreign: 0 }
     }
 
     /// Other limits from now on.
@@ -49,19 +52,21 @@ impl Fragments {
     }
 
     /// What was done so far.
-    pub fn counters(&self) -> Counters {
-        self.reassembler.counters()
+    pub fn counters(&self) -> FragmentCounters {
+        let pieces = self.reassembler.pieces();
+        FragmentCounters::new(pieces, self.reassembler.counters(), self.foreign)
     }
 
-    /// What goes back for a frame. A frame that is not one of the programs' is nobody's.
+    /// What goes back for a frame. A frame that the data plane has not sent is counted.
     pub fn answer(&mut self, frame: &[u8], now: u32) -> Vec<Vec<u8>> {
         let Some((frame, handoff)) = frame
             .len()
             .checked_sub(size_of::<Handoff>())
             .map(|at| frame.split_at(at))
             .and_then(|(frame, handoff)| Some((frame, Handoff::read_from_bytes(handoff).ok()?)))
-            .filter(|(_, handoff)| handoff.magic == HANDOFF_MAGIC)
+            .filter(|(_, handoff)| handoff.nonce == self.nonce)
         else {
+            self.foreign += 1;
             return Vec::new();
         };
         let link_header = match handoff.link_header {
@@ -137,9 +142,11 @@ mod tests {
 
     const LIMITS: FragmentLimits = FragmentLimits { pieces: 5000, timeout: 60 };
 
+    const NONCE: u64 = 0x0706_0504_0302_0100;
+
     fn handoff(order: u8) -> Handoff {
         Handoff {
-            magic: HANDOFF_MAGIC,
+            nonce: NONCE,
             ifindex: 5,
             mark: 0x1234,
             order,
@@ -159,7 +166,7 @@ mod tests {
 
     #[test]
     fn fragments_become_a_datagram_and_fragments_again() {
-        let mut fragments = Fragments::new(LIMITS);
+        let mut fragments = Fragments::new(LIMITS, NONCE);
         let order = handoff(handoff_order::FRAGMENT);
         // what stands behind the packet is padding of the link
         let first = [ipv4(0, true, &[1; 16]), vec![0; 10]].concat();
@@ -182,7 +189,7 @@ mod tests {
 
     #[test]
     fn what_is_refused_goes_back_with_its_reason() {
-        let mut fragments = Fragments::new(LIMITS);
+        let mut fragments = Fragments::new(LIMITS, NONCE);
         let order = handoff(handoff_order::FRAGMENT);
         let bad = ipv4(8, true, &[0; 7]);
         let refused =
@@ -192,14 +199,21 @@ mod tests {
     }
 
     #[test]
-    fn other_frames_are_nobodys() {
-        let mut fragments = Fragments::new(LIMITS);
-        let order = Handoff { magic: 1, ..handoff(handoff_order::FRAGMENT) };
+    fn frames_without_the_nonce_are_counted_and_do_nothing() {
+        let mut fragments = Fragments::new(LIMITS, NONCE);
         let sound = frame(&LINK, &ipv4(0, true, &[1; 16]), &handoff(handoff_order::FRAGMENT));
         for length in 0..sound.len() {
             fragments.answer(&sound[..length], 0);
         }
-        fragments.answer(&frame(&LINK, &ipv4(0, true, &[1; 16]), &order), 0);
-        assert_eq!(fragments.pieces(), 0);
+        // one wrong bit in each byte of the nonce
+        for byte in 0..size_of::<u64>() {
+            let nonce = NONCE ^ (1 << (8 * byte + byte));
+            let order = Handoff { nonce, ..handoff(handoff_order::FRAGMENT) };
+            fragments.answer(&frame(&LINK, &ipv4(0, true, &[1; 16]), &order), 0);
+        }
+        let FragmentCounters { pieces, searches, foreign, .. } = fragments.counters();
+        assert_eq!((pieces, searches, foreign), (0, 0, sound.len() as u64 + 8));
+        fragments.answer(&sound, 0);
+        assert_eq!(fragments.counters().pieces, 1);
     }
 }

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
-use skipstep_kernel::{DelayCounters, DivertCounters};
-use skipstep_reassembly::Counters;
+use skipstep_kernel::{DelayCounters, DivertCounters, FragmentCounters};
 
 use crate::pflog::Origin;
 
@@ -64,13 +63,15 @@ pub struct FragmentLimits {
 /// A message of the guardian.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
-    /// The first one for a worker that puts fragments together, with the end of a device.
-    Reassemble(FragmentLimits),
-    /// The first one for a worker that hands packets to programs, with the end of a device.
-    HandPackets,
-    /// The first one for a worker that holds packets, with the end of a device, and the number of
-    /// packets that may wait.
-    HoldPackets(u32),
+    /// The first one for a worker that puts fragments together, with the end of a device and the
+    /// nonce of its frames.
+    Reassemble(FragmentLimits, u64),
+    /// The first one for a worker that hands packets to programs, with the end of a device and the
+    /// nonce of its frames.
+    HandPackets(u64),
+    /// The first one for a worker that holds packets, with the end of a device, the number of
+    /// packets that may wait, and the nonce of the device's frames.
+    HoldPackets(u32, u64),
     /// The first one for a worker that writes the log, with the number of the ring.
     WriteLog(u32),
     /// The first one for a worker that reports flows, with the number of the ring, and the number
@@ -101,8 +102,8 @@ pub enum Order {
 pub enum Request {
     /// The worker is at work, without rights.
     Ready,
-    /// Fragments that wait, searches, inserts and removals.
-    Fragments(usize, [u64; 3]),
+    /// Counters of fragments.
+    Fragments(FragmentCounters),
     /// Counters of packets for programs.
     Divert(DivertCounters),
     /// Counters of packets that wait.
@@ -119,12 +120,4 @@ pub enum Request {
     Widen,
     /// No program can connect to this port any more.
     Closed(u16),
-}
-
-impl Request {
-    /// Reports what was done with fragments.
-    pub fn fragments(pieces: usize, counters: Counters) -> Request {
-        let Counters { searches, inserts, removals } = counters;
-        Request::Fragments(pieces, [searches, inserts, removals])
-    }
 }

@@ -1,7 +1,7 @@
 //! What skipstepd does with fragments, done by the test: with the same code, but at once.
 
 use skipstep_abi as abi;
-use skipstep_abi::handoff::{HANDOFF_MAGIC, HANDOFF_NO_REASON, handoff_order};
+use skipstep_abi::handoff::{HANDOFF_NO_REASON, handoff_order};
 use skipstep_reassembly::{Outcome, Piece, refragment, settle_checksum};
 use skipstep_ruleset::{Direction, Reason};
 use skipstep_scenario::engine::{Carried, Decision, Fate, Forwarded, TestPacket, Verdict, Way};
@@ -10,8 +10,12 @@ use zerocopy::IntoBytes;
 use super::arrival;
 use super::hook::Hook;
 use super::passage::Passage;
+use crate::device::{self, FragmentCounters};
 use crate::error::Result;
 use crate::network::LINK_ADDRESS;
+
+/// The nonce of the frames.
+const NONCE: u64 = 0x0706_0504_0302_0100;
 
 impl Passage<'_> {
     /// Puts a fragment to the others of its datagram.
@@ -37,9 +41,10 @@ impl Passage<'_> {
 
     /// Hands a fragment back that is to be dropped.
     fn refuse(&mut self, packet: &TestPacket, reason: Option<Reason>) -> Result<Fate> {
+        let ifindex = arrival::index_of(self.host, &packet.interface)?;
         let handoff = abi::Handoff {
-            magic: HANDOFF_MAGIC,
-            ifindex: arrival::index_of(self.host, &packet.interface)?,
+            nonce: NONCE,
+            ifindex,
             order: handoff_order::REFUSED,
             direction: match packet.direction {
                 Direction::In => abi::verdict::direction::IN,
@@ -52,7 +57,11 @@ impl Passage<'_> {
         given_back.extend(handoff.as_bytes());
         let context = arrival::context(packet, self.host, self.names)?;
         let frame = (&arrival::link_header_to(LINK_ADDRESS)[..], &given_back[..]);
-        let run = self.machine.run(self.programs, Hook::Return, frame, &context)?;
+        // a test run is on the packet's interface, which stands for the device meanwhile
+        device::publish(self.maps, (ifindex, NONCE), FragmentCounters::default(), 0)?;
+        let run = self.machine.run(self.programs, Hook::Return, frame, &context);
+        device::publish(self.maps, (0, 0), FragmentCounters::default(), 0)?;
+        let run = run?;
         let outcome = self.outcome()?;
         self.fate(packet, &run, &outcome)
     }

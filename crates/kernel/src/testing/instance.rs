@@ -11,7 +11,7 @@ use skipstep_scenario::engine::{Carried, Draw, TestPacket};
 use super::machine::Machine;
 use super::passage::Passage;
 use super::{copies, reset};
-use crate::device;
+use crate::device::{self, FragmentCounters};
 use crate::error::Result;
 use crate::instance::Instance;
 use crate::network::TestNetwork;
@@ -106,7 +106,8 @@ impl TestInstance {
     /// What skipstepd does each second.
     fn publish_fragments(&self) -> Result<()> {
         let fragments = &self.machine.fragments;
-        device::publish(&self.instance.maps, 0, fragments.pieces(), fragments.counters(), 0)
+        let counters = FragmentCounters::new(fragments.pieces(), fragments.counters(), 0);
+        device::publish(&self.instance.maps, (0, 0), counters, 0)
     }
 }
 

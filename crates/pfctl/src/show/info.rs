@@ -234,6 +234,7 @@ pub fn json(view: &InfoView) -> Value {
             "inserts": view.fragments.inserts,
             "removals": view.fragments.removals,
             "lost": view.fragments.lost,
+            "foreign": view.fragments.foreign,
         },
         "divert": {
             "delivered": view.divert.delivered,
@@ -242,12 +243,14 @@ pub fn json(view: &InfoView) -> Value {
             "full": view.divert.full,
             "malformed": view.divert.malformed,
             "lost": view.divert_lost,
+            "foreign": view.divert.foreign,
         },
         "delay": {
             "waiting": view.delay.waiting,
             "sent": view.delay.sent,
             "refused": view.delay.refused,
             "full": view.delay.full,
+            "foreign": view.delay.foreign,
         },
     })
 }

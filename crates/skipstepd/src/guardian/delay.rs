@@ -33,7 +33,8 @@ impl Function for Holding<'_> {
     const TASK: Task = Task::Delay;
 
     fn begin(&mut self, worker: &Worker) -> Result<(), Error> {
-        worker.order(&Order::HoldPackets(self.limit()?), Some(self.device.as_fd()))
+        let order = Order::HoldPackets(self.limit()?, self.device.nonce());
+        worker.order(&order, Some(self.device.as_fd()))
     }
 
     fn request(

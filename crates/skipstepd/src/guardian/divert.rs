@@ -76,7 +76,7 @@ impl Function for Handing<'_> {
     const TASK: Task = Task::Divert;
 
     fn begin(&mut self, worker: &Worker) -> Result<(), Error> {
-        worker.order(&Order::HandPackets, Some(self.device.as_fd()))?;
+        worker.order(&Order::HandPackets(self.device.nonce()), Some(self.device.as_fd()))?;
         self.follow(worker)
     }
 

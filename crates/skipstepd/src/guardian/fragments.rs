@@ -3,7 +3,6 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use skipstep_kernel::{Device, Error, Instance};
-use skipstep_reassembly::Counters;
 use skipstep_ruleset::Timeout;
 
 use crate::guardian::{Function, Worker};
@@ -37,7 +36,8 @@ impl Function for Reassembly<'_> {
     const TASK: Task = Task::Fragments;
 
     fn begin(&mut self, worker: &Worker) -> Result<(), Error> {
-        worker.order(&Order::Reassemble(self.limits()?), Some(self.device.as_fd()))
+        let order = Order::Reassemble(self.limits()?, self.device.nonce());
+        worker.order(&order, Some(self.device.as_fd()))
     }
 
     fn request(
@@ -46,10 +46,8 @@ impl Function for Reassembly<'_> {
         request: Request,
         _: Option<OwnedFd>,
     ) -> Result<(), Error> {
-        let Request::Fragments(pieces, [searches, inserts, removals]) = request else {
-            return Err(worker.nonsense(&request));
-        };
-        self.device.publish(self.instance, pieces, Counters { searches, inserts, removals })
+        let Request::Fragments(counters) = request else { return Err(worker.nonsense(&request)) };
+        self.device.publish(self.instance, counters)
     }
 
     fn follow(&mut self, worker: &Worker) -> Result<(), Error> {

@@ -24,10 +24,10 @@ pub struct Holding {
 }
 
 impl Holding {
-    /// Takes frames from `device`, and holds at most `limit` of them.
-    pub fn new(limit: u32, device: OwnedFd) -> Holding {
+    /// Takes frames with `nonce` from `device`, and holds at most `limit` of them.
+    pub fn new(limit: u32, nonce: u64, device: OwnedFd) -> Holding {
         Holding {
-            delays: Delays::new(limit),
+            delays: Delays::new(limit, nonce),
             device: device.into(),
             buffer: vec![0; LONGEST_FRAME],
             is_over: false,

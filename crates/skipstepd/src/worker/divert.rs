@@ -22,10 +22,10 @@ pub struct Handing {
 }
 
 impl Handing {
-    /// Takes frames from `device`.
-    pub fn new(device: OwnedFd) -> Handing {
+    /// Takes frames with `nonce` from `device`.
+    pub fn new(nonce: u64, device: OwnedFd) -> Handing {
         Handing {
-            ports: Ports::default(),
+            ports: Ports::new(nonce),
             device: device.into(),
             buffer: vec![0; LONGEST_FRAME],
             complaint: Complaint::default(),

@@ -23,10 +23,10 @@ pub struct Reassembly {
 }
 
 impl Reassembly {
-    /// Takes frames from `device`.
-    pub fn new(limits: FragmentLimits, device: OwnedFd) -> Reassembly {
+    /// Takes frames with `nonce` from `device`.
+    pub fn new(limits: FragmentLimits, nonce: u64, device: OwnedFd) -> Reassembly {
         Reassembly {
-            fragments: Fragments::new(limits),
+            fragments: Fragments::new(limits, nonce),
             device: device.into(),
             buffer: vec![0; LONGEST_FRAME],
             expired: Instant::now(),
@@ -68,6 +68,6 @@ impl Work for Reassembly {
     }
 
     fn report(&mut self) -> Request {
-        Request::fragments(self.fragments.pieces(), self.fragments.counters())
+        Request::Fragments(self.fragments.counters())
     }
 }

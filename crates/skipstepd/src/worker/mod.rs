@@ -140,14 +140,14 @@ pub fn run(task: Task, options: &Options) -> Result<()> {
     let guardian = Guardian::inherited()?;
     let first = guardian.receive(PATIENCE)?.context("the guardian says nothing")?;
     match (task, first) {
-        (Task::Fragments, (Order::Reassemble(limits), Some(device))) => {
-            attend(fragments::Reassembly::new(limits, device), &guardian)
+        (Task::Fragments, (Order::Reassemble(limits, nonce), Some(device))) => {
+            attend(fragments::Reassembly::new(limits, nonce, device), &guardian)
         }
-        (Task::Divert, (Order::HandPackets, Some(device))) => {
-            attend(divert::Handing::new(device), &guardian)
+        (Task::Divert, (Order::HandPackets(nonce), Some(device))) => {
+            attend(divert::Handing::new(nonce, device), &guardian)
         }
-        (Task::Delay, (Order::HoldPackets(limit), Some(device))) => {
-            attend(delay::Holding::new(limit, device), &guardian)
+        (Task::Delay, (Order::HoldPackets(limit, nonce), Some(device))) => {
+            attend(delay::Holding::new(limit, nonce, device), &guardian)
         }
         (Task::Log, (Order::WriteLog(ring), None)) => {
             attend(log::Writing::new(ring, options)?, &guardian)

@@ -192,7 +192,8 @@ impl Filter for ShownModel {
         let (current, FragmentCounters { searches, inserts, removals }) =
             model.firewall().fragments();
         let current = current as u64;
-        let fragments = FragmentStatus { current, searches, inserts, removals, lost: 0 };
+        let fragments =
+            FragmentStatus { current, searches, inserts, removals, lost: 0, foreign: 0 };
         Ok(InstanceStatus {
             running: true,
             since_secs: self.now,
