@@ -26,6 +26,7 @@ DATA        := $(DESTDIR)$(PREFIX)/share/skipstep
 EXAMPLES    := $(DESTDIR)$(PREFIX)/share/doc/skipstep/examples
 COMPLETIONS := $(DESTDIR)$(PREFIX)/share
 VIM         := $(DESTDIR)$(PREFIX)/share/vim/vimfiles
+SYSUSERS    := $(DESTDIR)$(if $(filter /usr,$(PREFIX)),/usr/lib/sysusers.d,/etc/sysusers.d)
 UNITS       := $(DESTDIR)$(if $(filter /usr,$(PREFIX)),/usr/lib/systemd/system,/etc/systemd/system)
 
 CARGO  := cargo
@@ -80,8 +81,9 @@ test: packages-lab ## what a change needs; says what it skipped and why
 test-full: packages-full ## all tests there are, and FUZZ_SECONDS of fuzzing a target; says what it skipped and why
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(RUN) full
 
-bench: kernel packages-lab build ## ns a packet by evaluator and number of rules, the time to load rules, FTP by each front
+bench: kernel packages-lab build ## ns a packet by evaluator and number of rules, the time to load rules, FTP by each front; worst cases, in instructions too
 	@$(XTASK) bench
+	@BIN=$(BIN) tests/older-kernel --worst || echo "without instructions: make packages-full installs the emulator"
 
 conformance: build ## replay every vector of VECTORS on the model and, as root, on the BPF programs
 	@$(XTASK) conformance --vectors $(VECTORS)
@@ -112,16 +114,21 @@ install: build ## install programs, man pages, completions, vim files, systemd u
 	done
 	install -m 644 packaging/boot.conf $(DATA)
 	install -m 644 examples/*.conf $(EXAMPLES)
+	install -D -m 644 packaging/sysusers.conf $(SYSUSERS)/skipstep.conf
+ifeq ($(DESTDIR),)
+	packaging/prepare user
+endif
 	for unit in $(notdir $(wildcard packaging/*.service)); do \
 		sed 's|@sbin@|$(PREFIX)/sbin|; s|@data@|$(PREFIX)/share/skipstep|' packaging/$$unit >$(UNITS)/$$unit && \
 		chmod 644 $(UNITS)/$$unit || exit 1; \
 	done
 
-uninstall: ## stop filtering, unpin everything and remove what install installed; /etc/pf.conf and logs stay
+uninstall: ## stop filtering, unpin everything and remove what install installed; /etc/pf.conf, logs and the user stay
 ifeq ($(DESTDIR),)
 	packaging/prepare unpin $(SBIN)/pfctl
 endif
 	rm -f $(SBIN)/pfctl $(SBIN)/skipstepd $(SBIN)/ftp-proxy $(SBIN)/ftpsesame $(SBIN)/ftp-gw $(BINDIR)/fwlab
+	rm -f $(SYSUSERS)/skipstep.conf
 	rm -f $(addprefix $(UNITS)/,$(notdir $(wildcard packaging/*.service)))
 	rm -f $(addprefix $(MAN)/man1/,$(notdir $(wildcard man/*.1)))
 	rm -f $(addprefix $(MAN)/man5/,$(notdir $(wildcard man/*.5))) $(addprefix $(MAN)/man8/,$(notdir $(wildcard man/*.8)))

@@ -14,7 +14,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of these files: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		68
+#define PF_ABI_VERSION		69
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -236,6 +236,7 @@ enum pf_other_state {	/* UDP and everything that is neither TCP nor ICMP */
  * limiters         array             generation & 1, kind, number -> struct pf_limiter
  * limiter_uses     array             kind, number -> struct pf_limiter_use
  * limited_sources  hash              struct pf_limited_key -> struct pf_limited_source
+ * limited_turns    queue             struct pf_limited_turn
  * leaving          queue             struct pf_leaving
  * flushes          hash              struct pf_flush -> struct pf_flushed
  * log_ring         ring buffer       struct pf_log_record

@@ -44,6 +44,14 @@ struct {
 	__type(value, struct pf_limited_source);
 } limited_sources SEC(".maps");
 
+/* The sources in limited_sources, each once: the sweep takes the first and puts it last. No program
+ * can walk through a hash in slices. An entry may outlive its source, until the sweep takes it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, 262144);
+	__type(value, struct pf_limited_turn);
+} limited_turns SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, 16384);
@@ -342,6 +350,36 @@ __inline int hold_state_limiter(struct pf_scratch *s, struct pf_limited *held, _
 	return 0;
 }
 
+/* Takes a place in limited_turns for one more source. False if there is none. */
+__inline bool take_turn(struct pf_status *status)
+{
+	if (__sync_fetch_and_add(&status->limited_turns, 1) < status->limited_capacity)
+		return true;
+	__sync_fetch_and_sub(&status->limited_turns, 1);
+	return false;
+}
+
+/* Puts a source of a limiter into limited_sources, and has the sweep look at it from time to time.
+ * Returns 0, or an error: -EEXIST if another CPU was faster. */
+__inline long add_limited(struct pf_status *status, const struct pf_limited_key *key,
+			  const struct pf_limited_source *source)
+{
+	struct pf_limited_turn turn = { .key = *key, .source = source->serial };
+	long error;
+
+	if (!take_turn(status))
+		return -E2BIG;
+	error = bpf_map_update_elem(&limited_sources, key, source, BPF_NOEXIST);
+	if (!error) {
+		error = bpf_map_push_elem(&limited_turns, &turn, BPF_ANY);
+		if (!error)
+			return 0;
+		bpf_map_delete_elem(&limited_sources, key);
+	}
+	__sync_fetch_and_sub(&status->limited_turns, 1);
+	return error;
+}
+
 /* Makes a source of a limiter known, without states yet. Returns the reason why not, or 0. */
 __inline int make_limited(struct pf_limiter *limiter, struct pf_limiter_use *use,
 			  const struct pf_limited_key *key)
@@ -361,7 +399,7 @@ __inline int make_limited(struct pf_limiter *limiter, struct pf_limiter_use *use
 	new.saved_since = 1ull << 63;
 	new.stays_until = uptime();
 	new.serial = __sync_fetch_and_add(&use->last_source, 1) + 1;
-	error = bpf_map_update_elem(&limited_sources, key, &new, BPF_NOEXIST);
+	error = add_limited(status, key, &new);
 	if (!error) {
 		__sync_fetch_and_add(&use->sources_made, 1);
 		__sync_fetch_and_add(&status->limited_sources, 1);
@@ -451,47 +489,37 @@ __global int hold_source_limiter(struct pf_scratch *s, struct pf_limited *held, 
 
 /* ---- sweeping -------------------------------------------------------------------------------- */
 
-static long sweep_limited(__unused void *map, struct pf_limited_key *known,
-			  struct pf_limited_source *source, __u32 *now)
+/* Removes a source of a limiter if it has had no states for long enough, or if its limiter is gone.
+ * False if the sweep is to look at it again. */
+__inline bool remove_limited(const struct pf_limited_turn *turn, __u32 now)
 {
-	struct pf_limiter_use *use = limiter_use(PF_LIMITER_SOURCE, known->id);
-	struct pf_limited_key key = *known;
+	struct pf_limited_source *source = bpf_map_lookup_elem(&limited_sources, &turn->key);
+	struct pf_limiter_use *use = limiter_use(PF_LIMITER_SOURCE, turn->key.id);
 	struct pf_status *status = pf_status();
 	struct pf_limiter *limiter;
 	bool is_void, mine;
 
-	if (!use || !status)
-		return 0;
-	is_void = use->serial != key.serial;
-	limiter = find_limiter(status->generation, PF_LIMITER_SOURCE, key.id);
+	if (!source || source->serial != turn->source || !use || !status)
+		return true;
+	is_void = use->serial != turn->key.serial;
+	limiter = find_limiter(status->generation, PF_LIMITER_SOURCE, turn->key.id);
 	/* it should have left its table long ago, and has, unless no packet came or there was a
 	 * crowd */
 	if (!is_void && limiter && source->in_table && !source->states && limiter->below &&
-	    !leave_table(limiter, &key))
-		return 0;
+	    !leave_table(limiter, &turn->key))
+		return false;
 	bpf_spin_lock(&source->lock);
-	mine = !source->gone && (is_void || (!source->states && *now > source->stays_until));
+	mine = !source->gone && (is_void || (!source->states && now > source->stays_until));
 	if (mine)
 		source->gone = 1;
 	bpf_spin_unlock(&source->lock);
 	if (!mine)
-		return 0;
-	bpf_map_delete_elem(&limited_sources, &key);
+		return false;
+	bpf_map_delete_elem(&limited_sources, &turn->key);
 	__sync_fetch_and_sub(&status->limited_sources, 1);
 	if (!is_void)
 		__sync_fetch_and_sub(&use->sources, 1);
-	return 0;
-}
-
-/* Forgets the sources that have had no states for long enough, and those of limiters that are
- * gone. */
-__inline void sweep_limited_sources(void)
-{
-	struct pf_status *status = pf_status();
-	__u32 now = uptime();
-
-	if (status && status->limited_sources)
-		bpf_for_each_map_elem(&limited_sources, sweep_limited, &now, 0);
+	return true;
 }
 
 /* Forgets a source, whose states go on: nobody counts them any more. What it brought into a table

@@ -31,6 +31,7 @@
 #define SLICE		8192
 #define SLICE_REMOVALS	512
 #define FLUSH_SLICE	2048		/* slots, of which each asks for flushes */
+#define LIMITED_SLICE	2048		/* sources of limiters, each of which is looked up */
 
 /* bpf_loop takes no more rounds than 2^23 */
 #define MAX_ROUNDS	(1 << 20)
@@ -235,6 +236,42 @@ __global int sweep_sources(__u32 count, __u32 most)
 	return seen;
 }
 
+/* Looks at the source of a limiter whose turn it is. Returns 1 if the slice ends. */
+static int sweep_limited(__unused __u32 i, void *arg)
+{
+	struct pf_sweep_loop *loop = arg;
+	struct pf_status *status = pf_status();
+	struct pf_limited_turn turn;
+
+	if (!status || bpf_map_pop_elem(&limited_turns, &turn))
+		return 1;
+	if (!remove_limited(&turn, loop->now) &&
+	    !bpf_map_push_elem(&limited_turns, &turn, BPF_ANY))
+		return 0;
+	__sync_fetch_and_sub(&status->limited_turns, 1);
+	return ++loop->removed >= loop->most;
+}
+
+/* Removes sources of limiters that have had no states for long enough, among the next `count` at
+ * most. Returns the number of sources that it has looked at. */
+__global int sweep_limited_sources(__u32 count, __u32 most)
+{
+	struct pf_sweep_loop loop = { .most = most, .now = uptime() };
+	struct pf_status *status = pf_status();
+	long seen;
+
+	if (!status)
+		return 0;
+	seen = bpf_loop(min(count, status->limited_turns), sweep_limited, &loop, 0);
+	return max(seen, 0);
+}
+
+/* Sweeps a slice of limiters' sources. */
+__inline int limited_slice(__u32 count)
+{
+	return sweep_limited_sources(min(count, LIMITED_SLICE), SLICE_REMOVALS);
+}
+
 /* Keeps uptime_about() right: notes the second, and that it is believed for half again as long as
  * it took since the one before. A beat that is late itself does not say how long that is: the next
  * one does. */
@@ -248,40 +285,49 @@ __inline void note_second(struct pf_status *status)
 	status->beat = now;
 }
 
-/* Notes what is to be swept in this second: so much that a pass takes `interval` seconds, and what
- * the slices of the second before have left. */
+/* Adds to the work that is left what is to be swept in this second: so much that a pass over
+ * `entries` takes `interval` seconds. */
+__inline void add_share(__u32 *left, __u32 entries, __u32 interval)
+{
+	*left = min(*left + max(entries / interval + 1, SWEEP_AT_LEAST), entries);
+}
+
+/* Notes what is to be swept in this second. */
 __inline void begin_second(struct pf_status *status, struct pf_sweeper *sweeper)
 {
 	struct pf_config *config = pf_config(status->generation);
 	__u32 interval = config ? max(config->timeouts[PF_TIMEOUT_INTERVAL], 1) : 1;
-	__u32 states = status->states_used, sources = status->sources_used;
 
 	note_second(status);
-	sweeper->states_left += max(states / interval + 1, SWEEP_AT_LEAST);
-	sweeper->states_left = min(sweeper->states_left, states);
-	sweeper->sources_left += max(sources / interval + 1, SWEEP_AT_LEAST);
-	sweeper->sources_left = min(sweeper->sources_left, sources);
+	add_share(&sweeper->states_left, status->states_used, interval);
+	add_share(&sweeper->sources_left, status->sources_used, interval);
+	add_share(&sweeper->limited_left, status->limited_turns, interval);
 	if (uptime() % interval == 0)
 		sweeper->stations_due = 1;
 	turn_cookie_keys(status->generation, uptime());
 }
 
+/* Takes what a slice has looked at off the work that is left. A slice that can look at nothing
+ * ends the work of this second. */
+__inline void take_off(__u32 *left, __u32 seen)
+{
+	*left -= min(seen ? seen : ~0u, *left);
+}
+
 /* Does a slice of the work of this second. */
 __inline void work(struct pf_status *status, struct pf_sweeper *sweeper)
 {
-	__u32 seen;
-
 	if (status->flushing) {
 		flush_slice(sweeper);
 	} else if (sweeper->states_left) {
-		seen = sweep_slice(sweeper->states_left);
-		sweeper->states_left -= min(seen ? seen : ~0u, sweeper->states_left);
+		take_off(&sweeper->states_left, sweep_slice(sweeper->states_left));
 	} else if (sweeper->sources_left) {
-		seen = sweep_sources(min(sweeper->sources_left, SLICE), SLICE_REMOVALS);
-		sweeper->sources_left -= min(seen ? seen : ~0u, sweeper->sources_left);
+		take_off(&sweeper->sources_left,
+			 sweep_sources(min(sweeper->sources_left, SLICE), SLICE_REMOVALS));
+	} else if (sweeper->limited_left) {
+		take_off(&sweeper->limited_left, limited_slice(sweeper->limited_left));
 	} else if (sweeper->stations_due) {
 		sweeper->stations_due = 0;
-		sweep_limited_sources();
 		sweep_stations();
 	}
 }
@@ -293,7 +339,7 @@ __inline long await_work(struct pf_status *status, struct pf_sweeper *sweeper)
 	__u64 wait = NSEC_PER_SEC - gone + JUST_BEGUN;
 
 	if (status->flushing || sweeper->states_left || sweeper->sources_left ||
-	    sweeper->stations_due)
+	    sweeper->limited_left || sweeper->stations_due)
 		wait = min(wait, SLICE_PAUSE);
 	return start_timer(sweeper, status, wait);
 }
@@ -342,17 +388,18 @@ int pf_sweep(__unused void *ctx)
 	int removed = sweep_states();
 
 	sweep_sources(~0u, ~0u);
-	sweep_limited_sources();
+	sweep_limited_sources(~0u, ~0u);
 	if (status)
 		turn_cookie_keys(status->generation, uptime());
 	return removed;
 }
 
-/* Does a slice of a sweep, as the timer does. Returns the number of slots that it has looked at. */
+/* Does a slice of a sweep, as the timer does: of states, or of limiters' sources. Returns how many
+ * slots or sources it has looked at. */
 SEC("syscall")
-int pf_sweep_slice(__unused void *ctx)
+int pf_sweep_slice(__u32 *of_limiters)
 {
-	return sweep_slice(~0u);
+	return *of_limiters ? limited_slice(~0u) : sweep_slice(~0u);
 }
 
 /* Drops a source node: whoever comes from there next is a new source. */

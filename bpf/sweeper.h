@@ -16,7 +16,8 @@ struct pf_sweeper {
 	struct bpf_timer timer;
 	__u32 states_left;		/* slots of this second that no slice has looked at */
 	__u32 sources_left;
-	__u32 stations_due;		/* bridge stations and sources of limiters wait */
+	__u32 limited_left;		/* entries of limited_turns, in the same way */
+	__u32 stations_due;		/* bridge stations wait */
 	__u32 flush_until;		/* the flushes in hand have lower numbers */
 	__u32 flush_cursor;		/* slot where the next slice goes on to end their states */
 	__u32 flush_begun;

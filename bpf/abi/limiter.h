@@ -72,6 +72,12 @@ struct pf_limited_source {
 	__u32 pad2;
 };
 
+/* A source of a limiter that waits for the sweep to look at it. */
+struct pf_limited_turn {
+	struct pf_limited_key key;
+	__u32 source;			/* serial of pf_limited_source */
+};
+
 /* A source that is to leave its limiter's table. pfctl's programs and the timer may not touch
  * tables, so the next packet that asks rules sees to it. */
 struct pf_leaving {

@@ -50,7 +50,7 @@ struct pf_config {
 	__u32 plain;			/* plain.h may ask the rules */
 	__u32 segment;			/* of the first rule of the main rule set */
 	__u32 unattached;		/* pf_unattached */
-	__u32 pad;
+	__u32 longest_walk;		/* rules that a packet may be tested against; for pfctl */
 	__u64 unknown_systems;		/* as pf_fingerprint.systems, if none fits */
 };
 
@@ -112,6 +112,8 @@ struct pf_status {
 	__u32 flushing;			/* entries of the flushes map */
 	__u32 flush_kinds;		/* which kinds they are of: flush.h */
 	__u32 flush_number;		/* of the next one */
+	__u32 limited_turns;		/* entries of the queue of this name, or about to be */
+	__u32 limited_capacity;		/* places in that queue */
 	__u32 pad;
 };
 

@@ -28,4 +28,6 @@ proxy() {
 	shift
 	start "$name" gateway "$BIN/ftp-proxy" -d -D 7 "$@"
 	await 3 grep -q listening "$WORK/$name.log" || die "no proxy: $(cat "$WORK/$name.log")"
+	holds "system calls of the worker of $name are filtered" await 3 \
+		confined "$(pgrep --parent "${PROCESSES[$name]}")"
 }

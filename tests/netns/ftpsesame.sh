@@ -25,6 +25,8 @@ sesame() {
 	FILTER=$host
 	start sesame "$host" "$BIN/ftpsesame" -d -D 6 "$@"
 	await 3 told "watching pflog1" || die "no ftpsesame: $(cat "$WORK/sesame.log")"
+	holds "system calls of the worker are filtered" await 3 \
+		confined "$(pgrep --parent "${PROCESSES[sesame]}")"
 }
 
 # told TEXT - whether ftpsesame said so

@@ -578,6 +578,11 @@ worker_of() {
 	pgrep --parent "${PROCESSES[skipstepd-$1]}" --full -- "--worker $2\$"
 }
 
+# confined PROCESS - true if a filter confines the system calls of each of its threads
+confined() {
+	[ -n "${1:-}" ] && ! grep -h '^Seccomp:' /proc/"$1"/task/*/status | grep -qv '[[:space:]]2$'
+}
+
 # unpacked PACKAGE LIBRARY... - the folder with a Debian package and what it needs, not installed:
 # its program would be a service of this machine
 unpacked() {

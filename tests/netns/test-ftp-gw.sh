@@ -47,6 +47,7 @@ gateway_at() {
 	start "$name" gateway "$BIN/ftp-gw" -d -f "$WORK/$name.conf"
 	await 3 grep -q "listening.*$port" "$WORK/$name.log" ||
 		die "no gateway: $(cat "$WORK/$name.log")"
+	holds "system calls of the gateway $name are filtered" confined "${PROCESSES[$name]}"
 }
 
 gateway_at 2121 passive <<'END_OF_FILE'

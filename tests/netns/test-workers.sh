@@ -27,7 +27,8 @@ of() {
 	sed -n "s/^$2:[[:space:]]*//p" "/proc/$1/status"
 }
 tasks=(fragments divert delay log flows)
-uid=$(id -u proxy 2>/dev/null || id -u nobody)
+# `make install` makes the first: no other program has it
+uid=$(id -u _skipstepd 2>/dev/null || id -u nobody)
 for task in "${tasks[@]}"; do
 	await 10 worker_of gateway "$task" || die "no worker for $task: $(cat "$daemon_log")"
 	worker=$(worker_of gateway "$task")

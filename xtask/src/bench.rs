@@ -101,6 +101,9 @@ pub struct Arguments {
     /// Only the worst packets and ticks of the timer
     #[arg(long)]
     worst: bool,
+    /// The clock counts instructions, one in a nanosecond (tests/older-kernel --worst)
+    #[arg(long, requires = "worst")]
+    instructions: bool,
     /// Only what the kernel's verifier takes for each program
     #[arg(long)]
     verifier: bool,
@@ -186,7 +189,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         return tables::run(arguments.rounds);
     }
     if arguments.worst {
-        print!("{}", worst::run()?);
+        print!("{}", worst::run(arguments.instructions)?);
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.verifier {
@@ -226,7 +229,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         eprint!("\r{:24}\r", "");
     }
     print!("{}", table(&figures, &mut empty, arguments.rounds));
-    print!("\n{}", worst::run()?);
+    print!("\n{}", worst::run(arguments.instructions)?);
     print!("\n{}", verification()?);
     println!("\nLoading rules with pfctl -f, the whole process: {}\n", loading()?);
     rule_sets::run()?;

@@ -62,8 +62,8 @@ pub struct Config {
     pub segment: u32,
     /// One of [`unattached`].
     pub unattached: u32,
-    /// Zero.
-    pub pad: u32,
+    /// Rules that a packet may be tested against, as far as a load can tell.
+    pub longest_walk: u32,
     /// As [`crate::Fingerprint::systems`], if none fits.
     pub unknown_systems: u64,
 }

@@ -39,7 +39,7 @@ pub use flow::FlowRecord;
 pub use forest::Cell;
 pub use handoff::{Handoff, Reassembler};
 pub use interface::{Interface, InterfaceStats, NearInterface};
-pub use limiter::{Leaving, Limited, LimitedKey, LimitedSource, Limiter, LimiterUse};
+pub use limiter::{Leaving, Limited, LimitedKey, LimitedSource, LimitedTurn, Limiter, LimiterUse};
 pub use log::LogRecord;
 pub use pool::{
     Endpoint, Mapping, Pool, PoolBlock, PoolBlockKey, PoolKey, PoolLoadKey, PoolMember,
@@ -56,7 +56,7 @@ pub use table::{EntryStats, Table, TableEntry, TableKey, TableStats};
 pub use table_index::{IndexCell, IndexEntry, IndexHead, IndexLine, IndexNode};
 
 /// Version of the layout; pins of another version are refused (`PF_ABI_VERSION`).
-pub const VERSION: u32 = 68;
+pub const VERSION: u32 = 69;
 
 /// Family number of IPv4 in rules, keys and records (Linux's `AF_INET`).
 pub const INET: u8 = 2;

@@ -124,6 +124,18 @@ pub struct LimitedSource {
     pub pad2: u32,
 }
 
+/// `struct pf_limited_turn`: a source of a limiter that waits for the sweep to look at it.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct LimitedTurn {
+    /// The source.
+    pub key: LimitedKey,
+    /// [`LimitedSource::serial`] of the source.
+    pub source: u32,
+}
+
 /// `struct pf_leaving`: a source that is to leave its limiter's table.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,

@@ -111,6 +111,8 @@ pub mod map {
     pub const LIMITER_USES: &str = "limiter_uses";
     /// `struct pf_limited_key` -> `struct pf_limited_source`
     pub const LIMITED_SOURCES: &str = "limited_sources";
+    /// queue of `struct pf_limited_turn`
+    pub const LIMITED_TURNS: &str = "limited_turns";
     /// queue of `struct pf_leaving`
     pub const LEAVING: &str = "leaving";
     /// `struct pf_flush` -> `struct pf_flushed`

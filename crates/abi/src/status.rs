@@ -110,6 +110,10 @@ pub struct Status {
     pub flush_kinds: u32,
     /// Number of the next flush.
     pub flush_number: u32,
+    /// Entries of the `limited_turns` queue, or about to be.
+    pub limited_turns: u32,
+    /// Places in that queue.
+    pub limited_capacity: u32,
     /// Zero.
     pub pad: u32,
 }

@@ -132,6 +132,8 @@ pub fn compile(
         }
         _ => Forestry::bare(sets),
     };
+    let legacy = longest_legacy_walk(&old);
+    let filter = crate::segment::longest_walk(&forestry, &image.rules, &ruleset.options);
     let calls = image.rules.iter().any(|rule| rule.flags & rule_flags::ANCHOR != 0);
     let filter_rules = &image.rules[..old[0].first as usize];
     image.config = abi::Config {
@@ -146,12 +148,21 @@ pub fn compile(
         old,
         fingerprints: fingerprints.len() as u32,
         unknown_systems,
+        longest_walk: legacy + filter,
         ..config
     };
     image.fingerprints = fingerprints;
     (image.cells, image.longest_search) = (forestry.cells, forestry.longest);
     image.planted = forestry.sets;
     Ok(image)
+}
+
+/// Rules of the lists that a packet of either direction may be tested against.
+fn longest_legacy_walk(old: &[abi::Stretch; old_list::LISTS]) -> u32 {
+    let of = |lists: [usize; 2]| lists.map(|list| old[list].end - old[list].first).iter().sum();
+    let (inbound, outbound): (u32, u32) =
+        (of([old_list::RDR, old_list::BINAT_IN]), of([old_list::BINAT_OUT, old_list::NAT]));
+    of([old_list::SCRUB; 2]) / 2 + inbound.max(outbound)
 }
 
 /// Where the data plane has a list.

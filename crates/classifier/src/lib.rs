@@ -42,3 +42,4 @@ pub use slots::Slots;
 pub use standing::{Planted, Standing};
 pub use table_index::table_index;
 pub use tables::{TableUse, tables};
+pub use walk::LONG_WALK;

@@ -21,6 +21,7 @@ use skipstep_abi::forest::{
 };
 use skipstep_abi::limits::MATCH_RULES;
 use skipstep_abi::verdict::direction;
+use skipstep_ruleset::{Evaluator, Options};
 
 use crate::asked::{self, Asks};
 use crate::boxes::{coverings, inet_addresses, inet6_addresses, only_decides};
@@ -29,7 +30,7 @@ use crate::planner::Planner;
 use crate::spread::{self, Spread};
 use crate::standing::{Planted, Standing, Stretch, Trees};
 use crate::tree::{Covering, Forest, INET, INET_ASKED, INET6, INET6_ASKED, Space};
-use crate::walk::longest_walks;
+use crate::walk::{LONG_WALK, longest_walks};
 
 /// A rule set has no more stretches of which one rule decides: where they alternate with rules that
 /// act, each is a search. Shorter ones belong to what is between.
@@ -51,10 +52,33 @@ pub(crate) struct Forestry {
 impl Forestry {
     /// Rule sets that are walked.
     pub fn bare(sets: &[(String, Range<usize>)]) -> Self {
-        let place = |rules: &Range<usize>| Planted { rules: rules.clone(), ..Planted::default() };
+        let trees = |rules: &Range<usize>| Trees { walked: rules.len() as u32, ..Trees::default() };
+        let place = |rules: &Range<usize>| Planted {
+            rules: rules.clone(),
+            trees: trees(rules),
+            ..Planted::default()
+        };
         let sets = sets.iter().map(|(path, rules)| (path.clone(), place(rules))).collect();
         Forestry { cells: Vec::new(), sets, steps: 0, longest: 0 }
     }
+}
+
+/// Returns the number of rules of all sets that a packet may be tested against.
+pub(crate) fn longest_walk(forestry: &Forestry, rules: &[abi::Rule], options: &Options) -> u32 {
+    let kinds = [direction::IN, direction::OUT].into_iter();
+    let kinds = kinds.flat_map(|direction| (0..FORESTS).map(move |n| Packets::new(direction, n)));
+    let kinds: Vec<Packets> = kinds.collect();
+    // no tree is for fragments
+    let skips = options.evaluator == Evaluator::SkipSteps
+        || (options.evaluator == Evaluator::Compiled && !options.reassemble);
+    let of_set = |set: &Planted| match skips {
+        true if set.rules.len() > LONG_WALK as usize => {
+            longest_walks(rules, set.rules.clone(), &kinds).into_iter().max().unwrap_or(0)
+        }
+        true => set.rules.len() as u32,
+        false => set.trees.walked,
+    };
+    forestry.sets.values().map(of_set).sum()
 }
 
 /// Plants the trees of rule sets that stand at these places, and marks where their stretches begin.
@@ -116,11 +140,12 @@ fn plant_one(
     cells: &mut Vec<abi::Cell>,
 ) -> Trees {
     let (begin, first) = (cells.len(), set.start);
-    let mut trees = Trees::default();
+    let mut trees = Trees { walked: set.len() as u32, ..Trees::default() };
     for (place, meets_all) in stretches(rules, set, planner) {
         let cell = cells.len() - begin;
-        let longest = add_segment(rules, (place.clone(), meets_all), planner, spread, cells);
-        trees.longest = trees.longest.max(longest);
+        let worst = add_segment(rules, (place.clone(), meets_all), planner, spread, cells);
+        trees.longest = trees.longest.max(worst.cells);
+        trees.walked -= place.len() as u32 - worst.rules.min(place.len() as u32);
         let place = place.start - first..place.end - first;
         trees.stretches.push(Stretch { rules: place, meets_all, cell });
     }
@@ -171,15 +196,23 @@ fn keep_beginnings(rules: &mut [abi::Rule], first: usize, stretches: &[Stretch])
     }
 }
 
+/// What the worst packet takes in a stretch.
+struct Worst {
+    /// Cells that the longest search looks at.
+    cells: u32,
+    /// Rules that are tested.
+    rules: u32,
+}
+
 /// Adds a stretch: for either direction a cell with its end and the places of its forests, then
-/// these. Returns how many cells the longest search looks at.
+/// these.
 fn add_segment(
     rules: &[abi::Rule],
     place: (Range<usize>, bool),
     planner: Planner,
     spread: &Spread,
     cells: &mut Vec<abi::Cell>,
-) -> u32 {
+) -> Worst {
     let asks = Asks::of_stretch(&rules[place.0.clone()], planner.sooner_walked);
     if asks.is_some() {
         add_segment_in((&INET_ASKED, &INET6_ASKED), rules, place, planner, (spread, asks), cells)
@@ -195,7 +228,7 @@ fn add_segment_in<const N: usize, const N6: usize>(
     planner: Planner,
     (spread, asks): (&Spread, Option<Asks>),
     cells: &mut Vec<abi::Cell>,
-) -> u32 {
+) -> Worst {
     let besides = (spread::of_stretch(&rules[stretch.clone()], spread), asks);
     let head = cells.len();
     cells.extend([abi::Cell::default(); 2]);
@@ -207,14 +240,17 @@ fn add_segment_in<const N: usize, const N6: usize>(
         abi::INET6 => candidates(inet6, &boxes6(kind)),
         _ => candidates(inet, &boxes(kind)),
     };
-    let mut inet = Forests { space: inet, known: Vec::new(), longest: 0 };
-    let mut inet6 = Forests { space: inet6, known: Vec::new(), longest: 0 };
+    let (mut inet, mut inet6) = (Forests::new(inet), Forests::new(inet6));
     let kinds = |direction| (0..FORESTS).map(move |number| Packets::new(direction, number));
     let kinds: Vec<Packets> = [direction::IN, direction::OUT].into_iter().flat_map(kinds).collect();
     let walks = longest_walks(rules, stretch.clone(), &kinds);
+    let mut worst = Worst { cells: 0, rules: 0 };
     let mut searched = kinds.into_iter().zip(walks).map(|(kind, walked)| {
         let spared = walked.saturating_sub(planner.sooner_walked);
         let gains = spared > 0 && spared > planner.of_a_candidate * candidates(&kind);
+        if !gains {
+            worst.rules = worst.rules.max(walked);
+        }
         gains.then_some(kind)
     });
     for head in [head, head + 1] {
@@ -228,7 +264,9 @@ fn add_segment_in<const N: usize, const N6: usize>(
         cells[head].word[STRETCH_FIRST] = stretch.start as u32;
         cells[head].word[STRETCH_ASKS] = asks.map_or(stretch_asks::NOTHING, Asks::number);
     }
-    inet.longest.max(inet6.longest)
+    worst.cells = inet.longest.max(inet6.longest);
+    worst.rules = worst.rules.max(inet.tested).max(inet6.tested);
+    worst
 }
 
 /// How many of these boxes have a packet that is in one of them, in the mean. Those of packets that
@@ -243,6 +281,19 @@ fn candidates<const N: usize>(space: &Space<N>, rules: &[Covering<N>]) -> u32 {
     (all / probes.len().max(1)) as u32
 }
 
+/// Returns the most rules that are tested for one packet, as far as probes find, and 0 where that
+/// cannot be a long walk.
+fn most_tested<const N: usize>(rules: &[Covering<N>]) -> u32 {
+    let tested: Vec<_> = rules.iter().filter(|rule| !rule.whole).map(|rule| &rule.region).collect();
+    if tested.len() <= LONG_WALK as usize {
+        return 0;
+    }
+    let step = tested.len() / PROBES;
+    let points = tested.iter().step_by(step).map(|region| &region.low);
+    let having = |point| tested.iter().filter(|region| region.has(point)).count() as u32;
+    points.map(having).max().unwrap_or(0)
+}
+
 /// The forests of a stretch in one family. Kinds of packets that mean the same to its rules share
 /// one.
 struct Forests<const N: usize> {
@@ -250,9 +301,15 @@ struct Forests<const N: usize> {
     known: Vec<(Vec<Covering<N>>, u32)>,
     /// Cells that the longest search looks at.
     longest: u32,
+    /// Rules that are tested for a packet.
+    tested: u32,
 }
 
 impl<const N: usize> Forests<N> {
+    fn new(space: &'static Space<N>) -> Self {
+        Forests { space, known: Vec::new(), longest: 0, tested: 0 }
+    }
+
     /// Where the forests of kinds of packets stand; none is for those that are walked.
     ///
     /// Rules that name no protocol would stand in that of each. Where they are many, the kinds
@@ -302,6 +359,7 @@ impl<const N: usize> Forests<N> {
         let place = cells.len() as u32;
         let forest = Forest::plant(self.space, &rules);
         self.longest = self.longest.max(forest.longest);
+        self.tested = self.tested.max(most_tested(&rules));
         let roots = 2 + 2 * forest.roots.len();
         let first = roots.div_ceil(CELL_WORDS);
         let mut head = vec![forest.roots.len() as u32, forest.longest];

@@ -29,6 +29,8 @@ pub(crate) struct Stretch {
 pub(crate) struct Trees {
     /// Cells that the longest search looks at.
     pub longest: u32,
+    /// Rules that a packet may be tested against, as far as that can be told.
+    pub walked: u32,
     pub stretches: Vec<Stretch>,
 }
 

@@ -8,6 +8,10 @@ use skipstep_ruleset::skip::Skip;
 
 use crate::packets::Packets;
 
+/// Rules that a packet may be tested against: more take longer than a millisecond
+/// (docs/performance.md), so a load warns of them.
+pub const LONG_WALK: u32 = 20_000;
+
 /// The most rules of a stretch that are tested for a packet of each kind, none of them `quick` and
 /// matching.
 ///

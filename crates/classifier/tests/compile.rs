@@ -350,3 +350,26 @@ fn what_skip_steps_pass_over_is_not_searched() {
     let [inbound, _] = forests(&image(&interfaces));
     assert_eq!(inbound[forest_of::UDP], FOREST_NONE);
 }
+
+/// The settings, and 25,000 rules that name a network each.
+fn many_rules(settings: &str, rule: impl Fn(&str) -> String) -> Image {
+    let networks = (0..25_000u32).map(|n| format!("10.{}.{}.0/24", n >> 8, n & 255));
+    let rules: Vec<String> = networks.map(|network| rule(&network)).collect();
+    image(&format!("{settings}\n{}\n", rules.join("\n")))
+}
+
+#[test]
+fn the_longest_walk_counts_rules_that_no_tree_searches() {
+    let plain = |network: &str| format!("pass in proto tcp from {network}");
+    let walk = |settings, rule: fn(&str) -> String| many_rules(settings, rule).config.longest_walk;
+    assert_eq!(walk("set evaluator linear", plain), 25_000);
+    assert_eq!(walk("set evaluator skip-steps", plain), 25_000);
+    let protocols = |network: &str| format!("pass in proto icmp from {network}");
+    assert_eq!(walk("set evaluator skip-steps", protocols), 25_000);
+    assert!(walk("set evaluator compiled", plain) < 10);
+    assert_eq!(walk("set reassemble no", plain), 25_000, "no tree is for fragments");
+    let table = |network: &str| format!("pass from <fills> label \"{network}\"");
+    assert_eq!(walk("table <fills> persist", table), 25_000);
+    let legacy = |network: &str| format!("nat on em0 from {network} to any -> 192.0.2.1");
+    assert_eq!(walk("", legacy), 25_000);
+}

@@ -511,6 +511,12 @@ impl Instance {
         }
     }
 
+    /// Returns the number of rules that a packet may be tested against, as far as a load can tell.
+    pub fn longest_walk(&self) -> u32 {
+        let config: abi::Config = self.maps.shared_configs.element(self.generation() & 1);
+        config.longest_walk
+    }
+
     /// Rises by one with every load.
     pub fn generation(&self) -> u32 {
         self.maps.shared_status.load(0, offset_of!(abi::Status, generation))

@@ -131,7 +131,7 @@ impl Sizes {
             map_name::POOLS | map_name::POOL_MEMBERS => Some(self.pools[0]),
             map_name::POOL_BLOCKS => Some(self.pools[1]),
             map_name::POOL_LOADS => Some(self.pools[2]),
-            map_name::LIMITED_SOURCES => Some(self.limited_sources),
+            map_name::LIMITED_SOURCES | map_name::LIMITED_TURNS => Some(self.limited_sources),
             map_name::INTERFACES | map_name::INTERFACE_INDEXES | map_name::INTERFACE_STATS => {
                 Some(self.interfaces)
             }
@@ -197,6 +197,8 @@ macro_rules! maps {
             pub free_states: MapHandle,
             /// Stack of freed places for source nodes.
             pub free_sources: MapHandle,
+            /// Queue of limiters' sources that the sweep looks at.
+            pub limited_turns: MapHandle,
             /// Queue of sources that are to leave a table.
             pub leaving: MapHandle,
             /// Scratch values, which begin with `abi::Outcome`.
@@ -244,6 +246,7 @@ macro_rules! maps {
                     sweeper: handle(map_name::SWEEPER)?,
                     free_states: handle(map_name::FREE_STATES)?,
                     free_sources: handle(map_name::FREE_SOURCES)?,
+                    limited_turns: handle(map_name::LIMITED_TURNS)?,
                     leaving: handle(map_name::LEAVING)?,
                     scratch: handle(map_name::SCRATCH)?,
                     others: OTHERS
@@ -262,6 +265,7 @@ macro_rules! maps {
                     (&mut self.sweeper, map_name::SWEEPER),
                     (&mut self.free_states, map_name::FREE_STATES),
                     (&mut self.free_sources, map_name::FREE_SOURCES),
+                    (&mut self.limited_turns, map_name::LIMITED_TURNS),
                     (&mut self.leaving, map_name::LEAVING),
                     (&mut self.scratch, map_name::SCRATCH),
                 ] {
@@ -497,6 +501,7 @@ pub(crate) fn load_object(object: &[u8], sizes: &Sizes) -> Result<(Object, Maps,
         capacity: sizes.states,
         secret: random()?,
         source_capacity: sizes.sources,
+        limited_capacity: sizes.limited_sources,
         stamp: random()?,
         ingress_id: programs.ingress.id()?,
         egress_id: programs.egress.id()?,

@@ -212,14 +212,15 @@ impl Program {
 
     /// Runs a program of type syscall with an argument; what it returned.
     pub fn call<T: IntoBytes + Immutable>(&self, argument: &T) -> Result<u32> {
-        let bytes = argument.as_bytes();
+        // the kernel writes the program's copy of it back
+        let mut bytes = argument.as_bytes().to_vec();
         let mut options = libbpf_sys::bpf_test_run_opts {
             sz: size_of::<libbpf_sys::bpf_test_run_opts>() as _,
-            ctx_in: if bytes.is_empty() { std::ptr::null() } else { bytes.as_ptr().cast() },
+            ctx_in: if bytes.is_empty() { std::ptr::null() } else { bytes.as_mut_ptr().cast() },
             ctx_size_in: bytes.len() as u32,
             ..Default::default()
         };
-        // SAFETY: the argument lives until the call returns and has the size given
+        // SAFETY: the bytes live until the call returns, may be written, and have the size given
         let result =
             unsafe { libbpf_sys::bpf_prog_test_run_opts(self.fd.as_raw_fd(), &raw mut options) };
         check(result).context(|| format!("program {}: run", self.name))?;

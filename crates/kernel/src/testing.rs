@@ -252,7 +252,8 @@ impl TestEngine {
             return Ok(Vec::new());
         }
         let after = self.look()?.0;
-        let ended = before.ids.into_iter().filter(|id| !after.ids.contains(id)).collect();
+        let ended = before.ids.into_iter().filter(|id| after.ids.binary_search(id).is_err());
+        let ended = ended.collect();
         self.known = Some(after);
         Ok(ended)
     }

@@ -83,6 +83,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             lock, states, saved_since, admitted, hard_limited, rate_limited, stays_until, in_table,
             gone, pad, serial, pad2,
         }
+        pf_limited_turn => abi::LimitedTurn { key, source }
         pf_leaving => abi::Leaving { key, table, prefix, below }
         pf_limited => abi::Limited { serial, id, prefix, pad, source }
         pf_rule_stats => abi::RuleStats { evaluations, packets, bytes }
@@ -122,7 +123,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             rules, steps, evaluator, limit_states, reassemble, loginterface, hostid,
             limit_src_nodes, limit_table_entries,
             syncookies, syncookies_start, syncookies_end, default_rule, old, timeouts, fingerprints,
-            sctp_ports, fast_forward, plain, segment, unattached, pad, unknown_systems,
+            sctp_ports, fast_forward, plain, segment, unattached, longest_walk, unknown_systems,
         }
         pf_stretch => abi::Stretch { first, end }
         pf_state_key => abi::StateKey {
@@ -156,7 +157,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             sources_used, source_cursor, source_capacity, table_entries, boot_time, crossing, limited_sources, leaving,
             bound, sweeps, second, stamp, beat, second_until,
             syncookies, ingress_id, egress_id, guard_id, timer_errors, timer_error, timer_tried,
-            flushing, flush_kinds, flush_number, pad,
+            flushing, flush_kinds, flush_number, limited_turns, limited_capacity, pad,
         }
         pf_syncookies => abi::Syncookies { key, in_flight, keys_made, next_key_at, active, pad }
         pf_counters => abi::Counters {
@@ -502,6 +503,7 @@ fn the_object_has_every_map_that_the_header_lists() {
         abi::names::map::LIMITERS,
         abi::names::map::LIMITER_USES,
         abi::names::map::LIMITED_SOURCES,
+        abi::names::map::LIMITED_TURNS,
         abi::names::map::LEAVING,
         abi::names::map::FLUSHES,
         abi::names::map::KEY_HASH,

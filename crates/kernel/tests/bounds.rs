@@ -19,6 +19,9 @@ const MOST_PROBES: u64 = 1536;
 const SLICE: u32 = 8192;
 const SLICE_REMOVALS: u32 = 512;
 
+/// Sources of limiters that a slice of a sweep looks at, at most.
+const LIMITED_SLICE: u32 = 2048;
+
 /// Rules under which no state ends because there are many.
 const TEXT: &str = "set timeout { interval 1, adaptive.start 0, adaptive.end 0 }\npass\n";
 
@@ -167,7 +170,7 @@ fn a_sweep_goes_through_a_large_table_in_slices() {
         assert_eq!(engine.state_count(), count, "none has expired");
 
         engine.crowd(count, 2).unwrap();
-        engine.set_time(1000);
+        assert_eq!(engine.sweep_at(1000).unwrap(), count / 2);
         assert_eq!(engine.state_count(), count / 2, "a sweep of all comes to the end of the table");
 
         engine.crowd(count, count).unwrap();
@@ -179,6 +182,42 @@ fn a_sweep_goes_through_a_large_table_in_slices() {
         let deadline = Instant::now() + Duration::from_secs(600);
         while engine.state_count() > 1 {
             assert!(Instant::now() < deadline, "{} states are left", engine.state_count());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    std::thread::spawn(test).join().unwrap();
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_sweep_goes_through_the_sources_of_limiters_in_slices() {
+    const COUNT: u32 = 10_000;
+    let test = || {
+        let host = host();
+        let sizes = Sizes { limited_sources: 16_384, ..Sizes::test() };
+        let mut engine = TestEngine::with_sizes(Evaluator::Compiled, &sizes).unwrap();
+        engine.load(&ruleset(TEXT, &host), &host).unwrap();
+
+        engine.crowd_limited(COUNT, 0, 1 << 30).unwrap();
+        let seen: Vec<u32> = (0..6).map(|_| engine.sweep_limited_slice().unwrap()).collect();
+        assert_eq!(seen, [LIMITED_SLICE; 6]);
+        assert_eq!(engine.limited_count(), COUNT, "none has expired");
+
+        // the first slices look at sources that stay
+        engine.crowd_limited(1500, 1, 0).unwrap();
+        let mut before = engine.limited_count();
+        for _ in 0..=(COUNT + 1500) / SLICE_REMOVALS {
+            assert!(engine.sweep_limited_slice().unwrap() <= LIMITED_SLICE);
+            assert!(before - engine.limited_count() <= SLICE_REMOVALS);
+            before = engine.limited_count();
+        }
+        assert_eq!(before, COUNT, "those whose limiter is gone have gone");
+
+        engine.crowd_limited(2000, 1, 0).unwrap();
+        engine.start_timer().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(600);
+        while engine.limited_count() > COUNT {
+            assert!(Instant::now() < deadline, "{} sources are left", engine.limited_count());
             std::thread::sleep(Duration::from_millis(100));
         }
     };

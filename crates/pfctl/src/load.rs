@@ -6,13 +6,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
+use skipstep_classifier::LONG_WALK;
 use skipstep_kernel::{Ahead, Error, Instance, host};
 use skipstep_pfconf::{Context, Diagnostic, Kind, Loaded, Names, Rejected};
-use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::automatic::AutomaticTables;
 use skipstep_ruleset::fingerprint;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::optimize::Counted;
+use skipstep_ruleset::{Evaluator, Ruleset};
 
 use crate::access::{self, create, instance_name};
 use crate::output::{complain, print};
@@ -266,7 +267,9 @@ fn put_in_force(
 ) -> Result<()> {
     let path = args.anchor.as_ref().map_or("", |anchor| &anchor.path);
     if !path.is_empty() {
-        return Ok(create(args)?.load_anchor(path, &ruleset, host)?);
+        let mut instance = create(args)?;
+        instance.load_anchor(path, &ruleset, host)?;
+        return warn_of_long_walk(&instance);
     }
     if let Some(warning) = session::warning(args, &ruleset, host)? {
         eprintln!("pfctl: warning: {warning}");
@@ -286,6 +289,34 @@ fn put_in_force(
     if instance.running() {
         warn_of_interfaces(&instance)?;
     }
+    warn_of_long_walk(&instance)
+}
+
+/// Warns of rules for which a packet may keep a CPU longer than a millisecond. They are in force:
+/// a load that fails would leave an old rule set in force, and how many packets go so far only the
+/// user knows.
+fn warn_of_long_walk(instance: &Instance) -> Result<()> {
+    let rules = instance.longest_walk();
+    if rules <= LONG_WALK {
+        return Ok(());
+    }
+    let options = instance.loaded()?.ruleset.options;
+    let advice = match options.evaluator {
+        Evaluator::Linear | Evaluator::SkipSteps => {
+            "`set evaluator compiled` searches most rules instead of walking them"
+        }
+        Evaluator::Compiled if !options.reassemble => {
+            "no tree searches rules for fragments, which `set reassemble yes` puts together first"
+        }
+        Evaluator::Compiled => {
+            "no tree can search some of them: put a `quick` rule for most packets before these, or \
+             put them into an anchor that few packets enter"
+        }
+    };
+    eprintln!(
+        "pfctl: warning: a packet may be tested against {rules} rules, and more than {LONG_WALK} \
+         take over a millisecond: {advice}"
+    );
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! Gives up the rights that a process which reads bytes of strangers does not need: it has no
-//! files, is nobody, gets no new rights, and may make only the system calls of its work.
+//! files, is a user without rights, gets no new rights, and may make only the system calls of its
+//! work.
 
 use std::collections::BTreeMap;
 use std::env::consts::ARCH;
@@ -14,17 +15,29 @@ use seccompiler::{
     SeccompRule, TargetArch,
 };
 
-/// Users without rights, of whom a process becomes the first that there is.
-pub const USERS: [&str; 2] = ["proxy", "nobody"];
+/// Users without rights, of whom a process of FTP programs becomes the first that there is.
+pub const PROXY_USERS: [&str; 2] = ["proxy", "nobody"];
 
-/// Becomes one of [`USERS`] in an empty root directory, without a way back. `death` comes when the
-/// parent ends.
+/// Users of whom a worker of skipstepd becomes the first that there is. `make install` makes the
+/// first, which no other program has: users that programs share may send signals to each other.
+pub const SKIPSTEPD_USERS: [&str; 2] = ["_skipstepd", "nobody"];
+
+/// Returns the first of `users` that there is.
+///
+/// # Errors
+/// There is none.
+pub fn find_user(users: &[&str]) -> Result<User> {
+    let found = users.iter().find_map(|name| User::from_name(name).ok().flatten());
+    found.with_context(|| format!("there is no user {}", users.join(" and no user ")))
+}
+
+/// Becomes the first of `users` that there is, in an empty root directory, without a way back.
+/// `death` comes when the parent ends.
 ///
 /// # Errors
 /// There is no such user, or the system refuses.
-pub fn drop(death: Signal) -> Result<()> {
-    let users = USERS.iter().find_map(|name| User::from_name(name).ok().flatten());
-    let user = users.context("neither a user `proxy` nor `nobody`")?;
+pub fn drop(users: &[&str], death: Signal) -> Result<()> {
+    let user = find_user(users)?;
     let empty = skipstep_kernel::empty_folder()?;
     // the folder is root's alone, so the process enters it as long as it still is root
     chroot(&empty).with_context(|| empty.display().to_string())?;
@@ -40,8 +53,8 @@ pub fn drop(death: Signal) -> Result<()> {
 #[derive(Debug, Clone, Copy)]
 pub struct Call {
     number: i64,
-    /// Number of an argument, and the only value that it may have.
-    argument: Option<(u8, u64)>,
+    /// Number of an argument, the bits of it that count, and the only value that these may have.
+    argument: Option<(u8, u64, u64)>,
 }
 
 impl Call {
@@ -52,12 +65,17 @@ impl Call {
 
     /// The call with `value` as its argument number `place`, from 0 on.
     pub const fn with(number: libc::c_long, place: u8, value: u64) -> Call {
-        Call { number, argument: Some((place, value)) }
+        Call::masked(number, place, u32::MAX as u64, value)
+    }
+
+    /// The call with `value` in the bits `mask` of its argument number `place`, from 0 on.
+    pub const fn masked(number: libc::c_long, place: u8, mask: u64, value: u64) -> Call {
+        Call { number, argument: Some((place, mask, value)) }
     }
 
     fn rule(&self) -> Result<Option<SeccompRule>, seccompiler::BackendError> {
-        let Some((place, value)) = self.argument else { return Ok(None) };
-        let (length, equal) = (SeccompCmpArgLen::Dword, SeccompCmpOp::Eq);
+        let Some((place, mask, value)) = self.argument else { return Ok(None) };
+        let (length, equal) = (SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(mask));
         let condition = SeccompCondition::new(place, length, equal, value)?;
         SeccompRule::new(vec![condition]).map(Some)
     }
@@ -96,6 +114,48 @@ pub const USUAL: &[Call] = &[
     Call::any(libc::SYS_exit_group),
 ];
 
+/// Calls for TCP connections to other hosts, and for waiting for many of them.
+pub const CONNECTIONS: &[Call] = &[
+    Call::any(libc::SYS_epoll_ctl),
+    Call::with(libc::SYS_socket, 0, libc::AF_INET as u64),
+    Call::with(libc::SYS_socket, 0, libc::AF_INET6 as u64),
+    Call::any(libc::SYS_bind),
+    Call::any(libc::SYS_connect),
+    Call::any(libc::SYS_getsockname),
+    Call::any(libc::SYS_getpeername),
+    Call::any(libc::SYS_getsockopt),
+    Call::any(libc::SYS_setsockopt),
+    Call::any(libc::SYS_recvfrom),
+    Call::any(libc::SYS_sendto),
+    Call::any(libc::SYS_shutdown),
+    Call::with(libc::SYS_ioctl, 1, libc::FIONBIO),
+];
+
+/// Calls of a process that makes threads while it works, and none of another process.
+pub const THREADS: &[Call] = &[
+    Call::any(libc::SYS_clone3),
+    Call::masked(libc::SYS_clone, 0, libc::CLONE_THREAD as u64, libc::CLONE_THREAD as u64),
+    Call::any(libc::SYS_set_robust_list),
+    Call::any(libc::SYS_rseq),
+    Call::any(libc::SYS_gettid),
+    Call::any(libc::SYS_sched_getaffinity),
+    Call::any(libc::SYS_sched_yield),
+    Call::with(libc::SYS_prctl, 0, libc::PR_SET_NAME as u64),
+    Call::with(libc::SYS_mmap, 2, libc::PROT_NONE as u64),
+    Call::with(libc::SYS_mprotect, 2, libc::PROT_NONE as u64),
+    Call::with(libc::SYS_mprotect, 2, (libc::PROT_READ | libc::PROT_WRITE) as u64),
+];
+
+/// Has clone3(2) fail as on a kernel that has no such call: then the C library makes threads by
+/// clone(2), whose flags a filter can see.
+///
+/// # Errors
+/// Those of [`confine`].
+pub fn hide_clone3() -> Result<()> {
+    let rules = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
+    install(rules, SeccompAction::Allow, SeccompAction::Errno(libc::ENOSYS as u32))
+}
+
 /// Leaves the process with these system calls. The kernel refuses all others (`EPERM`).
 ///
 /// # Errors
@@ -106,9 +166,17 @@ pub fn confine(calls: &[&[Call]]) -> Result<()> {
         let rule = call.rule().context("system calls")?;
         rules.entry(call.number).or_default().extend(rule);
     }
-    let refuse = SeccompAction::Errno(libc::EPERM as u32);
+    install(rules, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)
+}
+
+/// Installs a filter that does `listed` with the calls of `rules`, and `others` with all others.
+fn install(
+    rules: BTreeMap<i64, Vec<SeccompRule>>,
+    others: SeccompAction,
+    listed: SeccompAction,
+) -> Result<()> {
     let machine = TargetArch::try_from(ARCH).context("system calls")?;
-    let filter = SeccompFilter::new(rules, refuse, SeccompAction::Allow, machine);
+    let filter = SeccompFilter::new(rules, others, listed, machine);
     let program = BpfProgram::try_from(filter.context("system calls")?).context("system calls")?;
     seccompiler::apply_filter(&program).context("system calls")
 }

@@ -19,9 +19,14 @@ const STEPS: usize = 16_384;
 /// Slices of a sweep, of which the median is printed.
 const SLICES: usize = 15;
 
-/// Measures each of them; lines of text with microseconds.
-pub(super) fn run() -> anyhow::Result<String> {
-    let sizes = Sizes { states: STATES, rule_slots: 40_000, ..Sizes::test() };
+/// Sources of limiters that are swept.
+const SOURCES: u32 = 100_000;
+
+/// Measures each of them. Returns lines of text with microseconds, or with `instructions` where the
+/// machine's clock counts one in a nanosecond.
+pub(super) fn run(instructions: bool) -> anyhow::Result<String> {
+    let sizes =
+        Sizes { states: STATES, rule_slots: 40_000, limited_sources: SOURCES, ..Sizes::test() };
     let mut engine = TestEngine::with_sizes(Evaluator::Linear, &sizes)?;
     let slice = sweep(&mut engine, 1)?;
     let removals = sweep(&mut engine, STATES)?;
@@ -30,12 +35,17 @@ pub(super) fn run() -> anyhow::Result<String> {
         ("overload flush, 200,000 states", flush(&mut engine)?),
         ("slice of a sweep, nothing to remove", slice),
         ("slice of a sweep, 512 removals", removals),
+        ("slice of limiters' sources, none removed", limited(&mut engine, true)?),
+        ("slice of limiters' sources, 512 removals", limited(&mut engine, false)?),
         ("walk over 16,384 rules", walk(&mut engine)?),
     ];
-    let line =
-        |(name, cost): (&str, Duration)| format!("  {name:<42}{:>9.1}\n", cost.as_secs_f64() * 1e6);
+    let (unit, decimals, each) =
+        if instructions { ("instructions", 0, 1e9) } else { ("microseconds", 1, 1e6) };
+    let line = |(name, cost): (&str, Duration)| {
+        format!("  {name:<42}{:>9.decimals$}\n", cost.as_secs_f64() * each)
+    };
     let lines: String = lines.into_iter().map(line).collect();
-    Ok(format!("Worst cases, microseconds of a packet or a tick:\n\n{lines}"))
+    Ok(format!("Worst cases, {unit} of a packet or a tick:\n\n{lines}"))
 }
 
 /// A packet that finds no port of its address free.
@@ -87,6 +97,19 @@ fn sweep(engine: &mut TestEngine, living: u32) -> anyhow::Result<Duration> {
         engine.sweep_slice()?;
         let start = Instant::now();
         engine.sweep_slice()?;
+        costs.push(start.elapsed().as_secs_f64());
+    }
+    Ok(Duration::from_secs_f64(median(&mut costs)))
+}
+
+/// A slice of a sweep over sources of limiters, which stay or whose limiter is gone.
+fn limited(engine: &mut TestEngine, stay: bool) -> anyhow::Result<Duration> {
+    engine.load(&ruleset("pass\n")?, &host()).map_err(anyhow::Error::msg)?;
+    engine.crowd_limited(SOURCES, u32::from(!stay), 1 << 30)?;
+    let mut costs = Vec::new();
+    for _ in 0..SLICES {
+        let start = Instant::now();
+        engine.sweep_limited_slice()?;
         costs.push(start.elapsed().as_secs_f64());
     }
     Ok(Duration::from_secs_f64(median(&mut costs)))

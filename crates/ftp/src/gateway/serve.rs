@@ -51,6 +51,7 @@ pub fn run(config: Config, accounts: Option<Accounts>, doors: Doors) -> Result<(
     if let Some(warning) = &doors.warning {
         log::warn!("{warning}");
     }
+    privileges::confine()?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()?;
     let gateway = Arc::new(Gateway::new(config, accounts, Box::new(System)));

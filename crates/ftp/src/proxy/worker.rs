@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use log::{error, info, warn};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::Signal;
-use skipstep_worker::privileges;
+use skipstep_worker::privileges::{self, CONNECTIONS, PROXY_USERS, USUAL};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinSet, LocalSet};
@@ -41,7 +41,7 @@ struct Worker {
 pub fn run(options: Options) -> Result<()> {
     let files = 2 * u64::from(options.sessions) + OTHER_FILES;
     setrlimit(Resource::RLIMIT_NOFILE, files, files).context("open files")?;
-    privileges::drop(Signal::SIGTERM)?;
+    privileges::drop(&PROXY_USERS, Signal::SIGTERM)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     LocalSet::new().block_on(&runtime, async {
         let worker = Rc::new(Worker { options, gate: Gate::inherited()? });
@@ -54,6 +54,7 @@ impl Worker {
         warn!("listening on {}", self.options.listen());
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
+        privileges::confine(&[USUAL, CONNECTIONS])?;
         let mut sessions = JoinSet::new();
         while !self.gate.is_gone() {
             tokio::select! {

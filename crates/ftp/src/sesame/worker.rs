@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use log::{debug, error, info, warn};
+use nix::libc;
 use nix::sys::signal::Signal;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use skipstep_worker::privileges;
+use skipstep_worker::privileges::{self, Call, PROXY_USERS, USUAL};
 
 use crate::sesame::connection::{Connection, Over};
 use crate::sesame::gate::{Gate, Request};
@@ -17,6 +18,9 @@ use crate::sesame::options::Options;
 use crate::sesame::packets::{Packets, TICK};
 use crate::sesame::segment::Segment;
 use crate::sesame::watch::{Event, Watch};
+
+/// System calls to the guardian and to syslog.
+const SPEAK: &[Call] = &[Call::any(libc::SYS_recvfrom), Call::any(libc::SYS_sendto)];
 
 /// For which connections the filter is open.
 #[derive(Default)]
@@ -55,7 +59,8 @@ pub fn run(options: &Options) -> Result<()> {
     }
     let mut packets = Packets::inherited()?;
     let mut gate = Gate::inherited()?;
-    privileges::drop(Signal::SIGTERM)?;
+    privileges::drop(&PROXY_USERS, Signal::SIGTERM)?;
+    privileges::confine(&[USUAL, SPEAK])?;
     warn!("watching pflog{}", options.log);
     let mut watch: Watch<Connection> = Watch::new(options.connections as usize, Instant::now());
     let mut opened = Opened::default();

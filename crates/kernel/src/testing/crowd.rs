@@ -1,9 +1,12 @@
-//! As many states as a large table has, without a packet for each: for what the sweep costs.
+//! As many states as a large table has, and as many sources of limiters, without a packet for each:
+//! for what the sweep costs.
 
+use libbpf_rs::{MapCore, MapFlags};
 use skipstep_abi as abi;
+use zerocopy::IntoBytes;
 
 use super::TestEngine;
-use crate::error::Result;
+use crate::error::{Context, Result};
 
 /// States written to the map at once.
 const BATCH: u32 = 65_536;
@@ -13,8 +16,8 @@ impl TestEngine {
     /// second 0, and every `living`th of them far ahead.
     pub fn crowd(&mut self, count: u32, living: u32) -> Result<()> {
         self.known = None;
-        let mut indexes = Vec::new();
-        let mut states = Vec::new();
+        let mut indexes = Vec::with_capacity(BATCH as usize);
+        let mut states = Vec::with_capacity(BATCH as usize);
         for index in 0..count {
             let expire = if index % living == 0 { 1 << 30 } else { 0 };
             let timeout = abi::state::timeout::UDP_FIRST as u8;
@@ -32,10 +35,46 @@ impl TestEngine {
         self.maps.status.set(&0, &abi::Status { states: count, states_used: count, ..status })
     }
 
-    /// Does one slice of a sweep, as the timer does; how many slots it has looked at.
+    /// Puts `count` sources of the source limiter with this serial into the data plane. Serial 0 is
+    /// that of the limiter in use: its sources stay until second `stays_until`.
+    pub fn crowd_limited(&mut self, count: u32, serial: u32, stays_until: u32) -> Result<()> {
+        self.known = None;
+        for number in 0..count {
+            let family = abi::INET;
+            let mut key = abi::LimitedKey { serial, id: 1, family, ..Default::default() };
+            key.address[..4].copy_from_slice(&number.to_be_bytes());
+            let source = abi::LimitedSource { stays_until, ..Default::default() };
+            self.maps.limited_sources.set(&key, &source)?;
+            let turn = abi::LimitedTurn { key, source: source.serial };
+            let queued = self.maps.limited_turns.update(&[], turn.as_bytes(), MapFlags::ANY);
+            queued.context(|| "map limited_turns: push".to_owned())?;
+        }
+        let status = self.maps.status.at(0)?;
+        let limited_sources = status.limited_sources + count;
+        let limited_turns = status.limited_turns + count;
+        self.maps.status.set(&0, &abi::Status { limited_sources, limited_turns, ..status })
+    }
+
+    /// Does one slice of the sweep of states, as the timer does. Returns the number of slots that
+    /// it has looked at.
     pub fn sweep_slice(&mut self) -> Result<u32> {
         self.known = None;
-        self.programs.sweep_slice.call(&())
+        self.programs.sweep_slice.call(&0u32)
+    }
+
+    /// Does one slice of the sweep of limiters' sources. Returns the number of sources that it has
+    /// looked at.
+    pub fn sweep_limited_slice(&mut self) -> Result<u32> {
+        self.known = None;
+        self.programs.sweep_slice.call(&1u32)
+    }
+
+    /// Sweeps all states at once in second `now`. Returns how many were removed, and lists none, as
+    /// [`Engine::set_time`](skipstep_scenario::Engine::set_time) does: for millions of states.
+    pub fn sweep_at(&mut self, now: u32) -> Result<u32> {
+        self.known = None;
+        self.machine.set_time(now);
+        self.programs.sweep.call(&())
     }
 
     /// Starts the timer that sweeps.
@@ -48,6 +87,12 @@ impl TestEngine {
     pub fn pending_flushes(&self) -> u32 {
         let status: abi::Status = self.maps.shared_status.element(0);
         status.flushing
+    }
+
+    /// Returns the number of sources of limiters.
+    pub fn limited_count(&self) -> u32 {
+        let status: abi::Status = self.maps.shared_status.element(0);
+        status.limited_sources
     }
 
     /// Returns the number of states.

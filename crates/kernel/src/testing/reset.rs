@@ -25,6 +25,7 @@ pub(super) fn maps(
         limiter::clear(maps, skipstep_classifier::limiter::place(limiter.source, limiter.id));
     }
     empty(&maps.leaving)?;
+    empty(&maps.limited_turns)?;
     for key in maps.limited_sources.keys().collect::<Vec<_>>() {
         maps.limited_sources.remove(&key)?;
     }
@@ -86,6 +87,7 @@ pub(super) fn maps(
             generation: record.generation,
             capacity: maps.states.capacity(),
             source_capacity: maps.source_nodes.capacity(),
+            limited_capacity: maps.limited_sources.capacity(),
             ..abi::Status::default()
         },
     )

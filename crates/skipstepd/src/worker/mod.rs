@@ -21,7 +21,7 @@ use nix::unistd::alarm;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use skipstep_worker::channel::{Channel, Received, wait};
-use skipstep_worker::privileges::{self, Call, USUAL};
+use skipstep_worker::privileges::{self, Call, SKIPSTEPD_USERS, USUAL};
 
 use crate::options::Options;
 use crate::task::{Order, Request, TICK, Task};
@@ -171,7 +171,7 @@ fn leave_signals_to_the_guardian() -> Result<()> {
 /// Gives up all rights, and then does the work.
 fn attend<W: Work>(mut work: W, guardian: &Guardian) -> Result<()> {
     // the work's end must not outlive the guardian, even if the work has no end
-    privileges::drop(Signal::SIGKILL)?;
+    privileges::drop(&SKIPSTEPD_USERS, Signal::SIGKILL)?;
     privileges::confine(&[USUAL, WATCH, W::CALLS])?;
     alarm::set(WATCHDOG);
     guardian.send(&Request::Ready, &[])?;
