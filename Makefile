@@ -113,7 +113,7 @@ install: build ## install programs, man pages, completions, vim files, systemd u
 	install -m 644 packaging/boot.conf $(DATA)
 	install -m 644 examples/*.conf $(EXAMPLES)
 	for unit in $(notdir $(wildcard packaging/*.service)); do \
-		sed 's|@sbin@|$(PREFIX)/sbin|; s|@data@|$(PREFIX)/share/skipstep|' packaging/$$unit >$(UNITS)/$$unit && \
+		sed 's|@sbin@|$(PREFIX)/sbin|g; s|@data@|$(PREFIX)/share/skipstep|g' packaging/$$unit >$(UNITS)/$$unit && \
 		chmod 644 $(UNITS)/$$unit || exit 1; \
 	done
 
