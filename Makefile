@@ -119,7 +119,7 @@ ifeq ($(DESTDIR),)
 	packaging/prepare user
 endif
 	for unit in $(notdir $(wildcard packaging/*.service)); do \
-		sed 's|@sbin@|$(PREFIX)/sbin|; s|@data@|$(PREFIX)/share/skipstep|' packaging/$$unit >$(UNITS)/$$unit && \
+		sed 's|@sbin@|$(PREFIX)/sbin|g; s|@data@|$(PREFIX)/share/skipstep|g' packaging/$$unit >$(UNITS)/$$unit && \
 		chmod 644 $(UNITS)/$$unit || exit 1; \
 	done
 

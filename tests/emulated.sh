@@ -1,10 +1,15 @@
-# Debian's kernel 6.12, and the emulated machine that boots it. Sourced by tests/older-kernel and
+# Debian's kernels, and the emulated machine that boots one. Sourced by tests/older-kernel and
 # tests/real-boot, in the project's folder. BIN names the folder of the built programs.
 
 # shellcheck shell=bash
-RELEASE=6.12
 BIN=${BIN:-${CARGO_TARGET_DIR:-target}/release}
-kernel=$(dirname "$BIN")/linux-$RELEASE
+
+# use_kernel RELEASE - chooses the kernel that the following functions mean
+use_kernel() {
+	RELEASE=$1
+	kernel=$(dirname "$BIN")/linux-$RELEASE
+}
+use_kernel 6.12
 
 refuse() {
 	echo "$*" >&2
@@ -17,11 +22,12 @@ fetch_kernel() {
 	[ "$(uname -m)" = x86_64 ] || refuse \
 		"the emulated machine is x86-64, and this one is $(uname -m)"
 	command -v qemu-system-x86_64 >/dev/null || refuse "no qemu-system-x86_64 here"
-	local meta=linux-image-$RELEASE-cloud-amd64 package
+	local package
 	[ ! -d "$kernel/lib/modules" ] || return 0
-	package=$(apt-cache depends "$meta" 2>/dev/null |
-		awk '$1 == "Depends:" { print $2; exit }') || true
-	[ -n "$package" ] || refuse "this distribution has no $meta"
+	package=$(apt-cache search --names-only \
+		"^linux-image-${RELEASE//./\\.}\\.[^ ]*-cloud-amd64\$" 2>/dev/null |
+		sort -V | awk 'END { print $1 }') || true
+	[ -n "$package" ] || refuse "this distribution has no Linux $RELEASE for clouds"
 	rm -rf "$kernel.new"
 	mkdir -p "$kernel.new"
 	(cd "$kernel.new" && apt-get -qq -o APT::Sandbox::User=root download "$package" &&
@@ -35,7 +41,11 @@ fetch_kernel() {
 
 # kernel_module NAME - prints a module of the kernel, unpacked
 kernel_module() {
-	xz -dc "$kernel"/lib/modules/*/kernel/"$1".ko.xz
+	local file=("$kernel"/lib/modules/*/kernel/"$1".ko*)
+	case ${file[0]} in
+	*.xz) xz -dc "${file[0]}" ;;
+	*) cat "${file[0]}" ;;
+	esac
 }
 
 # emulate SECONDS ARGUMENT... - boots the kernel in a machine without disk and network, or with

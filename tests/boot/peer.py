@@ -4,9 +4,10 @@
 #
 # FOLDER/frames0 and frames1 are the two links, as sockets of raw Ethernet frames whose other ends
 # are machine0 and machine1. The peer probes both from its first moment on, at a bounded rate: TCP
-# and UDP to 1,000 ports, echo requests, frames with up to eight VLAN tags, and fragments. FOLDER/
-# console, control and monitor are listening sockets, to which qemu connects: the machine's first
-# and second serial line, and qemu's own.
+# and UDP to 1,000 ports, echo requests, frames with up to eight VLAN tags, and fragments. The time
+# that qemu waits for a processor does not count: on a busy host the machine would have time for
+# probes only. FOLDER/console, control and monitor are listening sockets, to which qemu connects:
+# the machine's first and second serial line, and qemu's own.
 #
 # The machine gives orders on its console:
 #
@@ -25,7 +26,7 @@ ARP, IP, IP6, TPIDS = 0x0806, 0x0800, 0x86dd, (0x8100, 0x88a8)
 VLAN = 5
 OPEN = (22, 8080)        # ports that a rule set passes
 LISTENING = (23, 80, 443)
-BURST, PAUSE = 10, 0.02  # ports a burst, seconds between two
+BURST, PAUSE = 10, 0.02  # ports a burst, seconds of the machine between two
 MACHINE = [bytes.fromhex("52540000000%d" % link) for link in (1, 2)]
 PEER = bytes.fromhex("525400000099")
 # addresses of the machine on its links and on its VLAN device; the peer has 2 instead of 1 there
@@ -210,6 +211,24 @@ class Link:
                              socket.inet_ntop(socket.AF_INET6, data[8:24]), ICMP6, message, 2)
         self.send(kind, reply[:7] + b"\xff" + reply[8:])
 
+class Clock:
+    """Seconds in which the machine ran, or had nothing to do."""
+
+    def __init__(self, qemu):
+        self.tasks = "/proc/%d/task" % qemu
+
+    def now(self):
+        return time.monotonic() - self.waited()
+
+    def waited(self):
+        """Seconds that the thread of the machine's processor has waited for one of the host's."""
+        try:
+            waits = [int(open("%s/%s/schedstat" % (self.tasks, task)).read().split()[1])
+                     for task in os.listdir(self.tasks)]
+        except OSError:  # qemu ends, or this kernel does not count
+            return 0
+        return max(waits, default=0) / 1e9
+
 class Peer:
     def __init__(self, folder):
         self.folder = folder
@@ -231,10 +250,11 @@ class Peer:
         for name, listener in self.lines.items():
             self.lines[name] = listener.accept()[0]
         self.command("qmp_capabilities")
-        due = 0
+        qemu = self.lines["monitor"].getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        clock, due = Clock(struct.unpack("3i", qemu)[0]), 0
         while True:
-            if time.monotonic() >= due:
-                due = time.monotonic() + PAUSE
+            if clock.now() >= due:
+                due = clock.now() + PAUSE
                 for link in self.links:
                     link.probe()
             ready = select.select([self.lines["console"], self.links[0].socket,

@@ -8,7 +8,7 @@ ip link set lo up
 ordering() {
 	setting "$2" "$3" | grep -qw -- "$1"
 }
-units=(skipstep-boot skipstepd skipstep-rules)
+units=(skipstep-boot skipstep-closed skipstepd skipstep-rules)
 for name in "${units[@]}"; do
 	unit "$name" >/dev/null
 done
@@ -17,10 +17,12 @@ for name in "${units[@]}"; do
 		2>&1 | grep "$name" | grep -v "Unknown key 'Restart[SM]") # systemd 254 knows them
 	same "systemd-analyze verify has nothing against $name.service" "" "$said"
 done
-for name in skipstep-boot skipstepd; do
+for name in skipstep-boot skipstep-closed skipstepd; do
 	holds "$name is there before the network" ordering network-pre.target $name Before
 	holds "and waits for nothing else" ordering no $name DefaultDependencies
 done
+holds "nftables closes the host if there can be no boot rules" \
+	ordering skipstep-closed.service skipstep-boot OnFailure
 holds "skipstepd finds the boot rules" ordering skipstep-boot.service skipstepd After
 holds "pf.conf is loaded where skipstepd attaches" ordering skipstepd.service skipstep-rules After
 holds "its addresses are there" ordering network.target skipstep-rules After
@@ -56,6 +58,36 @@ rules() {
 	return $status
 }
 
+# boot - what skipstep-boot.service does, with what the journal gets
+boot() {
+	local number
+	for number in 1 2; do
+		as_command skipstep-boot ExecStart $number 2>&1 || return
+	done
+}
+
+# a boot.conf with an error, and none
+mkdir "$WORK/data"
+echo pass >"$WORK/pf.conf"
+for mistake in error none; do
+	[ $mistake = none ] || echo "block prot tcp" >"$WORK/data/boot.conf"
+	said=$(DATA=$WORK/data boot)
+	same "boot.conf, $mistake: skipstep-boot.service starts" 0 $?
+	same "the journal says what to do" 1 "$(grep -c 'boot.conf is not loaded:.*Mend' <<<"$said")"
+	boot_rules "boot.conf, $mistake"
+	same "the host takes ssh" 1 "$("$BIN/pfctl" -sr | grep -c 'port = ssh\|port = 22')"
+	"$BIN/pfctl" -q --remove
+	rm -f "$WORK/data/boot.conf"
+done
+
+# what nftables does if even that fails
+closing=$(command_of skipstep-closed ExecStart)
+holds "nft takes the rules" eval "$closing"
+holds "also if they are there already" eval "$closing"
+same "they block" 3 "$(nft list table inet skipstep_closed | grep -c 'policy drop')"
+holds "nft removes them" eval "$(command_of skipstep-closed ExecStop)"
+same "nothing is left" "" "$(nft list tables)"
+
 # pf.conf wants more than there is room for by default, and cannot be loaded yet
 wanted() {
 	cat <<-END_OF_RULES
@@ -68,10 +100,8 @@ wanted >"$WORK/pf.conf"
 echo 'pass in on early0 prot tcp from host.invalid' >>"$WORK/pf.conf"
 
 ip link add early0 type veth peer name early1
-for number in 1 2; do
-	said=$(as_command skipstep-boot ExecStart $number 2>&1)
-	same "command $number of skipstep-boot.service" "0 " "$? $said"
-done
+said=$(boot)
+same "skipstep-boot.service starts" "0 " "$? $said"
 boot_rules "before skipstepd"
 
 # an interface that comes between the boot rules and skipstepd

@@ -61,4 +61,23 @@ holds "back again, its rule and its dynamic address hold" \
 	await 3 eval '[ "$(probe_web guest '$SERVER4' 80)" = passed ]'
 same "back again, IPv6" passed "$(probe_web guest $SERVER6 80)"
 same "back again, and still blocked" "no answer" "$(probe_web guest $SERVER4 8080)"
+
+# skipstepd and pfctl attach the same interfaces at once
+host crowded
+filter crowded <<<"pass"
+daemon crowded
+for number in {1..60}; do
+	echo "link add left$number type veth peer name right$number"
+done >"$WORK/many"
+on crowded ip -batch "$WORK/many" &
+many=$!
+while kill -0 $many 2>/dev/null; do
+	pf crowded -q -e
+done >"$WORK/enable" 2>&1
+wait $many
+same "pfctl names no interface that is not filtered" "" \
+	"$(grep -v 'already enabled' "$WORK/enable" | head -n 1)"
+same "nor does skipstepd" "skipstepd: ready" "$(cat "$WORK/skipstepd-crowded.log")"
+holds "all are attached" await 5 eval \
+	'[ "$(pf crowded -sI -vv | grep -c "Hook: *tc")" -ge 121 ]'
 verdict

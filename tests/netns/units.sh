@@ -13,10 +13,11 @@ mount -t bpf -o mode=700 bpf /sys/fs/bpf # as systemd does
 lab_begin
 chmod 755 "$WORK"
 
-# unit NAME - the path of a unit whose programs are those of this test
+# unit NAME - the path of a unit whose programs are those of this test. DATA names the folder of
+# boot.conf
 unit() {
 	local file=$WORK/$1.service
-	sed "s,@sbin@,$BIN,g; s,@data@,$ROOT/packaging,; s,/etc/pf.conf,$WORK/pf.conf,g" \
+	sed "s,@sbin@,$BIN,g; s,@data@,${DATA:-$ROOT/packaging},; s,/etc/pf.conf,$WORK/pf.conf,g" \
 		"$ROOT/packaging/$1.service" >"$file"
 	echo "$file"
 }
@@ -41,6 +42,9 @@ as_service() {
 	# what the manager makes before it starts a program
 	[ -z "$(setting "$name" RuntimeDirectory)" ] || install -d -m 700 /run/skipstep
 	[ -z "$(setting "$name" LogsDirectory)" ] || mkdir -p /var/log/skipstep
+	case $(setting "$name" ExecStartPre) in
+	-+*) eval "$(command_of "$name" ExecStartPre)" ;;
+	esac
 	# shellcheck disable=SC2016
 	exec unshare --mount --propagation slave bash -c '
 		for kept in /run/skipstep /var/log/skipstep; do
@@ -64,9 +68,11 @@ as_service() {
 			esac
 		done
 		if [ "$2" = yes ]; then # ProtectKernelTunables
-			for at in /proc/sys $3; do mount --bind "$at" "$at"; done
+			for at in /proc/sys $3; do mount --bind "${at#-}" "${at#-}"; done
 			mount -o remount,bind,ro /proc/sys
 			mount -o remount,bind,ro /sys
+			# as systemd does, whatever ReadWritePaths says of this folder
+			mount -o remount,bind,ro /sys/fs/bpf
 			! : 2>/dev/null >/proc/sys/vm/swappiness || { echo "/proc/sys can be written to"; exit 1; }
 		fi
 		! : 2>/dev/null >/usr/writable || { echo "the file system can be written to"; exit 1; }

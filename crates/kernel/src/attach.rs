@@ -7,6 +7,8 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use libbpf_rs::Link;
 use libbpf_rs::libbpf_sys::{
@@ -24,6 +26,12 @@ use crate::program::{Program, pin};
 
 /// Why a driver is left alone that shows XDP frames without the tag that they came with.
 const HIDES_TAGS: &str = "it takes VLAN tags off frames: run `ethtool -K INTERFACE rxvlan off`";
+
+/// How long another process may take from attaching a program to pinning the link.
+const PINNING: Duration = Duration::from_secs(1);
+
+/// Pause between two looks for that link.
+const GLANCE: Duration = Duration::from_millis(1);
 
 /// Attaches both directions of an interface, unless they already are. An interface that vanishes
 /// meanwhile is no error.
@@ -147,15 +155,19 @@ fn why_no_xdp(error: &io::Error) -> String {
 /// may do that at once for one interface, which is never without a program meanwhile: each has a
 /// link of its own before it removes what is pinned in its place.
 fn attach_one(program: &Program, side: u32, place: u32, path: &Path, index: u32) -> Result<()> {
-    if is_at(path, program, index) {
-        return Ok(());
-    }
-    let link = match link(program, side, place, index) {
-        Err(error) if error.raw_os_error() == Some(nix::libc::ENODEV) => return Ok(()),
-        Err(error) if error.raw_os_error() == Some(nix::libc::EINVAL) => {
-            return Err(Error::Kernel { lacks: "tcx" });
+    let end = Instant::now() + PINNING;
+    let link = loop {
+        if is_at(path, program, index) {
+            return Ok(());
         }
-        link => link.context(|| format!("interface {index}: attach"))?,
+        match link(program, side, place, index).map_err(|error| (error.raw_os_error(), error)) {
+            Err((Some(nix::libc::ENODEV), _)) => return Ok(()),
+            Err((Some(nix::libc::EINVAL), _)) => return Err(Error::Kernel { lacks: "tcx" }),
+            // another process has attached the program and not pinned its link yet
+            Err((Some(nix::libc::EEXIST), _)) if Instant::now() < end => thread::sleep(GLANCE),
+            Err((_, error)) => return Err(error).context(|| format!("interface {index}: attach")),
+            Ok(link) => break link,
+        }
     };
     loop {
         match pin(link.as_fd(), path) {
