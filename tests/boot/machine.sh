@@ -59,7 +59,7 @@ loaded() {
 	holds "pf.conf is loaded" await active skipstep-rules
 	order answered 8080
 	order rounds 2 0
-	holds "skipstepd runs" active skipstepd
+	holds "skipstepd runs" await active skipstepd
 	holds "eth0 is attached" attached eth0
 	same "skipstepd complains about nothing" "" "$(complaints)"
 }
@@ -69,7 +69,7 @@ refused() {
 	holds "it says what to do" await said skipstep-rules \
 		'boot rules stay in force.*tried again by itself, at once by: systemctl restart'
 	boot_rules
-	holds "skipstepd runs" active skipstepd
+	holds "skipstepd runs" await active skipstepd
 	holds "pf.conf is tried again" await eval \
 		'[ "$(journal skipstep-rules | grep -cE "boot rules stay")" -ge 2 ]'
 }
@@ -189,7 +189,7 @@ echo "@run $run"
 echo "--- units"
 systemctl list-jobs --no-legend
 systemctl --failed --no-legend --plain
-for unit in skipstep-boot skipstep-closed skipstepd skipstep-rules; do
+for unit in skipstep-boot skipstep-closed skipstep-attached skipstepd skipstep-rules; do
 	journalctl -q -b -o short-monotonic -u $unit | tail -n 40
 done
 echo "@end"

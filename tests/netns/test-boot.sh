@@ -8,7 +8,7 @@ ip link set lo up
 ordering() {
 	setting "$2" "$3" | grep -qw -- "$1"
 }
-units=(skipstep-boot skipstep-closed skipstepd skipstep-rules)
+units=(skipstep-boot skipstep-closed skipstepd skipstep-attached skipstep-rules)
 for name in "${units[@]}"; do
 	unit "$name" >/dev/null
 done
@@ -17,14 +17,19 @@ for name in "${units[@]}"; do
 		2>&1 | grep "$name" | grep -v "Unknown key 'Restart[SM]") # systemd 254 knows them
 	same "systemd-analyze verify has nothing against $name.service" "" "$said"
 done
-for name in skipstep-boot skipstep-closed skipstepd; do
+for name in skipstep-boot skipstep-closed skipstep-attached; do
 	holds "$name is there before the network" ordering network-pre.target $name Before
 	holds "and waits for nothing else" ordering no $name DefaultDependencies
 done
 holds "nftables closes the host if there can be no boot rules" \
 	ordering skipstep-closed.service skipstep-boot OnFailure
+same "neither network nor pf.conf wait for a skipstepd that does not start" "" \
+	"$(grep -lE '^Before=.*network-pre|^After=.*skipstepd' "$ROOT"/packaging/skipstep{d,-rules}.service)"
+holds "skipstepd waits for nothing of the network" ordering no skipstepd DefaultDependencies
+holds "they wait for the first attempt" ordering skipstep-attached.service skipstepd Wants
 holds "skipstepd finds the boot rules" ordering skipstep-boot.service skipstepd After
-holds "pf.conf is loaded where skipstepd attaches" ordering skipstepd.service skipstep-rules After
+holds "pf.conf is loaded where skipstepd attaches" \
+	ordering skipstep-attached.service skipstep-rules After
 holds "its addresses are there" ordering network.target skipstep-rules After
 holds "what needs the network finds pf.conf" ordering network-online.target skipstep-rules Before
 same "pf.conf is tried again" on-failure "$(setting skipstep-rules Restart)"

@@ -48,6 +48,7 @@ same "they hear what is for others" 3 "$(promiscuous)"
 
 # While the filter is disabled everything crosses.
 await 5 on client ping -n -q -c 1 -W 1 $S6
+await 5 on client ping -n -q -c 1 -W 1 $S4
 same "IPv4 and ARP cross" passed "$(probe_ping client $S4)"
 same "IPv6 and its neighbours" passed "$(probe_ping client $S6)"
 same "to the third host" passed "$(probe_ping client $T4)"

@@ -137,7 +137,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_state => abi::State {
             lock, serial, flags, timeout, direction, log, log_to, expire, rule_slot, onward, path,
             anchor_slot, id, src, dst, packets, bytes, key, set_prio, set_tos, min_ttl, queue,
-            creation, max_mss, tag, pad,
+            creation, max_mss, tag, stations, pad,
         }
         pf_annex => abi::Annex {
             r#match, match_count, nat_slot, rdr_slot, hop_interface, next_hop, source_nodes, scrub,
