@@ -49,12 +49,13 @@ kernel_module() {
 }
 
 # emulate SECONDS ARGUMENT... - boots the kernel in a machine without disk and network, or with
-# those that qemu gets as arguments
+# those that qemu gets as arguments. The machine ends with the shell that has started it.
 emulate() {
 	local limit=$1
 	shift
-	timeout --foreground "$limit" qemu-system-x86_64 -accel tcg,thread=single -cpu max,-erms \
-		-smp 1 -nodefaults -no-user-config -display none -no-reboot \
+	setpriv --pdeathsig TERM timeout --foreground "$limit" \
+		qemu-system-x86_64 -accel tcg,thread=single -cpu max,-erms -smp 1 \
+		-nodefaults -no-user-config -display none -no-reboot \
 		-kernel "$kernel/vmlinuz" "$@" ||
 		echo "the machine was stopped after $limit seconds" >&2
 }

@@ -9,7 +9,8 @@
 . "$(dirname "$0")/units.sh"
 host client server
 
-for name in skipstepd skipstep-boot skipstep-closed skipstep-attached skipstep-rules ftp-proxy ftpsesame ftp-gw; do
+for name in skipstepd skipstep-boot skipstep-closed skipstep-attached skipstep-rules ftp-proxy \
+	ftpsesame ftp-gw; do
 	said=$(systemd-analyze security --offline=true --threshold=29 --no-pager "$(unit "$name")" 2>&1)
 	same "is $name.service exposed less than 3.0" 0 $?
 	sed -n 's/.*\(Overall.*: [0-9.]*\).*/\1/p' <<<"$said"
