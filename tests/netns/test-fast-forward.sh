@@ -1,6 +1,7 @@
 # Packets of states that want nothing but to judge and count them go past the kernel's forwarding:
 # with the same counters, time to live and errors, and only while the kernel would do nothing else
 # with them.
+# long: many kinds of packets, on each way past the kernel
 . "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
 lab_begin

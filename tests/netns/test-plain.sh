@@ -1,6 +1,7 @@
 # Packets that no state knows, where rules want nothing but to let them go or to drop them: judged
 # in XDP and on tc before the kernel has them, counted as by the long way, and sent where the kernel
 # would send them.
+# long: every shape of packets, on both ways
 . "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
 lab_begin

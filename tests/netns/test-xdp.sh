@@ -1,6 +1,7 @@
 # `set xdp on`: packets of states leave by the driver of another interface before the kernel has
 # them, with the same counters and time to live, and no packet that the filter or the kernel would
 # treat otherwise does.
+# long: loads the programs for XDP for several rule sets
 . "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
 lab_begin

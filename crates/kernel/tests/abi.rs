@@ -154,10 +154,10 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_status => abi::Status {
             abi_version, generation, running, since, states, half_open, next_state_id,
             states_used, sweep_cursor, first_enabled, capacity, secret, translated, sources,
-            sources_used, source_cursor, source_capacity, table_entries, boot_time, crossing, limited_sources, leaving,
-            bound, sweeps, second, stamp, beat, second_until,
-            syncookies, ingress_id, egress_id, guard_id, timer_errors, timer_error, timer_tried,
-            flushing, flush_kinds, flush_number, limited_turns, limited_capacity, pad,
+            sources_used, source_cursor, source_capacity, table_entries, boot_time, crossing,
+            limited_sources, leaving, bound, sweeps, second, stamp, beat, second_until,
+            syncookies, ingress_id, egress_id, egress_address, guard_id, timer_errors,
+            timer_error, timer_tried, flushing, flush_kinds, flush_number, limited_turns, limited_capacity, pad,
         }
         pf_syncookies => abi::Syncookies { key, in_flight, keys_made, next_key_at, active, pad }
         pf_counters => abi::Counters {
