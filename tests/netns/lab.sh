@@ -578,6 +578,19 @@ worker_of() {
 	pgrep --parent "${PROCESSES[skipstepd-$1]}" --full -- "--worker $2\$"
 }
 
+# wire_to_ports HOST... - wires the hosts to port0, port1 … of the host `bridge`, which have no
+# addresses, and gives them addresses of one network, from 192.168.100.2 and 2001:db8:100::2 on
+wire_to_ports() {
+	local name number=0
+	for name; do
+		wire "$name" eth0 bridge "port$number"
+		on bridge sh -c "echo 1 >/proc/sys/net/ipv6/conf/port$number/disable_ipv6"
+		on bridge ip link set "port$number" up
+		address "$name" eth0 "192.168.100.$((number + 2))/24" "2001:db8:100::$((number + 2))/64"
+		number=$((number + 1))
+	done
+}
+
 # confined PROCESS - true if a filter confines the system calls of each of its threads
 confined() {
 	[ -n "${1:-}" ] && ! grep -h '^Seccomp:' /proc/"$1"/task/*/status | grep -qv '[[:space:]]2$'

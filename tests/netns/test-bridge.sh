@@ -15,14 +15,7 @@ host client server third
 router bridge
 C4=192.168.100.2 S4=192.168.100.3 T4=192.168.100.4
 C6=2001:db8:100::2 S6=2001:db8:100::3 T6=2001:db8:100::4
-number=0
-for name in client server third; do
-	wire "$name" eth0 bridge "port$number"
-	on bridge sh -c "echo 1 >/proc/sys/net/ipv6/conf/port$number/disable_ipv6"
-	on bridge ip link set "port$number" up
-	address "$name" eth0 "192.168.100.$((number + 2))/24" "2001:db8:100::$((number + 2))/64"
-	number=$((number + 1))
-done
+wire_to_ports client server third
 mac() { # HOST
 	link_address "$1" eth0
 }

@@ -196,7 +196,7 @@ fn keep_beginnings(rules: &mut [abi::Rule], first: usize, stretches: &[Stretch])
     }
 }
 
-/// What the worst packet takes in a stretch.
+/// The cost of the worst packet in a stretch.
 struct Worst {
     /// Cells that the longest search looks at.
     cells: u32,

@@ -27,7 +27,7 @@ use crate::program::{Program, pin};
 /// Why a driver is left alone that shows XDP frames without the tag that they came with.
 const HIDES_TAGS: &str = "it takes VLAN tags off frames: run `ethtool -K INTERFACE rxvlan off`";
 
-/// How long another process may take from attaching a program to pinning the link.
+/// The time that another process has between attaching a program and pinning the link.
 const PINNING: Duration = Duration::from_secs(1);
 
 /// Pause between two looks for that link.

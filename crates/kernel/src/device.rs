@@ -11,7 +11,7 @@ use crate::instance::Instance;
 use crate::object::Maps;
 use crate::own_device::{OwnDevice, Purpose};
 
-/// What skipstepd did with fragments.
+/// The work of skipstepd with fragments, in numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FragmentCounters {
     /// Fragments that wait now.

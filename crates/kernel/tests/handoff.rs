@@ -16,7 +16,7 @@ const DEVICE: u32 = 1;
 
 const NONCE: u64 = 0x0706_0504_0302_0100;
 
-/// What the programs return: TCX_DROP, TCX_REDIRECT.
+/// Results of the programs: TCX_DROP, TCX_REDIRECT.
 const DROP: u32 = 2;
 const REDIRECT: u32 = 7;
 

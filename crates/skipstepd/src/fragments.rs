@@ -57,7 +57,7 @@ impl Fragments {
         FragmentCounters::new(pieces, self.reassembler.counters(), self.foreign)
     }
 
-    /// What goes back for a frame. A frame that the data plane has not sent is counted.
+    /// Returns the answer to a frame. A frame that the data plane has not sent is counted.
     pub fn answer(&mut self, frame: &[u8], now: u32) -> Vec<Vec<u8>> {
         let Some((frame, handoff)) = frame
             .len()
