@@ -23,6 +23,7 @@
 #include "rules.h"
 #include "scratch.h"
 #include "source_node.h"
+#include "state_key.h"
 #include "synproxy.h"
 #include "table.h"
 
@@ -308,9 +309,9 @@ __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
  * ACKs are for them alone. */
 __inline void note_stations(struct __sk_buff *skb, const struct pf_scratch *s)
 {
-	struct pf_state *state = bpf_map_lookup_elem(&states, &s->ref.index);
+	struct pf_state *state = state_in_hand(s);
 
-	if (state && state->serial == s->ref.serial && has_ethernet_header(skb))
+	if (state && has_ethernet_header(skb))
 		bpf_skb_load_bytes(skb, 0, state->stations, sizeof(state->stations));
 }
 
@@ -318,10 +319,10 @@ __inline void note_stations(struct __sk_buff *skb, const struct pf_scratch *s)
  * place once. */
 __inline void note_way(const struct __sk_buff *skb, const struct pf_scratch *s)
 {
-	struct pf_state *state = bpf_map_lookup_elem(&states, &s->ref.index);
+	struct pf_state *state = state_in_hand(s);
 	struct pf_annex *annex;
 
-	if (!state || state->serial != s->ref.serial || !(state->flags & PF_STATE_PFLOW))
+	if (!state || !(state->flags & PF_STATE_PFLOW))
 		return;
 	annex = annex_of(state, &s->ref.index);
 	if (!annex)

@@ -25,6 +25,7 @@
 #include "reply.h"
 #include "route.h"
 #include "scratch.h"
+#include "state_key.h"
 #include "table.h"
 #include "time.h"
 
@@ -83,10 +84,9 @@ __inline bool is_nobodys(__u8 family, const struct pf_addr *address)
 __inline bool is_from_known_station(struct __sk_buff *skb, const struct pf_scratch *s)
 {
 	const struct ethernet *frame = (void *)(long)skb->data;
-	const struct pf_state *state = bpf_map_lookup_elem(&states, &s->ref.index);
+	const struct pf_state *state = state_in_hand(s);
 
-	if (!state || state->serial != s->ref.serial ||
-	    (void *)(frame + 1) > (void *)(long)skb->data_end)
+	if (!state || (void *)(frame + 1) > (void *)(long)skb->data_end)
 		return false;
 	return same_link_address(frame->source,
 				 state->stations[state->direction == s->pd.direction]);
@@ -107,7 +107,7 @@ __inline enum pf_answer_way find_answer_way(struct __sk_buff *skb, const struct 
 		return PF_ANSWER_NOT;
 	if (driven_by_test() || is_loopback(skb))
 		return in ? PF_ANSWER_BACK : PF_ANSWER_IN;
-	if (is_bridged(s) || (in && stays_on_bridge(skb, s))) {
+	if (stays_between_ports(skb, s)) {
 		if (is_challenge(&s->reply) && !is_from_known_station(skb, s))
 			return PF_ANSWER_NOT;
 		return in ? PF_ANSWER_BACK : PF_ANSWER_IN;

@@ -12,6 +12,7 @@
 #include "owner.h"
 #include "scratch.h"
 #include "state.h"
+#include "state_key.h"
 
 /* True if a socket has both ends of the conversation: TCP has accepted it, or begun it, or UDP's is
  * connected. */
@@ -73,8 +74,8 @@ __global int has_lost_socket(struct __sk_buff *skb, struct pf_scratch *s)
 	tcp = s->pd.virtual_protocol == IPPROTO_TCP;
 	if (tcp && (s->pd.tcp.flags & (TH_SYN | TH_ACK)) != TH_SYN)
 		return 0;
-	state = bpf_map_lookup_elem(&states, &s->ref.index);
-	if (!state || state->serial != s->ref.serial || !(state->flags & PF_STATE_SOCKET) ||
+	state = state_in_hand(s);
+	if (!state || !(state->flags & PF_STATE_SOCKET) ||
 	    is_from_connection(skb, &s->pd))
 		return 0;
 	key = &state->key[PF_STACK];

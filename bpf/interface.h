@@ -82,6 +82,12 @@ __inline bool stays_on_bridge(const struct __sk_buff *skb, const struct pf_scrat
 	return is_port(&s->interface) && skb->pkt_type != PACKET_HOST;
 }
 
+/* Whether the packet comes in by a bridge's port and is to leave by another one, or leaves so. */
+__inline bool stays_between_ports(const struct __sk_buff *skb, const struct pf_scratch *s)
+{
+	return s->pd.direction == PF_IN ? stays_on_bridge(skb, s) : is_bridged(s);
+}
+
 /* Whether the kernel's bridge takes it from there, which passes on nothing that is longer than a
  * link. */
 __inline bool goes_to_kernel_bridge(struct __sk_buff *skb, const struct pf_scratch *s)

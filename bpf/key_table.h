@@ -12,7 +12,7 @@
  * the same key at the same time one must lose: each first claims an entry that nobody follows, then
  * looks for others with its key. Who finds one that holds gives way; of two claims the one that
  * stands further behind does, and the other waits until it has. Then the claim is taken off.
- * crates/kernel/tests/key_table.rs goes through all orders in which that can happen.
+ * crates/kernel/tests/all/key_table.rs goes through all orders in which that can happen.
  *
  * In the line of the cache behind them stands of each entry which state knows the packets where
  * they leave: of a million states hardly one is in the cache, and so both come from the memory at

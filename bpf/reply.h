@@ -106,7 +106,7 @@ __inline bool own_address(struct __sk_buff *skb, struct pf_scratch *s, struct pf
 		return true;
 	/* a bridge has no address but those it stands in front of, and shows no other one of this
 	 * host */
-	if (is_bridged(s) || (pd->direction == PF_IN && stays_on_bridge(skb, s)))
+	if (stays_between_ports(skb, s))
 		return true;
 	if (is_everywhere(pd->family, &sender)) {	/* a neighbour on the packet's link */
 		if (of_link[0])

@@ -42,6 +42,14 @@ struct {
 	__type(value, __u32);
 } free_states SEC(".maps");
 
+/* Returns the state of s->ref; NULL if its place has gone to another one. */
+__inline struct pf_state *state_in_hand(const struct pf_scratch *s)
+{
+	struct pf_state *state = bpf_map_lookup_elem(&states, &s->ref.index);
+
+	return state && state->serial == s->ref.serial ? state : NULL;
+}
+
 /* Index of the packet's source in a key: so that a reply has the key of what it answers. */
 __inline int source_index(__u8 direction)
 {

@@ -1,15 +1,13 @@
 //! `format` changes no meaning: every text there is means afterwards what it meant before. What it
 //! makes of spaces and lines is shown beside it, in src/format.rs.
 
-mod common;
-
 use skipstep_pfconf::format::format;
 use skipstep_pfconf::{Context, Loaded, Rejected, load};
 use skipstep_ruleset::Ruleset;
 
 #[test]
 fn a_formatted_text_means_the_same() {
-    let texts = common::texts();
+    let texts = crate::common::texts();
     assert!(texts.len() > 20, "where are they?");
     for (name, text) in texts {
         let formatted = format(&text);
@@ -20,11 +18,12 @@ fn a_formatted_text_means_the_same() {
 
 /// What a text means or why it is refused, wherever in it that stands.
 fn meaning(text: &str) -> Result<(Ruleset, String), (Vec<String>, String)> {
-    let host = common::host();
-    let context = Context { read_file: &common::read_file, random: &|| 7, ..Context::new(&host) };
+    let host = crate::common::host();
+    let context =
+        Context { read_file: &crate::common::read_file, random: &|| 7, ..Context::new(&host) };
     match load(text, &context) {
         Ok(Loaded { mut ruleset, echo, .. }) => {
-            common::forget_places(&mut ruleset);
+            crate::common::forget_places(&mut ruleset);
             Ok((ruleset, echo))
         }
         Err(Rejected { diagnostics, echo }) => {

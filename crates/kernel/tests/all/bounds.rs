@@ -1,12 +1,10 @@
 //! Bounds of the work for a packet: the data plane's searches are bounded, and agree with the
 //! model's.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::shared_engine::ENGINES;
-use common::{host, ruleset, tcp, udp};
+use crate::common::shared_engine::ENGINES;
+use crate::common::{host, ruleset, tcp, udp};
 use skipstep_kernel::testing::{Sizes, TestEngine};
 use skipstep_ruleset::{Direction, Evaluator, Reason};
 use skipstep_scenario::engine::{Draw, Fate, StateView, TestPacket, Verdict};

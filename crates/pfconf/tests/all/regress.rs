@@ -1,12 +1,10 @@
 //! OpenBSD's own cases for its parser (pf-regress.md): `pfN.in` must print as `pfN.ok`, that must
 //! print as itself, and `pfailN.in` must be refused with the messages of `pfailN.ok`.
 
-mod common;
-
 use std::io;
 use std::path::{Path, PathBuf};
 
-use common::regression_host;
+use crate::common::regression_host;
 use skipstep_pfconf::{Context, Loaded, Names, Rejected, load};
 use skipstep_ruleset::interface::Host;
 

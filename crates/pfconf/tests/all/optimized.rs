@@ -1,12 +1,10 @@
 //! OpenBSD's own cases of rule sets in the kernel, as loaded and as optimized (pf-regress.md):
 //! rules and skip steps must be the same.
 
-mod common;
-
 use std::io;
 use std::path::Path;
 
-use common::regression_host;
+use crate::common::regression_host;
 use skipstep_pfconf::{Context, Names, PrintOptions, load, print};
 use skipstep_ruleset::skip::{Skip, skip_steps};
 use skipstep_ruleset::{Optimization, Rule, Ruleset, Table};

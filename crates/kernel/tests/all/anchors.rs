@@ -1,12 +1,10 @@
 //! Anchors loaded by themselves into a firewall that filters real packets: what changes with them,
 //! and what stays.
 
-mod common;
-
 use std::net::UdpSocket;
 
-use common::fixture::{Fixture, arrives, isolated, receiver, udp_states};
-use common::ruleset;
+use crate::common::fixture::{Fixture, arrives, isolated, receiver, udp_states};
+use crate::common::ruleset;
 use skipstep_kernel::Instance;
 use skipstep_pfconf::Context;
 use skipstep_ruleset::{RuleId, TableEntry, TableName};

@@ -4,7 +4,7 @@ use skipstep_pfconf::{Context, load};
 use skipstep_ruleset::interface::{Host, Interface};
 use skipstep_ruleset::{Timeout, Timeouts};
 
-const PAGE: &str = include_str!("../../../man/pf.conf.5");
+const PAGE: &str = include_str!("../../../../man/pf.conf.5");
 
 /// The page from the head of section `name` to that of the next one.
 fn section(name: &str) -> &'static str {

@@ -1,9 +1,7 @@
 //! The data plane under BPF_PROG_TEST_RUN: that an engine loads, decides, resets and keeps time.
 
-mod common;
-
-use common::shared_engine::ENGINES;
-use common::{host, other, ruleset, tcp, udp};
+use crate::common::shared_engine::ENGINES;
+use crate::common::{host, other, ruleset, tcp, udp};
 use skipstep_kernel::testing::{Sizes, TestEngine};
 use skipstep_ruleset::{Evaluator, Reason};
 use skipstep_scenario::Engine;

@@ -12,16 +12,16 @@ use skipstep_abi as abi;
 use skipstep_kernel::object::OBJECT;
 
 const HEADER: &str = concat!(
-    include_str!("../../../bpf/abi/rule.h"),
-    include_str!("../../../bpf/abi/forest.h"),
-    include_str!("../../../bpf/abi/limiter.h"),
-    include_str!("../../../bpf/abi/table.h"),
-    include_str!("../../../bpf/abi/table_index.h"),
-    include_str!("../../../bpf/abi/state.h"),
-    include_str!("../../../bpf/abi/status.h"),
-    include_str!("../../../bpf/abi/record.h"),
-    include_str!("../../../bpf/abi/bridge.h"),
-    include_str!("../../../bpf/abi.h"),
+    include_str!("../../../../bpf/abi/rule.h"),
+    include_str!("../../../../bpf/abi/forest.h"),
+    include_str!("../../../../bpf/abi/limiter.h"),
+    include_str!("../../../../bpf/abi/table.h"),
+    include_str!("../../../../bpf/abi/table_index.h"),
+    include_str!("../../../../bpf/abi/state.h"),
+    include_str!("../../../../bpf/abi/status.h"),
+    include_str!("../../../../bpf/abi/record.h"),
+    include_str!("../../../../bpf/abi/bridge.h"),
+    include_str!("../../../../bpf/abi.h"),
 );
 
 /// An object that mentions every struct of the header; the data plane's BTF leaves some out.

@@ -5,11 +5,9 @@
 //!   em0 10.0.1.1/24, em1 10.0.2.1/24, lo0 127.0.0.1/8   packets go over lo0
 //! ```
 
-mod common;
-
 use std::net::{Ipv4Addr, UdpSocket};
 
-use common::fixture::{Fixture, all_arrive, arrives, isolated, receiver};
+use crate::common::fixture::{Fixture, all_arrive, arrives, isolated, receiver};
 use skipstep_abi::table::TABLE_INDEXED;
 use skipstep_abi::table::table_op::PASS;
 use skipstep_kernel::Instance;

@@ -1,12 +1,10 @@
 //! A program that reads a log itself: it gets whole packets, those of its log only, and when it is
 //! gone skipstepd has them again.
 
-mod common;
-
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use common::fixture::{Fixture, isolated, receiver};
+use crate::common::fixture::{Fixture, isolated, receiver};
 use skipstep_kernel::{Instance, LiveLog, LogReader, LoggedPacket, RECORDS_A_TURN};
 
 #[test]

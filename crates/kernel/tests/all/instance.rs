@@ -5,14 +5,12 @@
 //!   em0 10.0.1.1/24, em1 10.0.2.1/24, lo0 127.0.0.1/8   packets go over lo0
 //! ```
 
-mod common;
-
 use std::fmt::Write as _;
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use common::fixture::{Fixture, all_arrive, arrives, isolated, receiver, udp_states};
-use common::{host, ruleset};
+use crate::common::fixture::{Fixture, all_arrive, arrives, isolated, receiver, udp_states};
+use crate::common::{host, ruleset};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use nix::errno::Errno;
 use skipstep_abi as abi;

@@ -6,13 +6,11 @@
 //!                                           killed (-9) at instants spread over a load
 //! ```
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use common::{host, ruleset};
+use crate::common::{host, ruleset};
 use skipstep_kernel::Instance;
 use skipstep_kernel::network::TestNetwork;
 use skipstep_kernel::report::Hook;
@@ -23,7 +21,7 @@ use skipstep_ruleset::{Ruleset, TableEntry};
 const ORDER: &str = "SKIPSTEP_TEST_LOADER";
 
 /// The test that is a loader where `ORDER` says so.
-const TEST_OF_LOADERS: &str = "two_loaders_one_killed_leave_one_whole_rule_set";
+const TEST_OF_LOADERS: &str = "loaders::two_loaders_one_killed_leave_one_whole_rule_set";
 
 /// Says how many loaders are killed, in rounds of two.
 const KILLS: &str = "SKIPSTEP_KILLS";

@@ -1,0 +1,14 @@
+//! The tests of the crate that need more than one of its modules. One program, so that the verifier
+//! judges the engines of [`common::shared_engine`] once, and all processors have work to the end.
+
+mod abi;
+mod anchors;
+mod bounds;
+mod common;
+mod engine;
+mod handoff;
+mod instance;
+mod key_table;
+mod live_log;
+mod loaders;
+mod table_index;

@@ -1,0 +1,16 @@
+//! The tests of whole texts, in one program, which is linked once.
+
+mod anchors;
+mod common;
+mod format;
+mod freebsd;
+mod golden;
+mod hostile;
+mod manual;
+mod meaning;
+mod optimize;
+mod optimized;
+mod properties;
+mod realworld;
+mod regress;
+mod translation;
