@@ -20,10 +20,12 @@ same "and says that the filter is enabled" "pf enabled" "$(tail -n 1 <<<"$said")
 same "the others are attached" tc "$(pf gateway -sI -vv -i wan0 | sed -n 's/.*Hook: *//p')"
 same "what leaves by them is blocked" "no answer" "$(probe_web client "$SERVER4" 80)"
 
-# as OpenBSD's: the second -e fails, but attaches what the first one could not
+# the second -e has nothing to enable, and attaches what the first one could not
 rmdir "${PINS[gateway]}/links/$lan-in"
 said=$(pf gateway -e 2>&1)
-same "pfctl -e of an enabled filter" "1 pfctl: pf already enabled" "$? $said"
+same "pfctl -e of an enabled filter" "0 pfctl: pf already enabled" "$? $said"
+said=$(pf gateway -q -e 2>&1)
+same "with -q" "0 " "$? $said"
 same "the interface is attached now" tc "$(pf gateway -sI -vv -i lan0 | sed -n 's/.*Hook: *//p')"
 same "pfctl -d" "0 pf disabled" "$(pf gateway -d 2>&1 | sed 's/^/0 /')"
 said=$(pf gateway -d 2>&1)

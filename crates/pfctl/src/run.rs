@@ -134,11 +134,8 @@ fn run_flags(args: &Args) -> Result<ExitCode> {
         let instance = create(args)?;
         let is_new = instance.enable()?;
         load::warn_of_interfaces(&instance)?;
-        if !is_new {
-            // OpenBSD's pfctl ends with 1 here, too
-            bail!("pf already enabled");
-        }
-        say("pf enabled");
+        // the filter is as it is wanted, so this is no error; OpenBSD's pfctl ends with 1
+        say(if is_new { "pf enabled" } else { "pfctl: pf already enabled" });
     }
     if let Some(level) = args.debug_level {
         create(args)?.set_debug(level)?;
