@@ -25,7 +25,8 @@ pf.conf into the kernel, enables and disables the filter, and shows and changes 
 tables and counters.
 Flags, output and exit status are those of
 .Ox Ns 's
-.Nm .
+.Nm ,
+apart from differences that docs/linux.md lists.
 .Pp
 The filter is a set of programs in the kernel, attached to every interface.
 It needs no process:

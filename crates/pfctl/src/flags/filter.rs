@@ -29,7 +29,8 @@ pub(super) const ENABLE: Flag = Flag {
     name: Name::Letter('e'),
     value: None,
     brief: "enable the packet filter",
-    text: "Enable the packet filter: attach it to every interface.",
+    text: "Enable the packet filter: attach it to every interface. If the filter \
+           is enabled, attach it to interfaces on which it is missing.",
     set: |args, _| {
         args.enable = true;
         Ok(())
