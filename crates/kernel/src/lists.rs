@@ -202,6 +202,8 @@ mod tests {
         let mut record = Record::default();
         record.ruleset.tables =
             vec![table("a", &["10.0.0.0/8", "2001:db8::/32"]), table("none", &[])];
+        // a name in quotes may have blanks: not the table of an anchor
+        record.ruleset.tables.push(table("x/y a", &["198.51.100.0/24"]));
         record.ruleset.tables[0].entries[1].negated = true;
         record.ruleset.tables[0].entries[0].weight = 300;
         let anchor = Anchor { tables: vec![table("a", &["192.0.2.1/32"])], ..Anchor::default() };

@@ -75,28 +75,50 @@ impl fmt::Display for TableName {
     }
 }
 
-/// As a key of JSON: the path, a blank and the name, which has no blank itself.
+/// As a key of JSON: the path, a blank and the name, or the name alone if there is neither a path
+/// nor a blank in the name. A backslash stands before each blank and backslash of the path.
 impl From<TableName> for String {
     fn from(TableName { anchor, name }: TableName) -> Self {
-        if anchor.is_empty() { name } else { format!("{anchor} {name}") }
+        if anchor.is_empty() && !name.contains(' ') {
+            return name;
+        }
+        let path = anchor.replace('\\', r"\\").replace(' ', r"\ ");
+        format!("{path} {name}")
     }
 }
 
 impl From<String> for TableName {
     fn from(text: String) -> Self {
-        let (anchor, name) = text.rsplit_once(' ').unwrap_or(("", &text));
-        TableName::new(anchor, name)
+        let mut path = String::new();
+        let mut rest = text.chars();
+        while let Some(next) = rest.next() {
+            match next {
+                ' ' => return TableName::new(&path, rest.as_str()),
+                '\\' => path.extend(rest.next()),
+                other => path.push(other),
+            }
+        }
+        TableName::from(text.as_str())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
     fn names_survive_as_keys() {
-        for name in [TableName::from("bad"), TableName::new("a/b c", "bad")] {
-            assert_eq!(TableName::from(String::from(name.clone())), name);
+        let paths = ["", "a", "a/b c", r"a\", r"a\ b", " "];
+        let names = ["bad", "a b", " ", r"a\b", r"a\ b", r"\"];
+        let mut keys = BTreeSet::new();
+        for name in paths.iter().flat_map(|path| names.map(|name| TableName::new(path, name))) {
+            let key = String::from(name.clone());
+            assert_eq!(TableName::from(key.clone()), name, "{key:?}");
+            assert!(keys.insert(key), "{name} has another one's key");
         }
+        assert_eq!(String::from(TableName::from("bad")), "bad");
+        assert_eq!(String::from(TableName::new("a/b", "bad")), "a/b bad");
     }
 }
