@@ -193,7 +193,6 @@ same "the client has been seen just now" True "$(python3 -c "print($age in ([0],
 # A station that is silent for too long is not known, nor takes what a state knows the way where it
 # was.
 rules any
-pf bridge bridge timeout port1 2
 # how many of 20 datagrams to the quiet station come to the server and to the third host, and how
 # they crossed
 heard() {
@@ -220,11 +219,12 @@ quiet_speaks() {
 }
 quiet_speaks
 same "to where it was heard, and in XDP" "0 20 XDP" "$(heard)"
+pf bridge bridge timeout port1 2
 sleep 4
 same "to everybody" "20 20 0" "$(heard)"
+pf bridge bridge timeout port0 240
 quiet_speaks
 same "to where it is heard again" "0 20 XDP" "$(heard)"
-pf bridge bridge timeout port0 240
 
 # A station that comes by another port is found there, whoever knows its states.
 knows client $T4 "$SERVER"

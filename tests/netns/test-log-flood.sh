@@ -1,5 +1,6 @@
 # Two senders flood a rule with `log` from both CPUs: skipstepd's memory stays bounded, it answers
-# signals, and each record is written or counted as lost.
+# signals within a second, and each record is written or counted as lost.
+# alone
 #
 #   client (two senders) ----------------- gateway ----------------- server
 #                                     lan0         wan0
