@@ -380,4 +380,6 @@ pub struct Antispoof {
     pub label: Option<String>,
     /// `rtable`
     pub rtable: Option<u32>,
+    /// `ridentifier`
+    pub ridentifier: Option<u32>,
 }

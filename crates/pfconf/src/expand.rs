@@ -325,6 +325,7 @@ impl Expansion<'_> {
             family: statement.family,
             labels: statement.label.iter().cloned().collect(),
             rtable: statement.rtable,
+            ridentifier: statement.ridentifier,
             ..self.blank()
         };
         for (name, dynamic) in &statement.interfaces {

@@ -39,10 +39,10 @@ const CODES: &Codes = &[
     ("unknown-ind", 40, 0), ("auth-fail", 40, 1), ("decrypt-fail", 40, 2),
 ];
 
-/// Name, type, code.
+/// Name, type, code. FreeBSD has another name for a code, `notnbr-unr`.
 #[rustfmt::skip]
 const CODES6: &Codes = &[
-    ("admin-unr", 1, 1), ("noroute-unr", 1, 0), ("beyond-unr", 1, 2), ("addr-unr", 1, 3), ("port-unr", 1, 4),
+    ("admin-unr", 1, 1), ("noroute-unr", 1, 0), ("beyond-unr", 1, 2), ("notnbr-unr", 1, 2), ("addr-unr", 1, 3), ("port-unr", 1, 4),
     ("transit", 3, 0), ("reassemb", 3, 1), ("badhead", 4, 0), ("nxthdr", 4, 1), ("redironlink", 137, 0),
     ("redirrouter", 137, 1),
 ];

@@ -4,7 +4,10 @@
 use super::{Parse, Parser, Reported};
 use crate::ast::{FilterOptions, StatementKind};
 use crate::diagnostics::Kind as Severity;
-use crate::token::Place;
+use crate::token::{Kind, Place};
+
+/// Options of a rule that a number follows.
+const NUMBERED: [&str; 2] = ["ridentifier", "max-pkt-size"];
 
 /// What other systems have, and what to use instead.
 const ELSEWHERE: [(&str, &str); 7] = [
@@ -48,26 +51,51 @@ impl Parser<'_> {
         options: &mut FilterOptions,
     ) -> Parse<bool> {
         let place = self.place();
-        match word {
-            "ridentifier" => {
-                self.skip();
-                options.ridentifier = Some(self.unsigned()?);
-            }
-            "max-pkt-size" => {
-                self.skip();
-                let place = self.place();
-                let number = self.number()?;
-                match u16::try_from(number) {
-                    Ok(size) => options.max_pkt_size = Some(size).filter(|size| *size > 0),
-                    Err(_) => {
-                        return self.error_at(format!("illegal max-pkt-size {number}"), place);
-                    }
-                }
-            }
-            _ if self.is_elsewhere(word, place) => return Err(Reported),
-            _ => return Ok(false),
+        if NUMBERED.contains(&word) {
+            self.skip();
+            self.numbered_option(word, options)?;
+            return Ok(true);
+        }
+        if self.is_elsewhere(word, place) {
+            return Err(Reported);
+        }
+        Ok(false)
+    }
+
+    /// The number of an option, one of [`NUMBERED`].
+    fn numbered_option(&mut self, word: &str, options: &mut FilterOptions) -> Parse<()> {
+        if word == "ridentifier" {
+            options.ridentifier = Some(self.ridentifier()?);
+            return Ok(());
+        }
+        let place = self.place();
+        let number = self.number()?;
+        match u16::try_from(number) {
+            Ok(size) => options.max_pkt_size = Some(size).filter(|size| *size > 0),
+            Err(_) => return self.error_at(format!("illegal max-pkt-size {number}"), place),
         }
         self.old = true;
-        Ok(true)
+        Ok(())
+    }
+
+    /// The number behind `ridentifier`.
+    pub(super) fn ridentifier(&mut self) -> Parse<u32> {
+        self.old = true;
+        self.unsigned()
+    }
+
+    /// The name behind `tag` and `tagged`, which may have several words. An option that FreeBSD
+    /// reserves a word for ends the name: OpenBSD has no number behind a name.
+    pub(super) fn tag_name(&mut self, options: &mut FilterOptions) -> Parse<String> {
+        let mut name = self.string()?;
+        while matches!(self.peek().kind, Kind::String(_)) {
+            let word = self.string()?;
+            if NUMBERED.contains(&&*word) && matches!(self.peek().kind, Kind::Number(_)) {
+                self.numbered_option(&word, options)?;
+                break;
+            }
+            name = name + " " + &word;
+        }
+        Ok(name)
     }
 }

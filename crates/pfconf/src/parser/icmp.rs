@@ -39,7 +39,9 @@ impl Parser<'_> {
             return u8::try_from(number)
                 .or_else(|_| self.error_at(format!("illegal {keyword} {number}"), place));
         }
-        let name = self.string()?;
+        // a reserved word, and the name that OpenBSD's pfctl prints
+        let skip = family == Family::Inet && self.accept("skip");
+        let name = if skip { "skip".to_owned() } else { self.string()? };
         match names::type_by_name(&name, family) {
             Some(kind) => Ok(kind),
             None => {

@@ -115,7 +115,7 @@ impl Parser<'_> {
             }
             "tag" => {
                 self.skip();
-                options.tag = Some(self.strings()?);
+                options.tag = Some(self.tag_name(options)?);
             }
             "tagged" | "received-on" => self.negatable_option(false, options)?,
             "probability" => {
@@ -166,7 +166,7 @@ impl Parser<'_> {
         options: &mut FilterOptions,
     ) -> Parse<()> {
         if self.accept("tagged") {
-            options.tagged = Some(Box::new(Not { negated, value: self.strings()? }));
+            options.tagged = Some(Box::new(Not { negated, value: self.tag_name(options)? }));
             return Ok(());
         }
         let place = self.place();

@@ -218,14 +218,14 @@ impl Parser<'_> {
         Ok(number)
     }
 
-    /// `antispoof [log] [quick] for ... [af] [label "l"]`
+    /// `antispoof [log] [quick] for ... [af] [label "l"] [rtable n] [ridentifier n]`
     pub(super) fn antispoof(&mut self) -> Parse<StatementKind> {
         self.expect("antispoof")?;
         let (log, quick) = self.log_quick()?;
         self.expect("for")?;
         let interfaces = self.list(Self::antispoof_interface)?;
         let family = self.family();
-        let (mut label, mut rtable) = (None, None);
+        let (mut label, mut rtable, mut ridentifier) = (None, None, None);
         loop {
             let place = self.place();
             if self.accept("label") {
@@ -235,11 +235,21 @@ impl Parser<'_> {
                 }
             } else if let Some(number) = self.rtable()? {
                 rtable = Some(number);
+            } else if self.accept_word("ridentifier") {
+                ridentifier = Some(self.ridentifier()?);
             } else {
                 break;
             }
         }
-        Ok(StatementKind::Antispoof(Antispoof { log, quick, interfaces, family, label, rtable }))
+        Ok(StatementKind::Antispoof(Antispoof {
+            log,
+            quick,
+            interfaces,
+            family,
+            label,
+            rtable,
+            ridentifier,
+        }))
     }
 
     fn antispoof_interface(&mut self) -> Parse<(String, bool)> {

@@ -5,6 +5,7 @@ use skipstep_ruleset::{Action, OldKind, Scrub};
 
 use super::{Parse, Parser};
 use crate::ast::{FilterOptions, OldStatement, RuleStatement, StatementKind};
+use crate::diagnostics::Kind as Severity;
 use crate::token::{Kind, Place};
 
 /// What is written of scrub options, 0 where it is 0.
@@ -119,8 +120,7 @@ impl Parser<'_> {
         loop {
             let place = self.place();
             if self.accept("fragment") {
-                let leave = self.accept("no");
-                self.expect("reassemble")?;
+                let leave = self.fragment_way()?;
                 if fragments.replace(leave).is_some() {
                     return self.error_at("fragcache cannot be respecified", place);
                 }
@@ -133,6 +133,21 @@ impl Parser<'_> {
             }
             self.accept_sign(',');
         }
+    }
+
+    /// What stands behind `fragment`; whether fragments are left alone.
+    fn fragment_way(&mut self) -> Parse<bool> {
+        let place = self.place();
+        for word in ["crop", "drop-ovl"] {
+            if self.accept_word(word) {
+                let text = format!("fragment {word} means fragment reassemble");
+                self.report(Severity::Note, &text, place, None);
+                return Ok(false);
+            }
+        }
+        let leave = self.accept("no");
+        self.expect("reassemble")?;
+        Ok(leave)
     }
 
     /// `set-tos`, which OpenBSD calls `set tos`.

@@ -1,8 +1,8 @@
 //! The project's own texts in tests/conf: `NAME.in` must print as `NAME.ok`, and that as itself;
 //! `fail-NAME.in` must be refused with the messages in `fail-NAME.ok`.
 //!
-//! `UPDATE=1 cargo test -p skipstep-pfconf --test golden` writes the `.ok` files anew; look at the
-//! difference before committing it.
+//! `UPDATE=1 cargo test -p skipstep-pfconf --test all golden` writes the `.ok` files anew; look at
+//! the difference before committing it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
