@@ -1,5 +1,6 @@
 //! Messages: where they point to, and what helps.
 
+use super::rule::choices;
 use super::{MOST_MESSAGES, MOST_SUGGESTIONS, Parse, Parser, Reported};
 use crate::diagnostics::{Diagnostic, Kind as Severity};
 use crate::suggest;
@@ -70,6 +71,12 @@ impl Parser<'_> {
             self.report(Severity::Error, "syntax error", place, help);
         }
         Err(Reported)
+    }
+
+    /// A syntax error where one of a few words has to stand: names them all.
+    pub(super) fn syntax_error_of_choice<T>(&mut self, words: &[&str]) -> Parse<T> {
+        let place = self.place();
+        self.syntax_error_at(place, |_| Some(choices(words)))
     }
 
     /// Adds a message at `place`.

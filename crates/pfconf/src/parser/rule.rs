@@ -262,6 +262,17 @@ impl Parser<'_> {
     }
 }
 
+/// Help where one of a few words has to stand: names them all.
+pub(super) fn choices(words: &[&str]) -> String {
+    let quoted: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+    match quoted.split_last() {
+        Some((last, others)) if !others.is_empty() => {
+            format!("write {} or {last}", others.join(", "))
+        }
+        _ => format!("write {}", quoted.concat()),
+    }
+}
+
 /// Help for a mistyped name.
 pub(super) fn did_you_mean<'a>(
     name: &str,

@@ -4,7 +4,7 @@ use skipstep_ruleset::options::{Evaluator, FastForward, Optimization};
 use skipstep_ruleset::{BlockPolicy, Syncookies, Timeout, Unattached};
 
 use super::address::unsigned_number;
-use super::rule::did_you_mean;
+use super::rule::{choices, did_you_mean};
 use super::{Parse, Parser, Reported};
 use crate::ast::{Setting, StatementKind};
 use crate::diagnostics::Kind as Severity;
@@ -113,8 +113,9 @@ impl Parser<'_> {
             None => {
                 let text = "pfctl: invalid state timeouts optimization";
                 self.report_text(Severity::Error, text);
-                let help = did_you_mean(&written, settings::PROFILES.iter().map(|(name, _)| *name));
-                self.error_with_help(format!("unknown optimization {written}"), place, help)
+                let names: Vec<_> = settings::PROFILES.iter().map(|(name, _)| *name).collect();
+                let text = format!("unknown optimization {written}");
+                self.error_with_help(text, place, Some(choices(&names)))
             }
         }
     }
@@ -123,8 +124,9 @@ impl Parser<'_> {
     fn syncookies(&mut self) -> Parse<Setting> {
         let place = self.place();
         let mode = self.string()?;
-        if !["never", "always", "adaptive"].contains(&mode.as_str()) {
-            let help = did_you_mean(&mode, ["never", "always", "adaptive"]);
+        let modes = ["never", "always", "adaptive"];
+        if !modes.contains(&mode.as_str()) {
+            let help = Some(choices(&modes));
             return self.error_with_help("illegal value for syncookies", place, help);
         }
         let (mut start, mut end) = (0, 0);
@@ -170,7 +172,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The optimizer changes no packet's fate; none is built, so all three mean `none`.
+    /// `none`, `basic`, `profile`
     fn ruleset_optimization(&mut self) -> Parse<Setting> {
         let place = self.place();
         let name = self.strings()?;
@@ -178,7 +180,10 @@ impl Parser<'_> {
             "none" => Ok(Setting::RulesetOptimization(Optimization::None)),
             "basic" => Ok(Setting::RulesetOptimization(Optimization::Basic)),
             "profile" => Ok(Setting::RulesetOptimization(Optimization::Profile)),
-            _ => self.error_at(format!("unknown ruleset-optimization {name}"), place),
+            _ => {
+                let help = Some(choices(&["none", "basic", "profile"]));
+                self.error_with_help(format!("unknown ruleset-optimization {name}"), place, help)
+            }
         }
     }
 
@@ -190,8 +195,10 @@ impl Parser<'_> {
         if self.accept("drop") {
             return Ok(BlockPolicy::Drop);
         }
-        self.expect("return")?;
-        Ok(BlockPolicy::Return)
+        if self.accept("return") {
+            return Ok(BlockPolicy::Return);
+        }
+        self.syntax_error_of_choice(&["drop", "return"])
     }
 
     fn loginterface(&mut self) -> Parse<Setting> {
@@ -222,7 +229,7 @@ impl Parser<'_> {
             "skip-steps" => Ok(Setting::Evaluator(Evaluator::SkipSteps)),
             "compiled" => Ok(Setting::Evaluator(Evaluator::Compiled)),
             word => {
-                let help = did_you_mean(word, ["linear", "skip-steps", "compiled"]);
+                let help = Some(choices(&["linear", "skip-steps", "compiled"]));
                 self.error_with_help(format!("unknown evaluator {word}"), place, help)
             }
         }
@@ -240,7 +247,7 @@ impl Parser<'_> {
         self.error_with_help(
             format!("invalid value '{word}' for unattached"),
             place,
-            Some("write `block` or `pass`".to_string()),
+            Some(choices(&["block", "pass"])),
         )
     }
 
@@ -255,7 +262,7 @@ impl Parser<'_> {
             word => self.error_with_help(
                 format!("invalid value '{word}' for fast-forward"),
                 place,
-                Some("write `auto`, `yes` or `no`".to_string()),
+                Some(choices(&["auto", "yes", "no"])),
             ),
         }
     }
@@ -278,7 +285,7 @@ impl Parser<'_> {
         match settings::debug_level(&name) {
             Some(level) => Ok(Setting::Debug(level)),
             None => {
-                let help = did_you_mean(&name, settings::DEBUG_LEVELS);
+                let help = Some(choices(&settings::DEBUG_LEVELS));
                 self.error_with_help(format!("error setting debuglevel {name}"), place, help)
             }
         }

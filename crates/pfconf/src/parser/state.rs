@@ -107,8 +107,10 @@ impl Parser<'_> {
         if self.accept("if-bound") {
             return Ok(StatePolicy::IfBound);
         }
-        self.expect("floating")?;
-        Ok(StatePolicy::Floating)
+        if self.accept("floating") {
+            return Ok(StatePolicy::Floating);
+        }
+        self.syntax_error_of_choice(&["if-bound", "floating"])
     }
 
     fn state_timeout(&mut self) -> Parse<StateOption> {
