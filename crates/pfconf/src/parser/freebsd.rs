@@ -87,15 +87,12 @@ impl Parser<'_> {
     /// The name behind `tag` and `tagged`, which may have several words. An option that FreeBSD
     /// reserves a word for ends the name: OpenBSD has no number behind a name.
     pub(super) fn tag_name(&mut self, options: &mut FilterOptions) -> Parse<String> {
-        let mut name = self.string()?;
-        while matches!(self.peek().kind, Kind::String(_)) {
-            let word = self.string()?;
-            if NUMBERED.contains(&&*word) && matches!(self.peek().kind, Kind::Number(_)) {
-                self.numbered_option(&word, options)?;
-                break;
+        self.strings_until(|parser, word| {
+            let ends = NUMBERED.contains(&word) && matches!(parser.peek().kind, Kind::Number(_));
+            if ends {
+                parser.numbered_option(word, options)?;
             }
-            name = name + " " + &word;
-        }
-        Ok(name)
+            Ok(ends)
+        })
     }
 }

@@ -135,7 +135,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What stands behind `fragment`; whether fragments are left alone.
+    /// Reads the word behind `fragment`. Returns whether fragments are left alone.
     fn fragment_way(&mut self) -> Parse<bool> {
         let place = self.place();
         for word in ["crop", "drop-ovl"] {

@@ -113,9 +113,21 @@ impl Parser<'_> {
 
     /// Several words are one, with spaces between them.
     pub(super) fn strings(&mut self) -> Parse<String> {
+        self.strings_until(|_, _| Ok(false))
+    }
+
+    /// The same, up to the word for which `ends` returns true.
+    pub(super) fn strings_until(
+        &mut self,
+        mut ends: impl FnMut(&mut Self, &str) -> Parse<bool>,
+    ) -> Parse<String> {
         let mut words = vec![self.string()?];
         while matches!(self.peek().kind, Kind::String(_)) {
-            words.push(self.string()?);
+            let word = self.string()?;
+            if ends(self, &word)? {
+                break;
+            }
+            words.push(word);
         }
         Ok(words.join(" "))
     }

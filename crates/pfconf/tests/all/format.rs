@@ -1,13 +1,14 @@
 //! `format` changes no meaning: every text there is means afterwards what it meant before. What it
 //! makes of spaces and lines is shown beside it, in src/format.rs.
 
+use crate::common;
 use skipstep_pfconf::format::format;
 use skipstep_pfconf::{Context, Loaded, Rejected, load};
 use skipstep_ruleset::Ruleset;
 
 #[test]
 fn a_formatted_text_means_the_same() {
-    let texts = crate::common::texts();
+    let texts = common::texts();
     assert!(texts.len() > 20, "where are they?");
     for (name, text) in texts {
         let formatted = format(&text);
@@ -18,12 +19,11 @@ fn a_formatted_text_means_the_same() {
 
 /// What a text means or why it is refused, wherever in it that stands.
 fn meaning(text: &str) -> Result<(Ruleset, String), (Vec<String>, String)> {
-    let host = crate::common::host();
-    let context =
-        Context { read_file: &crate::common::read_file, random: &|| 7, ..Context::new(&host) };
+    let host = common::host();
+    let context = Context { read_file: &common::read_file, random: &|| 7, ..Context::new(&host) };
     match load(text, &context) {
         Ok(Loaded { mut ruleset, echo, .. }) => {
-            crate::common::forget_places(&mut ruleset);
+            common::forget_places(&mut ruleset);
             Ok((ruleset, echo))
         }
         Err(Rejected { diagnostics, echo }) => {

@@ -6,11 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::common;
 use skipstep_pfconf::{Context, Loaded, Rejected, load};
 
 #[test]
 fn golden_texts() {
-    let inputs = crate::common::files(&crate::common::root().join("tests/conf"), &["in"]);
+    let inputs = common::files(&common::root().join("tests/conf"), &["in"]);
     assert!(!inputs.is_empty());
     let mut differences = String::new();
     for file in inputs {
@@ -36,7 +37,7 @@ fn golden_texts() {
 /// tests/conf/ROWS names a text for each feature of the language, and words of that text.
 #[test]
 fn every_row_names_a_text_and_its_words() {
-    let folder = crate::common::root().join("tests/conf");
+    let folder = common::root().join("tests/conf");
     let list = std::fs::read_to_string(folder.join("ROWS")).unwrap();
     for (_, [place, what, file, words]) in rows(&list) {
         let text = std::fs::read_to_string(folder.join(file)).unwrap_or_default();
@@ -50,9 +51,9 @@ fn every_row_names_a_text_and_its_words() {
 #[test]
 #[ignore = "needs ../shared"]
 fn shared_table_of_features_has_the_same_rows() {
-    let list = std::fs::read_to_string(crate::common::root().join("tests/conf/ROWS")).unwrap();
+    let list = std::fs::read_to_string(common::root().join("tests/conf/ROWS")).unwrap();
     let rows: BTreeSet<_> = rows(&list).map(|(place, _)| place).collect();
-    let table = crate::common::root().join("../shared/reference/pf-features.md");
+    let table = common::root().join("../shared/reference/pf-features.md");
     let table = std::fs::read_to_string(table).unwrap();
     let known = table_of_features(&table);
     let places: BTreeSet<_> = known.keys().copied().collect();
@@ -93,13 +94,13 @@ fn table_of_features(table: &str) -> BTreeMap<(u32, u32), &str> {
 
 /// What pfctl -nv prints, and whether the text is accepted.
 fn run(text: &str) -> (String, bool) {
-    let host = crate::common::host();
-    let names = crate::common::names();
+    let host = common::host();
+    let names = common::names();
     let context = Context {
-        read_file: &crate::common::read_file,
-        resolve: &crate::common::resolve,
+        read_file: &common::read_file,
+        resolve: &common::resolve,
         names: &names,
-        macros: &crate::common::macros(),
+        macros: &common::macros(),
         ..Context::new(&host)
     };
     match load(text, &context) {
