@@ -53,6 +53,8 @@ pub(super) struct Packet {
     pub to: SocketAddr,
     /// Bytes of payload that it had, however many are in the file.
     pub bytes: u64,
+    /// Sequence number of the first of them, of TCP.
+    pub sequence: Option<u32>,
     /// Whether it asks for a connection: SYN without ACK.
     pub begins: bool,
     /// Whether it ends one: FIN or RST.
@@ -134,16 +136,18 @@ fn of_ip(time: Duration, bytes: &[u8]) -> Option<Packet> {
         };
     // what was cut off was payload
     let missing = length.saturating_sub(bytes.len());
-    let (transport, ports, payload, begins, ends) = match sliced.transport.as_ref()? {
+    let (transport, ports, payload, sequence, begins, ends) = match sliced.transport.as_ref()? {
         _ if is_fragment => return None,
         TransportSlice::Tcp(tcp) => {
             let ports = (tcp.source_port(), tcp.destination_port());
             let begins = tcp.syn() && !tcp.ack();
-            (Transport::Tcp, ports, tcp.payload().len(), begins, tcp.fin() || tcp.rst())
+            let sequence = Some(tcp.sequence_number());
+            let ends = tcp.fin() || tcp.rst();
+            (Transport::Tcp, ports, tcp.payload().len(), sequence, begins, ends)
         }
         TransportSlice::Udp(udp) => {
             let ports = (udp.source_port(), udp.destination_port());
-            (Transport::Udp, ports, udp.payload().len(), false, false)
+            (Transport::Udp, ports, udp.payload().len(), None, false, false)
         }
         _ => return None,
     };
@@ -153,6 +157,7 @@ fn of_ip(time: Duration, bytes: &[u8]) -> Option<Packet> {
         from: (source, ports.0).into(),
         to: (destination, ports.1).into(),
         bytes: (payload + missing) as u64,
+        sequence,
         begins,
         ends,
     })

@@ -22,12 +22,52 @@ struct Conversation {
     server: SocketAddr,
     begin: Duration,
     end: Duration,
-    /// Bytes of payload of the client, and of the server.
-    sends: u64,
-    gets: u64,
+    /// What the client says, and the server.
+    sends: Said,
+    gets: Said,
     /// Packets of the client with payload.
     datagrams: u64,
     is_over: bool,
+}
+
+/// What one end says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Said {
+    /// Bytes of payload in packets.
+    sent: u64,
+    /// Of TCP, the part of the stream that was seen: where it begins and ends, from the first byte
+    /// that was sent.
+    seen: Option<Seen>,
+}
+
+/// A part of a stream of TCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    /// Sequence number of the byte from which the others count.
+    first: u32,
+    begin: i64,
+    end: i64,
+}
+
+impl Said {
+    /// Counts the payload of a packet.
+    fn add(&mut self, packet: &Packet) {
+        self.sent = self.sent.saturating_add(packet.bytes);
+        let (Some(sequence), 1..) = (packet.sequence, packet.bytes) else { return };
+        let seen = self.seen.get_or_insert(Seen { first: sequence, begin: 0, end: 0 });
+        // numbers wrap: the nearest place to the last one
+        let last = seen.first.wrapping_add(seen.end as u32);
+        let begin = seen.end + i64::from(sequence.wrapping_sub(last).cast_signed());
+        seen.begin = seen.begin.min(begin);
+        seen.end = seen.end.max(begin.saturating_add_unsigned(packet.bytes));
+    }
+
+    /// How many bytes were said: once, however often they were sent, and only those that packets
+    /// held.
+    fn bytes(&self) -> u64 {
+        let stream = self.seen.map(|seen| seen.end.abs_diff(seen.begin));
+        stream.map_or(self.sent, |stream| stream.min(self.sent))
+    }
 }
 
 /// Why no workload can be made of a file.
@@ -98,7 +138,9 @@ impl Conversation {
             }
         }
         let datagrams = if self.transport == Transport::Udp { self.datagrams } else { 0 };
-        for (flag, value) in [("sends", *sends), ("gets", *gets), ("datagrams", datagrams)] {
+        for (flag, value) in
+            [("sends", sends.bytes()), ("gets", gets.bytes()), ("datagrams", datagrams)]
+        {
             if value > 0 {
                 let _ = write!(text, " --{flag} {value}");
             }
@@ -134,8 +176,8 @@ fn conversations(packets: &[Packet]) -> Vec<Conversation> {
                 server,
                 begin: packet.time,
                 end: packet.time,
-                sends: 0,
-                gets: 0,
+                sends: Said::default(),
+                gets: Said::default(),
                 datagrams: 0,
                 is_over: false,
             });
@@ -146,8 +188,8 @@ fn conversations(packets: &[Packet]) -> Vec<Conversation> {
         one.end = one.end.max(packet.time);
         one.begin = one.begin.min(packet.time);
         one.is_over |= packet.ends;
-        let bytes = if is_client { &mut one.sends } else { &mut one.gets };
-        *bytes = bytes.saturating_add(packet.bytes);
+        let said = if is_client { &mut one.sends } else { &mut one.gets };
+        said.add(packet);
         one.datagrams += u64::from(is_client);
     }
     all.sort_by_key(|one| one.begin);
@@ -181,9 +223,14 @@ mod tests {
     const SERVER: [u8; 4] = [192, 0, 2, 2];
 
     fn tcp(there: bool, port: u16, flags: &str, payload: usize) -> Vec<u8> {
+        segment(there, port, flags, 7, payload)
+    }
+
+    fn segment(there: bool, port: u16, flags: &str, sequence: u32, payload: usize) -> Vec<u8> {
         let ends = if there { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
         let ports = if there { (port, 80) } else { (80, port) };
-        let mut packet = PacketBuilder::ipv4(ends.0, ends.1, 64).tcp(ports.0, ports.1, 7, 1000);
+        let mut packet =
+            PacketBuilder::ipv4(ends.0, ends.1, 64).tcp(ports.0, ports.1, sequence, 1000);
         for flag in flags.chars() {
             packet = match flag {
                 'S' => packet.syn(),
@@ -211,7 +258,7 @@ mod tests {
             (1, tcp(false, 4001, "SA", 0)),
             (2, tcp(true, 4001, "A", 100)),
             (5, tcp(false, 4001, "A", 1400)),
-            (6, tcp(false, 4001, "AF", 600)),
+            (6, segment(false, 4001, "AF", 1407, 600)),
             (7, tcp(true, 4001, "AF", 0)),
         ]
     }
@@ -239,6 +286,25 @@ mod tests {
         assert_eq!(super::super::parse(&text).unwrap().commands(), 4);
         let elsewhere = derive(&file(101, &packets), Some([198, 51, 100, 1].into())).unwrap();
         assert!(elsewhere.contains("tcp 198.51.100.1:80 ") && !elsewhere.contains("192.0.2.2"));
+    }
+
+    #[test]
+    fn bytes_that_are_sent_again_count_once() {
+        let of = |sequences: &[(u32, usize)]| {
+            let packets = sequences.iter().enumerate().map(|(time, (sequence, payload))| {
+                (time as u32, segment(false, 4001, "A", *sequence, *payload))
+            });
+            let packets: Vec<_> =
+                [(0, tcp(true, 4001, "S", 0))].into_iter().chain(packets).collect();
+            let text = derive(&file(101, &packets), None).unwrap();
+            let bytes = text.split("--gets ").nth(1).and_then(|rest| rest.split('"').next());
+            bytes.map_or(0, |bytes| bytes.parse::<u64>().unwrap())
+        };
+        assert_eq!(of(&[(1000, 1400), (2400, 600), (2400, 600), (1000, 1400)]), 2000);
+        assert_eq!(of(&[(2400, 600), (1000, 1400)]), 2000, "the first one came late");
+        assert_eq!(of(&[(u32::MAX - 99, 200), (100, 300), (u32::MAX - 99, 200)]), 500);
+        assert_eq!(of(&[(1000, 100), (1099, 1), (1100, 0)]), 100, "it is asked for a sign of life");
+        assert_eq!(of(&[(1000, 100), (1200, 100)]), 200, "the one between was not seen");
     }
 
     #[test]
