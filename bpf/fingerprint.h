@@ -156,9 +156,12 @@ __global int find_systems(struct __sk_buff *skb, struct pf_scratch *s)
 	return 0;
 }
 
-/* Whether the packet comes from the system that a rule names: 1 + its bit. */
+/* Whether the packet comes from the system that a rule names: 1 + its bit. Only segments of TCP
+ * tell. */
 __inline bool is_from_system(struct __sk_buff *skb, struct pf_scratch *s, __u8 os)
 {
+	if (s->pd.virtual_protocol != IPPROTO_TCP)
+		return false;
 	if (!s->systems_known)
 		find_systems(skb, s);
 	return s->systems >> ((os - 1) & 63) & 1;

@@ -161,13 +161,21 @@ __inline bool match_id(const struct pf_owner *want, __u32 id)
 	return false;
 }
 
+__inline bool match_ids(const struct pf_rule *rule, __u32 uid, __u32 gid)
+{
+	return (!rule->user.op || match_id(&rule->user, uid)) &&
+	       (!rule->group.op || match_id(&rule->group, gid));
+}
+
+/* Compares the owner of the packet's socket: only TCP and UDP have one. */
 __inline bool match_owner(struct __sk_buff *skb, struct pf_scratch *s, const struct pf_rule *rule)
 {
 	if (!rule->user.op && !rule->group.op)
 		return true;
+	if (s->pd.virtual_protocol != IPPROTO_TCP && s->pd.virtual_protocol != IPPROTO_UDP)
+		return match_ids(rule, NOBODY, NOBODY);
 	find_owner(skb, s);
-	return (!rule->user.op || match_id(&rule->user, s->owner_uid)) &&
-	       (!rule->group.op || match_id(&rule->group, s->owner_gid));
+	return match_ids(rule, s->owner_uid, s->owner_gid);
 }
 
 #endif /* PF_OWNER_H */

@@ -176,11 +176,16 @@ __inline bool match_icmp(const struct pf_rule *rule, const struct pf_test_ctx *t
 		 !(rule->flags & PF_RULE_SLOPPY));
 }
 
+__inline bool asks_for_ports(const struct pf_rule *rule)
+{
+	return rule->source_port.op != PF_PORT_ANY || rule->destination_port.op != PF_PORT_ANY;
+}
+
 /* What only the first fragment of a packet has: a rule that asks for it matches no fragment. */
 __inline bool match_fragment(const struct pf_rule *rule, __u8 protocol)
 {
-	return rule->source_port.op == PF_PORT_ANY && rule->destination_port.op == PF_PORT_ANY &&
-	       !(protocol == IPPROTO_TCP && rule->tcp_mask) &&
+	return !asks_for_ports(rule) && !(protocol == IPPROTO_TCP && rule->tcp_mask) &&
+	       !(protocol != IPPROTO_TCP && rule->os) &&
 	       !(rule->flags & (PF_RULE_MATCH_ICMP_TYPE | PF_RULE_MATCH_ICMP_CODE));
 }
 
@@ -216,11 +221,15 @@ __inline int test_rule(struct __sk_buff *skb, struct pf_scratch *s, const struct
 	case IPPROTO_TCP:
 		if ((pd->tcp.flags & rule->tcp_mask) != rule->tcp_flags)
 			return MISMATCH;
-		if (!plainly && rule->os && !is_from_system(skb, s, rule->os))
-			return MISMATCH;
 		/* fallthrough */
 	case IPPROTO_UDP:
 	case IPPROTO_SCTP:
+		/* nobody reads the ports of SCTP as long as no rule names one: they are 0 then */
+		if (!pd->source_port && pd->virtual_protocol == IPPROTO_SCTP &&
+		    asks_for_ports(rule))
+			return MISMATCH;
+		if (!plainly && rule->os && !is_from_system(skb, s, rule->os))
+			return MISMATCH;
 		if (!match_port(&rule->source_port, pd->source_port))
 			return PF_SKIP_SRC_PORT;
 		if (!match_port(&rule->destination_port, pd->destination_port))
@@ -231,6 +240,13 @@ __inline int test_rule(struct __sk_buff *skb, struct pf_scratch *s, const struct
 	case IPPROTO_ICMP:
 	case IPPROTO_ICMPV6:
 		if (!match_icmp(rule, &s->test))
+			return MISMATCH;
+		/* fallthrough */
+	default:
+		/* a rule without a protocol may ask for this, and means TCP and UDP */
+		if (asks_for_ports(rule) || rule->os)
+			return MISMATCH;
+		if (!plainly && !match_owner(skb, s, rule))
 			return MISMATCH;
 	}
 

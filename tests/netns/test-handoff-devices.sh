@@ -106,7 +106,7 @@ lan0=$(on host ip -o link show lan0 | cut -d : -f 1)
 for device in pffrag0 pfdivert0 pfdelay0; do
 	start stranger host setpriv --reuid 65534 --regid 65534 --clear-groups \
 		--inh-caps=-all,+net_raw --ambient-caps=-all,+net_raw --bounding-set=-all,+net_raw \
-		/usr/bin/python3 "$HERE/handoff-frames.py" overhear "$device"
+		/usr/bin/python3 -c "$(<"$HERE/handoff-frames.py")" overhear "$device"
 	await 5 grep -q ready "$WORK/stranger.log" || die "the stranger does not listen"
 	before=$(believed "$device")
 	genuine "$device"

@@ -13,7 +13,7 @@ use crate::actions::Actions;
 use crate::address::{self, Surroundings};
 use crate::counters::Counters;
 use crate::endpoint::Endpoints;
-use crate::fate::Packet;
+use crate::fate::{Packet, SocketOwner};
 use crate::fingerprint;
 use crate::icmp::Mapping;
 use crate::journal::{Journal, LogPlace};
@@ -476,8 +476,9 @@ fn transport_mismatch(rule: &Entry, question: &Question, ends: &Ends) -> Option<
         Transport::Fragment => {
             let flags = packet.protocol == protocol::TCP
                 && rule.tcp_flags.is_some_and(|flags| flags.mask != 0);
+            let system = packet.protocol != protocol::TCP && rule.os.is_some();
             let ports = rule.source.ports.is_some() || rule.destination.ports.is_some();
-            (ports || flags || rule.icmp.is_some()).then_some(Criterion::Fragment)
+            (ports || flags || system || rule.icmp.is_some()).then_some(Criterion::Fragment)
         }
         Transport::Tcp(tcp) => {
             if rule.tcp_flags.is_some_and(|wanted| tcp.flags & wanted.mask != wanted.set) {
@@ -487,12 +488,14 @@ fn transport_mismatch(rule: &Entry, question: &Question, ends: &Ends) -> Option<
             if rule.os.as_ref().is_some_and(|name| !sent_by(name)) {
                 return Some(Criterion::Os);
             }
-            port_mismatch(rule, ends).or_else(|| owner_mismatch(rule, question.input))
+            port_mismatch(rule, ends).or_else(|| owner_mismatch(rule, question.input.owner))
         }
-        Transport::Udp { .. } => {
-            port_mismatch(rule, ends).or_else(|| owner_mismatch(rule, question.input))
-        }
-        Transport::Sctp { .. } => port_mismatch(rule, ends),
+        Transport::Udp { .. } => system_mismatch(rule)
+            .or_else(|| port_mismatch(rule, ends))
+            .or_else(|| owner_mismatch(rule, question.input.owner)),
+        Transport::Sctp { .. } => system_mismatch(rule)
+            .or_else(|| port_mismatch(rule, ends))
+            .or_else(|| owner_mismatch(rule, None)),
         Transport::Icmp(icmp) | Transport::Icmp6(icmp) => {
             if rule.icmp.is_some_and(|wanted| wanted.kind != icmp.kind) {
                 return Some(Criterion::IcmpType);
@@ -503,10 +506,30 @@ fn transport_mismatch(rule: &Entry, question: &Question, ends: &Ends) -> Option<
             // who only answers must not open a state
             let keeps_state = rule.state.as_ref().is_some_and(|options| !options.sloppy);
             let opens = question.mapping.is_none_or(|mapping| mapping.stateless || !mapping.reply);
-            (keeps_state && !opens).then_some(Criterion::NoReply)
+            if keeps_state && !opens {
+                return Some(Criterion::NoReply);
+            }
+            mismatch_without_ports(rule)
         }
-        Transport::Other => None,
+        Transport::Other => mismatch_without_ports(rule),
     }
+}
+
+/// Compares what only TCP and UDP have with a packet of another protocol: rules without a protocol
+/// may ask for it.
+fn mismatch_without_ports(rule: &Entry) -> Option<Criterion> {
+    if rule.source.ports.is_some() {
+        return Some(Criterion::SourcePort);
+    }
+    if rule.destination.ports.is_some() {
+        return Some(Criterion::DestinationPort);
+    }
+    system_mismatch(rule).or_else(|| owner_mismatch(rule, None))
+}
+
+/// `os`, of a packet that is not TCP's.
+fn system_mismatch(rule: &Entry) -> Option<Criterion> {
+    rule.os.as_ref().map(|_| Criterion::Os)
 }
 
 fn port_mismatch(rule: &Entry, ends: &Ends) -> Option<Criterion> {
@@ -519,9 +542,9 @@ fn port_mismatch(rule: &Entry, ends: &Ends) -> Option<Criterion> {
     None
 }
 
-/// `user` and `group`.
-fn owner_mismatch(rule: &Entry, input: &Packet) -> Option<Criterion> {
-    let (uid, gid) = (input.owner.map(|owner| owner.uid), input.owner.map(|owner| owner.gid));
+/// `user` and `group`, of a packet whose socket `owner` has.
+fn owner_mismatch(rule: &Entry, owner: Option<SocketOwner>) -> Option<Criterion> {
+    let (uid, gid) = (owner.map(|owner| owner.uid), owner.map(|owner| owner.gid));
     if rule.user.is_some_and(|wanted| !wanted.admits(uid)) {
         return Some(Criterion::User);
     }

@@ -1,8 +1,9 @@
 //! What makes a rule wrong although its syntax is right, in OpenBSD's words.
 
-use skipstep_ruleset::{Action, BlockReturn, Direction, Family, KeepKind, Rule};
+use skipstep_ruleset::{Action, BlockReturn, Direction, Family, KeepKind, OldKind, Rule};
 
 use crate::ast::Translation;
+use crate::context::Dialect;
 use crate::packet_names::{ICMP, ICMP6};
 
 const TCP: u8 = 6;
@@ -16,8 +17,14 @@ pub fn warning(rule: &Rule) -> Option<&'static str> {
         .then_some("warning: synproxy used for inbound rules only, ignored for outbound")
 }
 
-/// What is wrong with an expanded rule; empty if nothing is.
-pub fn rule(rule: &Rule, translation: &Translation) -> Vec<String> {
+/// What is wrong with an expanded rule; empty if nothing is. `kind` is the list that it belongs to
+/// if it is one of old times.
+pub fn rule(
+    rule: &Rule,
+    translation: &Translation,
+    kind: Option<OldKind>,
+    dialect: Dialect,
+) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut check = |is_wrong: bool, text: &str| {
         if is_wrong {
@@ -26,11 +33,16 @@ pub fn rule(rule: &Rule, translation: &Translation) -> Vec<String> {
     };
     let is = |protocol| rule.protocol == Some(protocol);
     let ports = rule.source.ports.is_some() || rule.destination.ports.is_some();
-    check(rule.os.is_some() && !is(TCP), "os only applies to tcp");
+    // FreeBSD does not ask for a protocol here: the rule matches no packet of another one
+    let any = rule.protocol.is_none();
+    let implied = any && dialect == Dialect::Any;
+    check(rule.os.is_some() && !is(TCP) && !implied, "os only applies to tcp");
     // FreeBSD looks at the ports of SCTP, too
-    check(ports && !is(TCP) && !is(UDP) && !is(SCTP), "port only applies to tcp/udp");
-    check(rule.user.is_some() && !is(TCP) && !is(UDP), "user only applies to tcp/udp");
-    check(rule.group.is_some() && !is(TCP) && !is(UDP), "group only applies to tcp/udp");
+    let has_ports = is(TCP) || is(UDP) || is(SCTP) || (any && kind == Some(OldKind::Nat));
+    check(ports && !has_ports, "port only applies to tcp/udp");
+    let has_owner = is(TCP) || is(UDP) || implied;
+    check(rule.user.is_some() && !has_owner, "user only applies to tcp/udp");
+    check(rule.group.is_some() && !has_owner, "group only applies to tcp/udp");
     let icmp = rule.icmp.is_some();
     check(icmp && !is(ICMP) && !is(ICMP6), "icmp-type/code only applies to icmp");
     check(icmp && rule.family.is_none(), "must indicate address family with icmp-type/code");
@@ -85,8 +97,9 @@ pub fn rule(rule: &Rule, translation: &Translation) -> Vec<String> {
         state.is_some_and(|state| state.sloppy && state.kind != KeepKind::Keep),
         "sloppy state matching cannot be used with synproxy state or modulate state",
     );
+    let inet_only = rule.scrub.no_df || rule.scrub.random_id;
     check(
-        rule.family == Some(Family::Inet6) && (rule.scrub.no_df || rule.scrub.random_id),
+        rule.family == Some(Family::Inet6) && inet_only && kind != Some(OldKind::Scrub),
         "address family inet6 does not support scrub options no-df, random-id",
     );
     match rule.action {

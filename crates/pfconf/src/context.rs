@@ -11,6 +11,16 @@ use skipstep_ruleset::{AutomaticTables, Counted, Optimization};
 
 use crate::names::Names;
 
+/// Whose language a text is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dialect {
+    /// OpenBSD's of today, with all that only FreeBSD has, and OpenBSD before 4.7.
+    #[default]
+    Any,
+    /// OpenBSD's of today and our own additions; everything else is refused, as OpenBSD does.
+    OpenBsd,
+}
+
 /// Everything outside the text that its meaning depends on.
 pub struct Context<'a> {
     /// Name of the text in messages: `stdin`, `/etc/pf.conf`.
@@ -20,6 +30,8 @@ pub struct Context<'a> {
     pub anchor: &'a str,
     /// Interfaces and their addresses, for `from em0`, `em0:network`, `self`.
     pub host: &'a Host,
+    /// Whose forms the text may have.
+    pub dialect: Dialect,
     /// Macros given from outside (`-D name=value`); definitions in the text do not replace them.
     pub macros: &'a [(String, String)],
     /// Names of services and protocols.
@@ -51,6 +63,7 @@ impl<'a> Context<'a> {
             file_name: "stdin",
             anchor: "",
             host,
+            dialect: Dialect::Any,
             macros: &[],
             names: Names::builtin(),
             read_file: &|_| Err(io::ErrorKind::NotFound.into()),

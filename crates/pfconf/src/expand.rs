@@ -13,7 +13,7 @@ use skipstep_ruleset::AutomaticTables;
 use skipstep_ruleset::rule::{IcmpMatch, InterfaceMatch, StateOptions, TcpFlags};
 use skipstep_ruleset::{
     Action, Address, AnchorCall, BlockPolicy, BlockReturn, Direction, Endpoint, Family, Host,
-    KeepKind, Not, Options, Owner, Ports, Rule, Table,
+    KeepKind, Not, OldKind, Options, Owner, Ports, Rule, Table,
 };
 
 use crate::ast::{self, AnchorStatement, Antispoof, Keep, RuleStatement, StateOption, Translation};
@@ -102,11 +102,14 @@ struct Lists<'a> {
     systems: &'a [String],
     users: &'a [Owner],
     groups: &'a [Owner],
+    /// No list either: that of old times in which the rules stand.
+    kind: Option<OldKind>,
 }
 
 impl<'a> Lists<'a> {
     fn of(statement: &'a RuleStatement) -> Self {
         Lists {
+            kind: None,
             interfaces: &statement.interfaces,
             protocols: &statement.protocols,
             icmp: statement.options.icmp.as_deref().unwrap_or_default(),
@@ -136,6 +139,7 @@ impl<'a> Lists<'a> {
             users: &[],
             groups: &[],
             translation: &NONE,
+            kind: None,
         }
     }
 
@@ -188,6 +192,7 @@ impl<'a> Lists<'a> {
             protocols: tail(self.protocols, &mut rest),
             interfaces: tail(self.interfaces, &mut rest),
             translation: self.translation,
+            kind: self.kind,
         }
     }
 }
@@ -288,7 +293,7 @@ impl Expansion<'_> {
             fragment: options.fragment,
             scrub: options.scrub,
             allow_opts: options.allow_opts,
-            labels: options.labels.clone(),
+            labels: said(&options.labels),
             tag: options.tag.clone(),
             tagged: options.tagged.clone(),
             ..self.blank()
@@ -323,7 +328,7 @@ impl Expansion<'_> {
             log: statement.log,
             quick: statement.quick,
             family: statement.family,
-            labels: statement.label.iter().cloned().collect(),
+            labels: said(&statement.label),
             rtable: statement.rtable,
             ridentifier: statement.ridentifier,
             ..self.blank()
@@ -448,7 +453,7 @@ impl Expansion<'_> {
         self.apply_pools(translation, &pools, parts.destination_ports, &mut rule, errors);
         let warning = check::warning(&rule).map(|text| Message::Warning(text.to_string()));
         self.messages.extend(warning);
-        let wrong = check::rule(&rule, translation);
+        let wrong = check::rule(&rule, translation, lists.kind, self.context.dialect);
         for text in &wrong {
             self.error(text);
         }
@@ -550,6 +555,11 @@ impl Expansion<'_> {
     fn error(&mut self, text: &str) {
         self.messages.push(Message::Error(text.to_string()));
     }
+}
+
+/// The labels that say something.
+fn said<'a>(labels: impl IntoIterator<Item = &'a String>) -> Vec<String> {
+    labels.into_iter().filter(|label| !label.is_empty()).cloned().collect()
 }
 
 fn interface_match(name: &str) -> InterfaceMatch {

@@ -37,7 +37,7 @@ mod source;
 mod table;
 mod token;
 
-pub use context::Context;
+pub use context::{Context, Dialect};
 pub use diagnostics::{Diagnostic, Kind};
 pub use names::Names;
 pub use print::PrintOptions;

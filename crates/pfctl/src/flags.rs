@@ -45,6 +45,7 @@ pub const FLAGS: &[&Flag] = &[
     &filter::DEBUG_LEVEL,
     &filter::ZERO,
     &show::JSON,
+    &rules::OPENBSD,
     &verbs::JUNIT,
     &verbs::CHECK,
     &verbs::WRITE,

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use skipstep_classifier::LONG_WALK;
 use skipstep_kernel::{Ahead, Error, Instance, host};
-use skipstep_pfconf::{Context, Diagnostic, Kind, Loaded, Names, Rejected};
+use skipstep_pfconf::{Context, Diagnostic, Dialect, Kind, Loaded, Names, Rejected};
 use skipstep_ruleset::automatic::AutomaticTables;
 use skipstep_ruleset::fingerprint;
 use skipstep_ruleset::interface::Host;
@@ -66,6 +66,7 @@ fn in_context<T>(
         file_name: &source.name,
         anchor: args.anchor.as_ref().map_or("", |anchor| &anchor.path),
         macros: &args.macros,
+        dialect: if args.openbsd { Dialect::OpenBsd } else { Dialect::Any },
         read_file: &read,
         fingerprints: &fingerprints,
         resolve,

@@ -74,6 +74,8 @@ pub struct Args {
     pub zero: bool,
     /// `--json`
     pub json: bool,
+    /// `--openbsd`
+    pub openbsd: bool,
     /// `--junit`
     pub junit: Option<String>,
     /// `--remove`

@@ -2,7 +2,7 @@
 //! part.
 
 use serde::Deserialize;
-use skipstep_pfconf::{Context, Kind, Loaded, Names, Rejected};
+use skipstep_pfconf::{Context, Dialect, Kind, Loaded, Names, Rejected};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{AutomaticTables, Optimization};
 use skipstep_scenario::host;
@@ -79,6 +79,7 @@ fn difference(vector: &Vector, level: Optimization, printed: &str, host: &Host) 
         automatic_tables: AutomaticTables::for_loading(0x5eed),
         random: &|| 0x5eed,
         names: &names,
+        dialect: Dialect::OpenBsd,
         ..Context::new(host)
     };
     let found = said(&vector.rules, &context);

@@ -1,6 +1,6 @@
 //! Plays vectors on several evaluators in several threads.
 
-use skipstep_pfconf::{Context, Diagnostic};
+use skipstep_pfconf::{Context, Diagnostic, Dialect};
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::Host;
 use skipstep_scenario::case::{Action, Case, File};
@@ -42,7 +42,8 @@ pub fn all(lines: &[String], choices: &[Choice], jobs: usize) -> anyhow::Result<
 
 fn vector(line: &str, engines: &mut [Box<dyn Engine>], host: &Host) -> anyhow::Result<Vec<Played>> {
     let vector: vector::Vector = serde_json::from_str(line)?;
-    let ruleset = match load(&vector.rules, &Context::new(host)) {
+    let context = Context { dialect: Dialect::OpenBsd, ..Context::new(host) };
+    let ruleset = match load(&vector.rules, &context) {
         Ok(ruleset) => ruleset,
         Err(text) => {
             let difference = || {

@@ -17,7 +17,7 @@ use pfctl::request::Args;
 use pfctl::words::TableCommand;
 use pfctl::{live, table};
 use serde::Deserialize;
-use skipstep_pfconf::Context;
+use skipstep_pfconf::{Context, Dialect};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{AutomaticTables, Ruleset, TableEntry, TableName};
 use skipstep_scenario::host;
@@ -85,6 +85,7 @@ fn entry(
     let context = Context {
         automatic_tables: AutomaticTables::for_loading(0x5eed),
         random: &|| 0x5eed,
+        dialect: Dialect::OpenBsd,
         ..Context::new(host)
     };
     let ruleset = match replay::load(&entry.rules, &context) {

@@ -111,7 +111,7 @@ fn translation(rng: &mut Rng, pool: &mut Pool) -> String {
     };
     let protocol = (!one_in(rng, 3)).then(|| pick(rng, protocols));
     words.extend(protocol.map(|protocol| format!("proto {protocol}")));
-    words.extend(hosts(rng, pool, &Head { action: "match", family: Some(ipv6), protocol }));
+    words.extend(hosts(rng, pool, &Head { action: kind, family: Some(ipv6), protocol }));
     words.extend(tags(rng));
     if !exception {
         let has_ports = protocol.is_some_and(has_ports);

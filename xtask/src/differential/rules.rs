@@ -279,10 +279,13 @@ pub(super) fn hosts(rng: &mut Rng, pool: &mut Pool, head: &Head) -> Option<Strin
     }
     let mut words = Vec::new();
     for (word, odds) in [("from", 2), ("to", 2)] {
-        let ports = head.protocol.is_some_and(has_ports) && one_in(rng, 2);
+        // FreeBSD's `nat` asks for ports without a protocol
+        let has_ports = head.protocol.map_or(head.action == "nat", has_ports);
+        let ports = has_ports && one_in(rng, 2);
         let host = one_in(rng, odds).then(|| host_list(rng, pool, head, word));
         let os = match (word, head.protocol) {
             ("from", Some("tcp")) => systems::os(rng),
+            ("from", None) if head.action != "nat" && one_in(rng, 4) => systems::os(rng),
             _ => None,
         };
         match (host, ports) {
@@ -344,7 +347,7 @@ fn host(rng: &mut Rng, pool: &mut Pool, head: &Head, word: &str) -> String {
 
 /// `user`, `group`
 fn owners(rng: &mut Rng, head: &Head) -> Vec<String> {
-    if !matches!(head.protocol, Some("tcp" | "udp" | "{ tcp, udp }")) {
+    if !matches!(head.protocol, None | Some("tcp" | "udp" | "{ tcp, udp }")) {
         return Vec::new();
     }
     let words = ["user", "group"].map(|word| one_in(rng, 12).then(|| owner(rng, word)));

@@ -5,7 +5,7 @@ use skipstep_ruleset::{
     Action, AnchorCall, Family, OldKind, OldRule, Pool, PoolAddress, PoolKind, PoolPorts, Rule,
 };
 
-use super::pool::{ENDPOINTS_OF_NAT, Wrong, chooses};
+use super::pool::{ENDPOINTS_OF_NAT, PORT_SETS_OF_NAT, Wrong, chooses};
 use super::{Expansion, LONGEST_LABEL, Lists, Refused};
 use crate::ast::{self, Address, Host, OldStatement, RuleStatement};
 
@@ -30,7 +30,8 @@ impl Expansion<'_> {
             }
         };
         let before = self.rules.len();
-        self.combinations(&template, &Lists::of(&statement.rule));
+        let lists = Lists { kind: Some(statement.kind), ..Lists::of(&statement.rule) };
+        self.combinations(&template, &lists);
         for mut rule in self.rules.split_off(before) {
             let place = if statement.kind == OldKind::Rdr { &mut rule.rdr } else { &mut rule.nat };
             place.clone_from(&pool);
@@ -101,26 +102,11 @@ impl Expansion<'_> {
         let kind = self.old_kind(pool, &address)?;
         let ports = match statement.kind {
             OldKind::Rdr => self.old_rdr_ports(statement, pool),
+            OldKind::Binat if pool.map_e.is_some() => return self.refuse(PORT_SETS_OF_NAT),
             OldKind::Binat => Ok(PoolPorts::Unsaid),
             _ => self.nat_ports(pool),
         };
-        let mut ports = ports.map_err(|Wrong| Refused)?;
-        if let Some((offset, length, id)) = pool.map_e {
-            if statement.kind != OldKind::Nat {
-                return self.refuse("the 'map-e-portset' option is only valid with nat rules");
-            }
-            ports = match ports {
-                PoolPorts::Unsaid => PoolPorts::MapE { offset, length, id },
-                PoolPorts::Static => {
-                    return self.refuse("the 'map-e-portset' option can't be used 'static-port'");
-                }
-                _ => {
-                    return self.refuse(
-                        "the 'map-e-portset' option can't be used when specifying a port range",
-                    );
-                }
-            };
-        }
+        let ports = ports.map_err(|Wrong| Refused)?;
         if pool.endpoint_independent && statement.kind != OldKind::Nat {
             return self.refuse(ENDPOINTS_OF_NAT);
         }

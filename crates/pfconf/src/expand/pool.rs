@@ -17,6 +17,8 @@ const NAT_PORTS: (u16, u16) = (50_001, 65_535);
 pub(super) const ENDPOINTS_OF_NAT: &str =
     "the 'endpoint-independent' option is only valid with nat rules";
 
+pub(super) const PORT_SETS_OF_NAT: &str = "the 'map-e-portset' option is only valid with nat rules";
+
 /// The addresses that the pools of a combination come down to; `None` for a pool that is not there
 /// or wrong.
 #[derive(Default)]
@@ -224,6 +226,10 @@ impl Expansion<'_> {
             self.error(ENDPOINTS_OF_NAT);
             *errors += 1;
         }
+        if crossing.is_some_and(|pool| pool.map_e.is_some()) {
+            self.error(PORT_SETS_OF_NAT);
+            *errors += 1;
+        }
         let nat = translation.nat.as_ref().map(|pool| {
             let range = self.nat_ports(pool);
             self.apply(pool, addresses.nat.as_ref(), range, errors)
@@ -318,7 +324,18 @@ impl Expansion<'_> {
                 return self
                     .wrong("the 'static-port' option can't be used when specifying a port range");
             }
+            if pool.map_e.is_some() {
+                return self.wrong("the 'map-e-portset' option can't be used 'static-port'");
+            }
             return Ok(PoolPorts::Static);
+        }
+        if let Some((offset, length, id)) = pool.map_e {
+            if (low, high) != NAT_PORTS {
+                return self.wrong(
+                    "the 'map-e-portset' option can't be used when specifying a port range",
+                );
+            }
+            return Ok(PoolPorts::MapE { offset, length, id });
         }
         Ok(if (low, high) == NAT_PORTS { PoolPorts::Unsaid } else { PoolPorts::Range(low, high) })
     }
@@ -329,6 +346,9 @@ impl Expansion<'_> {
         pool: &ast::Pool,
         ports: Option<Ports>,
     ) -> Result<PoolPorts, Wrong> {
+        if pool.map_e.is_some() {
+            return self.wrong(PORT_SETS_OF_NAT);
+        }
         let (low, high) = match pool.ports {
             None => (0, 0),
             Some(ast::PoolPorts::Range(low, high)) if low > high => {

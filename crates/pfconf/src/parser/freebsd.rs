@@ -3,6 +3,7 @@
 
 use super::{Parse, Parser, Reported};
 use crate::ast::{FilterOptions, StatementKind};
+use crate::context::Dialect;
 use crate::diagnostics::Kind as Severity;
 use crate::token::{Kind, Place};
 
@@ -10,7 +11,7 @@ use crate::token::{Kind, Place};
 const NUMBERED: [&str; 2] = ["ridentifier", "max-pkt-size"];
 
 /// What other systems have, and what to use instead.
-const ELSEWHERE: [(&str, &str); 7] = [
+const ELSEWHERE: [(&str, &str); 8] = [
     (
         "altq",
         "queues are `queue main on em0 bandwidth 10M`, and rules choose one by `set queue main`",
@@ -19,11 +20,35 @@ const ELSEWHERE: [(&str, &str); 7] = [
     ("dnpipe", "limit bandwidth by a queue: `queue slow on em0 bandwidth 1M`, `set queue slow`"),
     ("dnqueue", "share bandwidth by queues: `queue a parent main bandwidth 1M`, `set queue a`"),
     ("ether", "pf filters IP packets; for frames use the bridge family of nftables"),
+    (
+        "bridge-to",
+        "only rules for frames have it in FreeBSD; `route-to` and `dup-to` are for packets",
+    ),
     ("scrub-anchor", "leave it out: only macOS has it; `match scrub (...)` can stand in an anchor"),
     ("dummynet-anchor", "leave it out: only macOS has it; bandwidth is limited by `queue`"),
 ];
 
+/// FreeBSD's timeouts of SCTP, and the one of ours for states of that kind.
+const SCTP_TIMEOUTS: [(&str, &str); 5] = [
+    ("sctp.first", "other.first"),
+    ("sctp.opening", "other.single"),
+    ("sctp.established", "other.multiple"),
+    ("sctp.closing", "other.multiple"),
+    ("sctp.closed", "other.multiple"),
+];
+
 impl Parser<'_> {
+    /// Notes that the text has a form, at `place`, that OpenBSD's language of today has not: an
+    /// error if the text must be OpenBSD's.
+    pub(super) fn leaves_openbsd(&mut self, place: Place) -> Parse<()> {
+        if self.context.dialect == Dialect::OpenBsd {
+            let help = "FreeBSD has this, or OpenBSD before 4.7; OpenBSD of today refuses it";
+            return self.syntax_error_at(place, |_| Some(help.to_string()));
+        }
+        self.old = true;
+        Ok(())
+    }
+
     /// Whether `word` begins something that other systems have and this one does not; then it has
     /// been reported.
     pub(super) fn is_elsewhere(&mut self, word: &str, place: Place) -> bool {
@@ -74,14 +99,25 @@ impl Parser<'_> {
             Ok(size) => options.max_pkt_size = Some(size).filter(|size| *size > 0),
             Err(_) => return self.error_at(format!("illegal max-pkt-size {number}"), place),
         }
-        self.old = true;
-        Ok(())
+        self.leaves_openbsd(place)
     }
 
     /// The number behind `ridentifier`.
     pub(super) fn ridentifier(&mut self) -> Parse<u32> {
-        self.old = true;
+        let place = self.place();
+        self.leaves_openbsd(place)?;
         self.unsigned()
+    }
+
+    /// Whether `name`, at `place`, is one of FreeBSD's timeouts of SCTP; then a warning says which
+    /// one of ours does for it.
+    pub(super) fn is_timeout_of_sctp(&mut self, name: &str, place: Place) -> Parse<bool> {
+        let found = SCTP_TIMEOUTS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        let Some((known, ours)) = found else { return Ok(false) };
+        self.leaves_openbsd(place)?;
+        let text = format!("{known} is left out: states of SCTP end by {ours}");
+        self.report(Severity::Warning, &text, place, None);
+        Ok(true)
     }
 
     /// The name behind `tag` and `tagged`, which may have several words. An option that FreeBSD

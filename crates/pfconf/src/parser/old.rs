@@ -41,8 +41,8 @@ impl Parser<'_> {
 
     /// `[pass] [log] [on ...] [af] [proto ...] [hosts] [tag ...] [-> pool]`
     fn old_translation(&mut self, kind: OldKind, no: bool) -> Parse<StatementKind> {
-        self.old = true;
         let place = self.place();
+        self.leaves_openbsd(place)?;
         let pass = self.accept("pass");
         let log = self.log()?;
         if no && pass {
@@ -70,7 +70,8 @@ impl Parser<'_> {
 
     /// `nat-anchor "name" [on ...] [af] [proto ...] [hosts]`
     fn translation_anchor(&mut self, kind: OldKind) -> Parse<StatementKind> {
-        self.old = true;
+        let place = self.place();
+        self.leaves_openbsd(place)?;
         let anchor = Some(self.strings()?);
         let rule = self.old_head()?;
         let statement = OldStatement { kind, anchor, ..OldStatement::new(rule) };
@@ -109,8 +110,13 @@ impl Parser<'_> {
 
     /// `route-to (em0 10.0.0.1)` and its like, which stood in front of the family. A next hop
     /// without its interface is an option of today, behind which nothing of the rule's head can
-    /// stand.
+    /// stand. `fastroute` has stood there without a meaning for twenty years.
     pub(super) fn early_route(&mut self, translation: &mut Translation) -> Parse<()> {
+        if self.at_word("fastroute") {
+            let place = self.place();
+            self.skip();
+            return self.leaves_openbsd(place);
+        }
         let kind = match self.peek().kind {
             Kind::Keyword("route-to") => RouteKind::RouteTo,
             Kind::Keyword("reply-to") => RouteKind::ReplyTo,
@@ -128,25 +134,28 @@ impl Parser<'_> {
             Kind::Keyword("inet" | "inet6" | "proto" | "from" | "to" | "all") => {
                 hops.iter().all(EarlyHop::is_old)
             }
-            _ => through && self.old,
+            _ => through,
         };
-        if through && !old {
-            let help = "the next hop stands alone, behind the hosts: `route-to 10.0.0.1`";
-            return self.syntax_error_at(hops_place, |_| Some(help.to_string()));
+        if old {
+            self.leaves_openbsd(hops_place)?;
         }
-        self.old |= old;
         for hop in hops {
             match hop {
-                EarlyHop::Through(hop) => pool.through.push(hop),
-                EarlyHop::Name(interface, ..) if old => {
+                EarlyHop::Name(interface, ..) if old && is_interface(&interface) => {
                     pool.through.push(Hop { interface, hosts: Vec::new() });
                 }
+                EarlyHop::Through(hop) => pool.through.push(hop),
                 EarlyHop::Name(name, place, weight) => {
                     let hosts = self.resolve(&name, place)?;
                     pool.hosts.extend(hosts.into_iter().map(|host| Host { weight, ..host }));
                 }
                 EarlyHop::Hosts(hosts) => pool.hosts.extend(hosts),
             }
+        }
+        if !pool.through.is_empty() && !pool.hosts.is_empty() {
+            let help = "every next hop has its interface, `{ (em0 10.0.0.1), (em1 10.0.1.1) }`, or \
+                        none has";
+            return self.syntax_error_at(hops_place, |_| Some(help.to_string()));
         }
         self.set_route(kind, pool, place, translation)
     }
@@ -193,8 +202,13 @@ impl EarlyHop {
     fn is_old(&self) -> bool {
         match self {
             EarlyHop::Through(_) => true,
-            EarlyHop::Name(name, ..) => name.parse::<IpAddr>().is_err(),
+            EarlyHop::Name(name, ..) => is_interface(name),
             EarlyHop::Hosts(_) => false,
         }
     }
+}
+
+/// Whether a word of a pool of next hops can be an interface.
+fn is_interface(word: &str) -> bool {
+    word.parse::<IpAddr>().is_err()
 }

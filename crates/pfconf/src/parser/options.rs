@@ -6,6 +6,7 @@ use skipstep_ruleset::{Family, Not};
 use super::address::unsigned_number;
 use super::{Parse, Parser};
 use crate::ast::{FilterOptions, Translation};
+use crate::context::Dialect;
 use crate::packet_names as names;
 use crate::token::{Kind, Place};
 
@@ -282,9 +283,9 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// OpenBSD's rules have one label, those of FreeBSD several.
+    /// Adds a label: OpenBSD's rules have one, those of FreeBSD several. An empty one says nothing.
     fn add_label(&mut self, label: String, options: &mut FilterOptions, place: Place) -> Parse<()> {
-        if !self.old && !options.labels.is_empty() {
+        if self.context.dialect == Dialect::OpenBsd && !options.labels.is_empty() {
             return self.error_at("label cannot be redefined", place);
         }
         if options.labels.len() == MOST_LABELS {

@@ -98,6 +98,9 @@ impl Parser<'_> {
     pub(super) fn pool_options(&mut self, pool: &mut Pool) -> Parse<()> {
         loop {
             let place = self.place();
+            if OPTIONS.into_iter().any(|option| self.at_word(option)) {
+                self.leaves_openbsd(place)?;
+            }
             if self.accept_word("endpoint-independent") {
                 pool.endpoint_independent = true;
                 continue;

@@ -90,6 +90,8 @@ impl Parser<'_> {
 
     /// `[no] scrub [in|out] [log] [on ...] [af] [proto ...] [hosts] [options]`
     pub(super) fn old_scrub(&mut self, no: bool) -> Parse<StatementKind> {
+        let place = self.place();
+        self.leaves_openbsd(place)?;
         self.expect("scrub")?;
         let direction = self.direction();
         let place = self.place();
@@ -100,7 +102,6 @@ impl Parser<'_> {
         let head = self.head(Action::Match, None)?;
         let mut options = FilterOptions::default();
         let leave_fragments = self.old_scrub_options(&mut options)?;
-        self.old = true;
         if options.scrub.reassemble_tcp && direction.is_some() {
             return self.error_at("reassemble tcp rules can not specify direction", place);
         }
@@ -156,6 +157,7 @@ impl Parser<'_> {
         if !self.accept_word("set-tos") {
             return Ok(false);
         }
+        self.leaves_openbsd(place)?;
         let tos = self.tos()?;
         if options.set_tos.replace(tos).is_some() {
             return self.error_at("set-tos cannot be respecified", place);

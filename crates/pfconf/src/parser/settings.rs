@@ -65,23 +65,31 @@ impl Parser<'_> {
         Ok(StatementKind::Set(vec![setting]))
     }
 
-    fn settings_list(&mut self, item: fn(&mut Self) -> Parse<Setting>) -> Parse<StatementKind> {
+    /// One setting that `item` reads, or several in braces; `item` returns `None` for one of
+    /// FreeBSD's that means nothing here.
+    fn settings_list(
+        &mut self,
+        item: fn(&mut Self) -> Parse<Option<Setting>>,
+    ) -> Parse<StatementKind> {
         self.skip();
         let settings = self.list(|parser| {
             let setting = item(parser)?;
-            parser.settings.push(setting.clone());
+            parser.settings.extend(setting.clone());
             Ok(setting)
         });
-        settings.map(StatementKind::Set)
+        settings.map(|settings| StatementKind::Set(settings.into_iter().flatten().collect()))
     }
 
-    fn timeout(&mut self) -> Parse<Setting> {
+    fn timeout(&mut self) -> Parse<Option<Setting>> {
         let place = self.place();
         let name = self.string()?;
         let value = self.unsigned()?;
+        if self.is_timeout_of_sctp(&name, place)? {
+            return Ok(None);
+        }
         let known = Timeout::ALL.into_iter().find(|one| one.name().eq_ignore_ascii_case(&name));
         match known {
-            Some(timeout) => Ok(Setting::Timeout(timeout, value, name)),
+            Some(timeout) => Ok(Some(Setting::Timeout(timeout, value, name))),
             None => {
                 self.report_text(Severity::Error, "pfctl: Bad timeout name.");
                 let help = did_you_mean(&name, Timeout::ALL.map(Timeout::name));
@@ -90,12 +98,18 @@ impl Parser<'_> {
         }
     }
 
-    fn limit(&mut self) -> Parse<Setting> {
+    fn limit(&mut self) -> Parse<Option<Setting>> {
         let place = self.place();
         let name = self.string()?;
         let value = self.unsigned()?;
+        if name.eq_ignore_ascii_case("eth-anchors") {
+            self.leaves_openbsd(place)?;
+            let text = "limit eth-anchors is left out: there are no rules for frames";
+            self.report(Severity::Note, text, place, None);
+            return Ok(None);
+        }
         match settings::limit_by_name(&name) {
-            Some(limit) => Ok(Setting::Limit(limit, value, name)),
+            Some(limit) => Ok(Some(Setting::Limit(limit, value, name))),
             None => {
                 self.report_text(Severity::Error, "pfctl: Bad pool name.");
                 let help = did_you_mean(&name, settings::LIMITS.map(|(name, _)| name));

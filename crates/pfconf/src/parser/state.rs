@@ -5,6 +5,7 @@ use skipstep_ruleset::{KeepKind, Overload, SourceTrack, StatePolicy, Timeout};
 use super::rule::did_you_mean;
 use super::{Parse, Parser};
 use crate::ast::{Keep, StateOption};
+use crate::diagnostics::Kind as Severity;
 use crate::token::Kind;
 
 impl Parser<'_> {
@@ -26,7 +27,7 @@ impl Parser<'_> {
         };
         let mut options = Vec::new();
         if self.accept_sign('(') {
-            options = self.until_parenthesis(Self::state_option)?;
+            options = self.until_parenthesis(Self::state_option)?.into_iter().flatten().collect();
         }
         Ok(Keep::State(kind, options))
     }
@@ -35,19 +36,28 @@ impl Parser<'_> {
     pub(super) fn state_options(&mut self) -> Parse<Vec<StateOption>> {
         let mut options = Vec::new();
         loop {
-            options.push(self.state_option()?);
+            options.extend(self.state_option()?);
             if !self.accept_sign(',') && matches!(self.peek().kind, Kind::NewLine | Kind::End) {
                 return Ok(options);
             }
         }
     }
 
-    fn state_option(&mut self) -> Parse<StateOption> {
+    /// An option of a state; `None` for one of FreeBSD's that means nothing here.
+    fn state_option(&mut self) -> Parse<Option<StateOption>> {
+        let place = self.place();
+        if self.accept_word("allow-related") {
+            self.leaves_openbsd(place)?;
+            let text = "allow-related is left out: it is for associations of SCTP with several \
+                        addresses, whose pairs each need a rule here";
+            self.report(Severity::Warning, text, place, None);
+            return Ok(None);
+        }
         let Kind::Keyword(word) = self.peek().kind else {
             return self.state_timeout();
         };
         if let "if-bound" | "floating" = word {
-            return self.state_policy().map(StateOption::Binding);
+            return self.state_policy().map(StateOption::Binding).map(Some);
         }
         let option: fn(&mut Self) -> Parse<StateOption> = match word {
             "max" => |parser| parser.unsigned().map(StateOption::Max),
@@ -66,7 +76,7 @@ impl Parser<'_> {
             _ => return self.syntax_error(),
         };
         self.skip();
-        option(self)
+        option(self).map(Some)
     }
 
     /// `number/seconds`
@@ -113,12 +123,15 @@ impl Parser<'_> {
         self.syntax_error_of_choice(&["if-bound", "floating"])
     }
 
-    fn state_timeout(&mut self) -> Parse<StateOption> {
+    fn state_timeout(&mut self) -> Parse<Option<StateOption>> {
         let place = self.place();
         let name = self.string()?;
         let value = self.unsigned()?;
+        if self.is_timeout_of_sctp(&name, place)? {
+            return Ok(None);
+        }
         match Timeout::by_name(&name) {
-            Some(timeout) if name.contains('.') => Ok(StateOption::Timeout(timeout, value)),
+            Some(timeout) if name.contains('.') => Ok(Some(StateOption::Timeout(timeout, value))),
             Some(_) => self.error_at(format!("illegal state timeout {name}"), place),
             None => {
                 let help = did_you_mean(&name, Timeout::ALL.map(Timeout::name));

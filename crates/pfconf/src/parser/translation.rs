@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use skipstep_ruleset::RouteKind;
 
 use super::{Parse, Parser};
-use crate::ast::{Address, Divert, Host, Translation};
+use crate::ast::{Address, Divert, Host, Pool, Translation};
 use crate::diagnostics::Kind as Severity;
 use crate::resolve;
 use crate::token::{Kind, Place};
@@ -99,7 +99,7 @@ impl Parser<'_> {
     pub(super) fn set_route(
         &mut self,
         kind: RouteKind,
-        pool: crate::ast::Pool,
+        pool: Pool,
         place: Place,
         translation: &mut Translation,
     ) -> Parse<()> {
@@ -127,6 +127,8 @@ impl Parser<'_> {
     /// `host port n`; in FreeBSD's syntax only the number of a divert socket.
     fn divert_to(&mut self) -> Parse<Divert> {
         if matches!(self.peek().kind, Kind::Number(_)) {
+            let place = self.place();
+            self.leaves_openbsd(place)?;
             return self.divert_port().map(Divert::Packet);
         }
         let place = self.place();

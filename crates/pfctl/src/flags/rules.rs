@@ -120,6 +120,24 @@ fn no_action() {
     assert!(tests::args(&["-nf", "pf.conf"]).no_action);
 }
 
+pub(super) const OPENBSD: Flag = Flag {
+    name: Name::Long("openbsd"),
+    value: None,
+    brief: "refuse what only FreeBSD and old versions of OpenBSD read",
+    text: "Refuse what\n.Fl f\nreads and the pfctl of OpenBSD today does not: forms of FreeBSD, and \
+           of OpenBSD before 4.7. Settings that only this pfctl has are read all the same.\n\
+           With\n.Fl n ,\nsays whether a file can be used there.",
+    set: |args, _| {
+        args.openbsd = true;
+        Ok(())
+    },
+};
+
+#[test]
+fn openbsd() {
+    assert!(tests::args(&["--openbsd", "-nf", "pf.conf"]).openbsd);
+}
+
 pub(super) const OPTIMIZE: Flag = Flag {
     name: Name::Letter('o'),
     value: Some(Value { name: "level", kind: Completion::Words(|| names(words::OPTIMIZE)) }),
