@@ -28,6 +28,9 @@ pub struct Context<'a> {
     /// Path of the rule set that the text becomes (`pfctl -a`), without a slash in front; empty for
     /// the main rule set.
     pub anchor: &'a str,
+    /// Of a text that becomes an anchor, the queues of the main rules in force that rules can
+    /// assign to.
+    pub queues: &'a [String],
     /// Interfaces and their addresses, for `from em0`, `em0:network`, `self`.
     pub host: &'a Host,
     /// Whose forms the text may have.
@@ -62,6 +65,7 @@ impl<'a> Context<'a> {
         Context {
             file_name: "stdin",
             anchor: "",
+            queues: &[],
             host,
             dialect: Dialect::Any,
             macros: &[],

@@ -170,6 +170,8 @@ impl<'a> Builder<'a> {
         self.open = vec![main];
         self.braces = 0;
         let mut parser = Parser::new(name, text, macros, self.context);
+        // rules of an anchor may use what the main rules define
+        parser.know(&self.ruleset.queues, &self.ruleset.limiters);
         self.statements(text, &mut parser);
         for name in parser.unused_macros() {
             parser.report_text(Kind::Note, &format!("warning: macro '{name}' not used"));

@@ -28,7 +28,7 @@ mod translation;
 use std::collections::HashSet;
 
 use skipstep_ruleset::rule::InterfaceMatch;
-use skipstep_ruleset::{Family, Limiter, Not};
+use skipstep_ruleset::{Family, Limiter, Not, Queue};
 
 use crate::ast::{AnchorStatement, Setting, Statement, StatementKind};
 use crate::context::Context;
@@ -110,7 +110,7 @@ impl<'a> Parser<'a> {
             items: 0,
             anchors: Vec::new(),
             included: 0,
-            queues: HashSet::new(),
+            queues: HashSet::from_iter(context.queues.iter().cloned()),
             limiters: Vec::new(),
             old: false,
             altq: false,
@@ -119,6 +119,13 @@ impl<'a> Parser<'a> {
             started: false,
             diagnostics: Vec::new(),
         }
+    }
+
+    /// Lets rules use queues and limiters that another text defines.
+    pub fn know(&mut self, queues: &[Queue], limiters: &[Limiter]) {
+        let leaves = queues.iter().filter(|queue| queue.parent.is_some());
+        self.queues.extend(leaves.map(|queue| queue.name.clone()));
+        self.limiters.extend_from_slice(limiters);
     }
 
     /// The next statement without syntax errors, `None` at the end of the text. What follows its

@@ -4,7 +4,7 @@ pub mod old;
 mod pool;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -12,8 +12,8 @@ use ipnet::IpNet;
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::rule::{InterfaceMatch, StateOptions};
 use skipstep_ruleset::{
-    Action, Address, Anchor, BlockReturn, Direction, Endpoint, Family, KeepKind, LimiterUse, Log,
-    Not, Owner, PortMatch, Ports, Rule, Scrub, SourceTrack, Table, TablesMade,
+    Action, Address, Anchor, AnchorCall, BlockReturn, Direction, Endpoint, Family, KeepKind,
+    LimiterUse, Log, Not, Owner, PortMatch, Ports, Rule, Scrub, SourceTrack, Table, TablesMade,
 };
 
 use crate::ast;
@@ -136,17 +136,21 @@ pub struct Nested<'a> {
 }
 
 impl Nested<'_> {
-    /// The rule set `path`, one line a rule, indented by twice `depth`.
+    /// Prints the rule set `path`, one line a rule, indented by twice `depth`. The rules of an
+    /// anchor with a name stand at its first call, those of one without at each.
     pub fn print(&self, path: &str, contents: &Anchor, depth: usize, text: &mut String) {
         for made in &contents.tables[self.made.get(path).cloned().unwrap_or(0..0)] {
             *text += &statement(made);
             text.push('\n');
         }
         let indentation = "  ".repeat(depth);
+        let mut printed = HashSet::new();
         for one in &contents.rules {
             *text += &indentation;
             *text += &rule(one, self.options);
-            let call = one.anchor.as_ref().filter(|call| call.braces);
+            let call = one.anchor.as_ref().filter(|call| {
+                call.braces && (is_unnamed(call) || printed.insert(call.path.clone()))
+            });
             let called = call.and_then(|call| Some((&call.path, self.anchors.get(&call.path)?)));
             match called.filter(|(_, anchor)| !anchor.rules.is_empty()) {
                 None => text.push('\n'),
@@ -171,11 +175,15 @@ fn statement(table: &Table) -> String {
     text + " }"
 }
 
+/// Whether an anchor has only the name that pfctl gave it.
+fn is_unnamed(call: &AnchorCall) -> bool {
+    call.name.rsplit('/').next().is_none_or(|name| name.is_empty() || name.starts_with('_'))
+}
+
 fn action(rule: &Rule) -> String {
     if let Some(call) = &rule.anchor {
-        let unnamed =
-            call.name.rsplit('/').next().is_none_or(|n| n.is_empty() || n.starts_with('_'));
-        return if unnamed { "anchor".to_string() } else { format!("anchor \"{}\"", call.name) };
+        let name = || format!("anchor \"{}\"", call.name);
+        return if is_unnamed(call) { "anchor".to_string() } else { name() };
     }
     match (rule.action, rule.block_return) {
         (Action::Pass, _) => "pass".to_string(),

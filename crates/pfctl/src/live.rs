@@ -24,7 +24,7 @@ use crate::show::all::Section;
 use crate::show::info::InfoView;
 use crate::show::interfaces::InterfaceTraffic;
 use crate::show::interfaces::InterfaceView;
-use crate::show::nat::OldRulesView;
+use crate::show::nat::{OldRuleSet, OldRulesView};
 use crate::show::queues::QueueTree;
 use crate::show::rules::{Inserted, RuleSet, RulesView};
 use crate::show::sources::SourcesView;
@@ -210,19 +210,29 @@ impl<'a> Live<'a> {
         Ok(show(&view))
     }
 
-    /// The old rules of the anchor, without those below it.
     fn with_old_rules<T>(
         &self,
         translation: bool,
         show: impl FnOnce(&OldRulesView) -> T,
     ) -> Result<T> {
-        let path = self.anchor.path.as_str();
+        let mut sets = BTreeMap::new();
+        // a call may lead to any anchor
+        let called = self.ruleset.anchors.keys().map(String::as_str).chain([""]);
+        let called = called.filter(|_| self.anchor.recursive);
+        for path in called.chain([self.anchor.path.as_str()]) {
+            let counters = self.filter.map(|filter| filter.old_rule_counters(path)).transpose()?;
+            let set = OldRuleSet {
+                rules: self.ruleset.old_rules_of(path),
+                counters: counters.unwrap_or_default(),
+                inserted: self.inserted(path),
+            };
+            sets.insert(path, set);
+        }
         let names = names();
-        let counters = self.filter.map(|filter| filter.old_rule_counters(path)).transpose()?;
         Ok(show(&OldRulesView {
-            rules: self.ruleset.old_rules_of(path),
-            counters: counters.unwrap_or_default(),
-            inserted: self.inserted(path),
+            sets,
+            path: &self.anchor.path,
+            recursive: self.anchor.recursive,
             translation,
             only: self.args.rule,
             port_names: self.args.port_names.then_some(&names),
@@ -251,18 +261,15 @@ impl<'a> Live<'a> {
         Ok(show(&paths.iter().map(String::as_str).collect::<Vec<_>>()))
     }
 
-    /// The labelled rules of the anchor, without those below it.
-    fn with_labels<T>(&self, show: impl FnOnce(&[Rule], &[RuleCounters]) -> T) -> Result<T> {
-        let (mut rules, mut counters) = (
-            self.ruleset.rules_of(&self.anchor.path).to_vec(),
-            self.rule_counters(&self.anchor.path)?,
-        );
-        if let Some(only) = self.args.rule {
-            let wanted = rules.iter().position(|rule| rule.number == only);
-            rules = wanted.map(|at| vec![rules[at].clone()]).unwrap_or_default();
-            counters = wanted.and_then(|at| counters.get(at).cloned()).into_iter().collect();
+    /// The rules of the anchor, and with `-a '*'` of those below it, among which are those with
+    /// labels.
+    fn with_labels<T>(&self, show: impl FnOnce(&[(&Rule, RuleCounters)]) -> T) -> Result<T> {
+        let mut rules = Vec::new();
+        for path in &self.paths {
+            rules.extend(self.ruleset.rules_of(path).iter().zip(self.rule_counters(path)?));
         }
-        Ok(show(&rules, &counters))
+        rules.retain(|(rule, _)| self.args.rule.is_none_or(|only| only == rule.number));
+        Ok(show(&rules))
     }
 
     fn states(&self) -> Result<Vec<StateView>> {

@@ -62,7 +62,9 @@ fn in_context<T>(
     let system = |path: &str| read(path).unwrap_or_default();
     let names = Names::parse(&system("/etc/services"), &system("/etc/protocols"))
         .with_owners(&system("/etc/passwd"), &system("/etc/group"));
+    let queues = queues_in_force(args);
     let context = Context {
+        queues: &queues,
         file_name: &source.name,
         anchor: args.anchor.as_ref().map_or("", |anchor| &anchor.path),
         macros: &args.macros,
@@ -114,6 +116,15 @@ pub fn make_room(args: &Args, file: &str) -> Result<()> {
         Err(error) => return Err(error.into()),
     }
     Ok(())
+}
+
+/// `-a`: the queues of the main rules in force that rules can assign to; none if they cannot be
+/// asked for.
+fn queues_in_force(args: &Args) -> Vec<String> {
+    let is_anchor = args.anchor.as_ref().is_some_and(|anchor| !anchor.path.is_empty());
+    let loaded = is_anchor.then(|| access::open(args).ok()??.loaded().ok()).flatten();
+    let queues = loaded.into_iter().flat_map(|loaded| loaded.ruleset.queues);
+    queues.filter(|queue| queue.parent.is_some()).map(|queue| queue.name).collect()
 }
 
 /// `-o profile`: the rules in force with what they matched; none if they cannot be asked for.

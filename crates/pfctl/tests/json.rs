@@ -7,13 +7,14 @@ use pfctl::diff::{Difference, Side};
 use pfctl::show::info::InfoView;
 use pfctl::show::interfaces::InterfaceTraffic;
 use pfctl::show::interfaces::InterfaceView;
+use pfctl::show::nat::{OldRuleSet, OldRulesView};
 use pfctl::show::queues::QueueTree;
 use pfctl::show::rules::{Inserted, RuleSet, RulesView};
 use pfctl::show::sources::SourcesView;
 use pfctl::show::states::StatesView;
 use pfctl::show::tables::{AddressView, TableView};
 use pfctl::show::{
-    Detail, anchors, info, interfaces, labels, limiters, memory, osfp, queues, rules, sources,
+    Detail, anchors, info, interfaces, labels, limiters, memory, nat, osfp, queues, rules, sources,
     states, tables, timeouts,
 };
 use serde_json::{Value, json};
@@ -155,7 +156,29 @@ fn rules_and_labels() {
     let document = rules::json(&view);
     assert_eq!(document.as_array().unwrap().len(), 4);
     is("rules", &document);
-    is("labels", &labels::json(&ruleset.rules, &counters));
+    let labelled: Vec<_> = ruleset.rules.iter().zip(counters.iter().cloned()).collect();
+    is("labels", &labels::json(&labelled));
+}
+
+#[test]
+fn translation_rules() {
+    let ruleset = ruleset(
+        "nat on em1 from 10.0.1.0/24 to any -> 192.0.2.1\nrdr-anchor \"a\"\n\
+         binat on em1 from 10.0.1.5 to any -> 192.0.2.5\n",
+    );
+    let rules = &ruleset.old_rules[..];
+    let counters = vec![RuleCounters::default(); rules.len()];
+    let view = OldRulesView {
+        sets: BTreeMap::from([("", OldRuleSet { rules, counters, inserted: Inserted::default() })]),
+        path: "",
+        recursive: false,
+        translation: true,
+        only: None,
+        port_names: None,
+    };
+    let document = nat::json(&view);
+    assert_eq!(document.as_array().unwrap().len(), 3);
+    is("nat", &document);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use skipstep_ruleset::{
     Action, AnchorCall, Family, OldKind, OldRule, Pool, PoolAddress, PoolKind, PoolPorts, Rule,
 };
 
-use super::pool::{ENDPOINTS_OF_NAT, PORT_SETS_OF_NAT, Wrong, chooses};
+use super::pool::{ENDPOINTS_OF_NAT, PORT_SETS_OF_NAT, Wrong, chooses, span};
 use super::{Expansion, LONGEST_LABEL, Lists, Refused};
 use crate::ast::{self, Address, Host, OldStatement, RuleStatement};
 
@@ -19,7 +19,7 @@ impl Expansion<'_> {
     ) -> Result<(), Refused> {
         let mut template = self.old_template(&statement.rule, anchor.map(Box::new))?;
         if statement.kind == OldKind::Binat {
-            self.check_old_binat(statement)?;
+            self.check_old_binat(statement, template.family)?;
         }
         let pool = match &statement.pool {
             None => None,
@@ -146,12 +146,20 @@ impl Expansion<'_> {
         statement: &OldStatement,
         pool: &ast::Pool,
     ) -> Result<PoolPorts, Wrong> {
-        self.rdr_ports(pool, statement.rule.destination.ports.first().copied())
+        let first = statement.rule.destination.ports.first().copied();
+        self.rdr_range(pool, first.map_or(0, span))
     }
 
-    /// `binat` knows one address on each side.
-    fn check_old_binat(&mut self, statement: &OldStatement) -> Result<(), Refused> {
-        let pool = statement.pool.as_ref().map(|pool| pool.hosts.as_slice()).unwrap_or_default();
+    /// Checks that `binat` has one address of the rule's family on each side.
+    fn check_old_binat(
+        &mut self,
+        statement: &OldStatement,
+        family: Option<Family>,
+    ) -> Result<(), Refused> {
+        let pool = statement.pool.iter().flat_map(|pool| &pool.hosts);
+        let family = family.or_else(|| pool.clone().next()?.family());
+        let fits = |host: &&Host| host.family().is_none() || host.family() == family;
+        let pool: &[Host] = &pool.filter(fits).cloned().collect::<Vec<_>>();
         let (source, destination) = (&statement.rule.source, &statement.rule.destination);
         if !source.ports.is_empty() || !destination.ports.is_empty() {
             return self.refuse("binat rules look at no ports");
@@ -189,8 +197,11 @@ impl Expansion<'_> {
         };
         match (source.hosts.as_slice(), pool) {
             (_, [_, _, ..]) => self.refuse("binat rule must redirect to a single address"),
-            ([one], [other]) if one.family().zip(other.family()).is_some_and(|(a, b)| a != b) => {
+            ([one], _) if one.family().is_some_and(|own| Some(own) != family) => {
                 self.refuse("binat ip versions must match")
+            }
+            (_, []) if statement.pool.is_some() => {
+                self.refuse("no translation address with matching address family found.")
             }
             ([one], [other]) if length(one) != length(other) => {
                 self.refuse("'binat' source mask and redirect mask must be the same")

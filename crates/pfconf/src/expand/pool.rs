@@ -9,6 +9,7 @@ use skipstep_ruleset::{
 
 use super::{Expansion, Message};
 use crate::ast::{self, Address, Host, TableContents, TableDefinition, Translation};
+use crate::context::Dialect;
 use crate::{resolve, table};
 
 /// What `nat-to` takes its ports from unless told otherwise.
@@ -340,26 +341,38 @@ impl Expansion<'_> {
         Ok(if (low, high) == NAT_PORTS { PoolPorts::Unsaid } else { PoolPorts::Range(low, high) })
     }
 
-    /// `ports` are those that the rule looks for.
+    /// Returns the ports of a pool of `rdr-to` or `route-to`; `ports` are those that the rule looks
+    /// for. OpenBSD refuses a range that ends before it begins, though `rdr_range` can print one.
     pub(super) fn rdr_ports(
         &mut self,
         pool: &ast::Pool,
         ports: Option<Ports>,
     ) -> Result<PoolPorts, Wrong> {
+        let above = ports.map_or(0, span);
+        if let Some(ast::PoolPorts::Range(low, high)) = pool.ports
+            && low > high
+            && (self.context.dialect == Dialect::OpenBsd || high != low.wrapping_add(above))
+        {
+            return self.wrong("invalid rdr-to port range");
+        }
+        self.rdr_range(pool, above)
+    }
+
+    /// Returns the same of a pool of FreeBSD's `rdr`, which may end before it begins. `8080:*` ends
+    /// as far above 8080 as `above` says; of one port pf takes the highest for 0, so that for port
+    /// 80 it ends at 8000, and means 8080.
+    pub(super) fn rdr_range(&mut self, pool: &ast::Pool, above: u16) -> Result<PoolPorts, Wrong> {
         if pool.map_e.is_some() {
             return self.wrong(PORT_SETS_OF_NAT);
         }
-        let (low, high) = match pool.ports {
-            None => (0, 0),
-            Some(ast::PoolPorts::Range(low, high)) if low > high => {
-                return self.wrong("invalid rdr-to port range");
-            }
-            Some(ast::PoolPorts::Range(low, high)) => (low, high),
-            Some(ast::PoolPorts::From(low)) => (low, low.wrapping_add(ports.map_or(0, span))),
-        };
         if pool.static_port {
             return self.wrong("the 'static-port' option is only valid with nat rules");
         }
+        let (low, high) = match pool.ports {
+            None => (0, 0),
+            Some(ast::PoolPorts::Range(low, high)) => (low, high),
+            Some(ast::PoolPorts::From(low)) => (low, low.wrapping_add(above)),
+        };
         Ok(if (low, high) == (0, 0) { PoolPorts::Unsaid } else { PoolPorts::Range(low, high) })
     }
 
@@ -394,7 +407,7 @@ pub(super) fn chooses(kind: &PoolKind) -> bool {
 
 /// How far the highest of the ports a rule looks for is above the lowest. pf stores 0 as the second
 /// operand of unary operators.
-fn span(ports: Ports) -> u16 {
+pub(super) fn span(ports: Ports) -> u16 {
     use PortMatch::{Inside, Outside, Range};
     let high = if matches!(ports.op, Range | Inside | Outside) { ports.high } else { 0 };
     high.wrapping_sub(ports.low)

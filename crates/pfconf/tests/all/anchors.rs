@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use crate::common;
 use skipstep_pfconf::{Context, Loaded, Rejected, load};
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::Host;
@@ -196,4 +197,29 @@ fn paths_of_anchors_are_only_so_long() {
     let text = format!("anchor {name} {{\n").repeat(17);
     let found = messages(&text, &[]);
     assert_eq!(found[0], "stdin:17: anchor name is longer than 1023");
+}
+
+#[test]
+fn rules_of_an_anchor_use_queues_and_limiters_of_the_main_rules() {
+    let main = "queue root on lan bandwidth 10M\nqueue web parent root bandwidth 5M default\n\
+                state limiter few id 3 limit 9\nload anchor a from \"a.conf\"\n";
+    let host = common::host();
+    let load = |rule: &str| {
+        let read_file = |_: &str| Ok(rule.to_string());
+        load(main, &Context { read_file: &read_file, ..Context::new(&host) })
+    };
+    let loaded = load("pass set queue web state limiter few\n").unwrap();
+    let [rule] = &loaded.ruleset.anchors["a"].rules[..] else { panic!("not one rule") };
+    assert_eq!(rule.set_queue.as_deref(), Some(&("web".to_string(), None)));
+    assert_eq!(rule.state_limiter.map(|limiter| limiter.id), Some(3));
+    let refused = load("pass set queue root\n").unwrap_err();
+    assert_eq!(refused.diagnostics[0].to_string(), "a.conf:1: queue root is not defined");
+}
+
+#[test]
+fn rules_of_an_anchor_use_queues_in_force() {
+    let (host, queues) = (Host::default(), ["web".to_string()]);
+    let context = Context { anchor: "a", queues: &queues, ..Context::new(&host) };
+    assert!(load("pass set queue web\n", &context).is_ok());
+    assert!(load("pass set queue ssh\n", &context).is_err());
 }

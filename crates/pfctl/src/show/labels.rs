@@ -5,19 +5,17 @@ use skipstep_ruleset::Rule;
 use skipstep_scenario::engine::RuleCounters;
 
 fn labelled<'a>(
-    rules: &'a [Rule],
-    counters: &'a [RuleCounters],
+    rules: &'a [(&Rule, RuleCounters)],
 ) -> impl Iterator<Item = (String, &'a RuleCounters)> {
     rules
         .iter()
-        .zip(counters)
         .filter(|(rule, _)| !rule.labels.is_empty())
         .map(|(rule, counters)| (rule.labels.join(" "), counters))
 }
 
 /// Label, evaluations, packets, bytes, then packets and bytes in and out, and states made.
-pub fn text(rules: &[Rule], counters: &[RuleCounters]) -> String {
-    labelled(rules, counters)
+pub fn text(rules: &[(&Rule, RuleCounters)]) -> String {
+    labelled(rules)
         .map(|(label, counters)| {
             let RuleCounters { evaluations, packets, bytes, states_created, .. } = counters;
             format!(
@@ -34,8 +32,8 @@ pub fn text(rules: &[Rule], counters: &[RuleCounters]) -> String {
 }
 
 /// A list with an object for each labelled rule.
-pub fn json(rules: &[Rule], counters: &[RuleCounters]) -> Value {
-    labelled(rules, counters)
+pub fn json(rules: &[(&Rule, RuleCounters)]) -> Value {
+    labelled(rules)
         .map(|(label, counters)| {
             json!({
                 "label": label,

@@ -1,22 +1,24 @@
 //! `-s nat`: the translation rules of old times, in FreeBSD's order and words. `-s rules` begins
 //! with those that normalise.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use skipstep_pfconf::{Names, PrintOptions, print};
-use skipstep_ruleset::{OldKind, OldRule};
+use skipstep_ruleset::{AnchorCall, OldKind, OldRule};
 use skipstep_scenario::engine::RuleCounters;
 
 use super::Detail;
-use super::rules::{Inserted, counters_line, inserted_line};
+use super::rules::{Inserted, children, counters_line, inserted_line};
 
-/// The old rules of an anchor, or the main ones.
+/// The old rules of a rule set, and of those below it.
 pub struct OldRulesView<'a> {
-    /// In order.
-    pub rules: &'a [OldRule],
-    /// Their counters, in the same order.
-    pub counters: Vec<RuleCounters>,
-    /// User and process that loaded them.
-    pub inserted: Inserted,
+    /// The main rule set, under the empty path, and those of all anchors.
+    pub sets: BTreeMap<&'a str, OldRuleSet<'a>>,
+    /// Path of the one to show.
+    pub path: &'a str,
+    /// Show those of the anchors that it calls, too (`-a '*'`).
+    pub recursive: bool,
     /// Those that translate, else those that normalise.
     pub translation: bool,
     /// Only those with this number (`-R`).
@@ -25,16 +27,31 @@ pub struct OldRulesView<'a> {
     pub port_names: Option<&'a Names>,
 }
 
+/// The old rules of one anchor, or the main ones.
+pub struct OldRuleSet<'a> {
+    /// In order.
+    pub rules: &'a [OldRule],
+    /// Their counters, in the same order.
+    pub counters: Vec<RuleCounters>,
+    /// User and process that loaded them.
+    pub inserted: Inserted,
+}
+
+impl OldRuleSet<'_> {
+    fn of_kind(&self, kind: OldKind) -> impl Iterator<Item = (&OldRule, &RuleCounters)> {
+        self.rules.iter().zip(&self.counters).filter(move |(old, _)| old.kind == kind)
+    }
+}
+
 impl OldRulesView<'_> {
-    /// List by list.
-    fn in_order(&self) -> impl Iterator<Item = (&OldRule, &RuleCounters)> {
+    /// Returns the lists to show, in the order in which packets meet them.
+    fn kinds(&self) -> impl Iterator<Item = OldKind> {
         let wanted = |kind: &OldKind| (*kind != OldKind::Scrub) == self.translation;
-        let kinds = OldKind::ALL.into_iter().filter(wanted);
-        let rules = kinds.flat_map(|kind| {
-            let all = self.rules.iter().zip(&self.counters);
-            all.filter(move |(old, _)| old.kind == kind)
-        });
-        rules.filter(|(old, _)| self.only.is_none_or(|only| only == old.rule.number))
+        OldKind::ALL.into_iter().filter(wanted)
+    }
+
+    fn is_wanted(&self, old: &OldRule) -> bool {
+        self.only.is_none_or(|only| only == old.rule.number)
     }
 
     fn options(&self, numbers: bool) -> PrintOptions<'_> {
@@ -47,45 +64,148 @@ impl OldRulesView<'_> {
     }
 }
 
-/// The rules, each with the lines of figures that `detail` asks for.
+/// Prints the rules list by list, each with the lines of figures that `detail` asks for.
 pub fn text(view: &OldRulesView, detail: Detail) -> String {
     let options = view.options(detail.very_verbose() || detail.debug);
-    let mut text = String::new();
-    for (old, counters) in view.in_order() {
-        text += &print::old::rule(old, &options);
-        text.push('\n');
-        if detail.verbose() {
-            text += &counters_line(counters);
-            text += &inserted_line(view.inserted, counters);
-        }
+    let mut printer = Printer { view, detail, options, text: String::new() };
+    for kind in view.kinds() {
+        printer.list(view.path, kind, 0);
     }
-    text
+    printer.text
 }
 
-/// A list with an object for each rule.
+struct Printer<'a> {
+    view: &'a OldRulesView<'a>,
+    detail: Detail,
+    options: PrintOptions<'a>,
+    text: String,
+}
+
+impl Printer<'_> {
+    /// Prints one list of a rule set, indented by twice `depth` if no figures stand between.
+    fn list(&mut self, path: &str, kind: OldKind, depth: usize) {
+        let view = self.view;
+        let Some(set) = view.sets.get(path) else { return };
+        let indentation = if self.detail.verbose() { String::new() } else { "  ".repeat(depth) };
+        for (old, counters) in set.of_kind(kind) {
+            if depth == 0 && !view.is_wanted(old) {
+                continue;
+            }
+            let called = old.rule.anchor.as_ref().filter(|_| view.recursive);
+            let brace = if called.is_some() { " {" } else { "" };
+            let rule = print::old::rule(old, &self.options);
+            self.text += &format!("{indentation}{rule}{brace}\n");
+            if self.detail.verbose() {
+                self.text += &counters_line(counters);
+                self.text += &inserted_line(set.inserted, counters);
+            }
+            if let Some(call) = called {
+                self.called(call, kind, depth + 1);
+                self.text += &format!("{indentation}}}\n");
+            }
+        }
+    }
+
+    /// Prints the list of a called anchor, or those of the anchors below one that ends in `/*`.
+    fn called(&mut self, call: &AnchorCall, kind: OldKind, depth: usize) {
+        if !call.wildcard {
+            return self.list(&call.path, kind, depth);
+        }
+        let view = self.view;
+        let indentation = if self.detail.verbose() { String::new() } else { "  ".repeat(depth) };
+        for child in children(&view.sets, &call.path) {
+            if view.sets[child].of_kind(kind).next().is_none() {
+                continue;
+            }
+            let name = child.rsplit('/').next().unwrap_or(child);
+            self.text += &format!("{indentation}{}-anchor \"{name}\" all {{\n", kind.name());
+            self.list(child, kind, depth + 1);
+            self.text += &format!("{indentation}}}\n");
+        }
+    }
+}
+
+/// Returns a list with an object for each rule of the rule set, and if the view is recursive for
+/// those of all anchors below it.
 pub fn json(view: &OldRulesView) -> Value {
     let options = view.options(false);
-    let rules = view.in_order().map(|(old, counters)| {
-        json!({
-            "kind": old.kind.name(),
-            "number": old.rule.number,
-            "file": old.rule.file,
-            "line": old.rule.line,
-            "rule": print::old::rule(old, &options),
-            "calls": old.rule.anchor.as_ref().map(|call| &call.path),
-            "evaluations": counters.evaluations,
-            "packets": counters.packets[0] + counters.packets[1],
-            "bytes": counters.bytes[0] + counters.bytes[1],
-            "states": counters.states,
-            "inserted": { "uid": view.inserted.uid, "pid": view.inserted.pid },
-        })
+    let below = |path: &str| {
+        let rest = path.strip_prefix(view.path);
+        view.path.is_empty() || rest.is_some_and(|rest| rest.starts_with('/'))
+    };
+    let wanted = |path: &str| path == view.path || view.recursive && below(path);
+    let sets = view.sets.iter().filter(|(path, _)| wanted(path));
+    let rules = sets.flat_map(|(path, set)| {
+        let lists = view.kinds().flat_map(|kind| set.of_kind(kind));
+        lists.map(move |(old, counters)| (path, set, old, counters))
     });
-    rules.collect()
+    rules
+        .filter(|(_, _, old, _)| view.is_wanted(old))
+        .map(|(path, set, old, counters)| {
+            json!({
+                "anchor": path,
+                "kind": old.kind.name(),
+                "number": old.rule.number,
+                "file": old.rule.file,
+                "line": old.rule.line,
+                "rule": print::old::rule(old, &options),
+                "calls": old.rule.anchor.as_ref().map(|call| &call.path),
+                "evaluations": counters.evaluations,
+                "packets": counters.packets[0] + counters.packets[1],
+                "bytes": counters.bytes[0] + counters.bytes[1],
+                "states": counters.states,
+                "inserted": { "uid": set.inserted.uid, "pid": set.inserted.pid },
+            })
+        })
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use skipstep_ruleset::{Anchor, Ruleset};
+
     use super::*;
+
+    /// Returns the old rules of a rule set and its anchors, all counters 0.
+    fn sets(ruleset: &Ruleset) -> BTreeMap<&str, OldRuleSet<'_>> {
+        let paths = ruleset.anchors.keys().map(String::as_str).chain([""]);
+        let sets = paths.map(|path| {
+            let rules = ruleset.old_rules_of(path);
+            let counters = vec![RuleCounters::default(); rules.len()];
+            (path, OldRuleSet { rules, counters, inserted: Inserted::default() })
+        });
+        sets.collect()
+    }
+
+    #[test]
+    fn rules_of_anchors_stand_below_their_calls() {
+        let host = skipstep_scenario::host::standard();
+        let context = skipstep_pfconf::Context::new(&host);
+        let load = |text| skipstep_pfconf::load(text, &context).unwrap().ruleset;
+        let mut ruleset = load("nat-anchor \"a/*\"\nnat-anchor \"b\"\nrdr-anchor \"a/*\"\n");
+        let inner = load("nat on em1 from 10.0.1.5 to any -> 192.0.2.5\nnat-anchor \"c\"\n");
+        for path in ["a/one", "b"] {
+            let anchor = Anchor { old_rules: inner.old_rules.clone(), ..Anchor::default() };
+            ruleset.anchors.insert(path.to_string(), anchor);
+        }
+        let view = OldRulesView {
+            sets: sets(&ruleset),
+            path: "",
+            recursive: true,
+            translation: true,
+            only: None,
+            port_names: None,
+        };
+        let expected = "nat-anchor \"a/*\" all {\n  nat-anchor \"one\" all {\n    \
+            nat on em1 inet from 10.0.1.5 to any -> 192.0.2.5\n    nat-anchor \"c\" all {\n    }\n  \
+            }\n}\nnat-anchor \"b\" all {\n  nat on em1 inet from 10.0.1.5 to any -> 192.0.2.5\n  \
+            nat-anchor \"c\" all {\n  }\n}\nrdr-anchor \"a/*\" all {\n}\n";
+        assert_eq!(text(&view, Detail::default()), expected);
+        assert_eq!(json(&view).as_array().unwrap().len(), 7);
+        let view = OldRulesView { path: "b", recursive: false, ..view };
+        assert_eq!(text(&view, Detail::default()).lines().count(), 2);
+        assert_eq!(json(&view).as_array().unwrap().len(), 2);
+    }
 
     #[test]
     fn list_by_list_each_with_its_numbers() {
@@ -95,11 +215,10 @@ mod tests {
                              nat-anchor \"a/*\"\nno nat on em1 from 10.0.1.5 to any\npass\n";
         let context = skipstep_pfconf::Context::new(&host);
         let ruleset = skipstep_pfconf::load(text_of_rules, &context).unwrap().ruleset;
-        let counters = vec![RuleCounters::default(); ruleset.old_rules.len()];
         let view = OldRulesView {
-            rules: &ruleset.old_rules,
-            counters,
-            inserted: Inserted::default(),
+            sets: sets(&ruleset),
+            path: "",
+            recursive: false,
             translation: true,
             only: None,
             port_names: None,

@@ -126,7 +126,7 @@ impl Printer<'_> {
         if !call.wildcard || own.is_some_and(|set| !set.rules.is_empty()) {
             return self.set(&call.path, depth, None);
         }
-        for child in self.view.children(&call.path) {
+        for child in children(&self.view.sets, &call.path) {
             let name = child.rsplit('/').next().unwrap_or(child);
             self.text += &format!("{}anchor \"{name}\" all {{\n", self.indentation(depth));
             self.set(child, depth + 1, None);
@@ -135,14 +135,15 @@ impl Printer<'_> {
     }
 }
 
-impl RulesView<'_> {
-    /// Paths of the anchors directly below one.
-    fn children<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a str> {
-        self.sets.keys().copied().filter(move |child| {
-            let name = child.strip_prefix(path).and_then(|rest| rest.strip_prefix('/'));
-            name.is_some_and(|name| !name.contains('/'))
-        })
-    }
+/// Returns the paths of the anchors directly below one.
+pub(super) fn children<'a, T>(
+    sets: &'a BTreeMap<&'a str, T>,
+    path: &'a str,
+) -> impl Iterator<Item = &'a str> {
+    sets.keys().copied().filter(move |child| {
+        let name = child.strip_prefix(path).and_then(|rest| rest.strip_prefix('/'));
+        name.is_some_and(|name| !name.contains('/'))
+    })
 }
 
 /// An anchor in braces that has no name of its own.
