@@ -36,6 +36,8 @@ enum Chore {
     Hostile(hostile::Arguments),
     /// Writes the manual page of pfctl and the shell completions
     Man,
+    /// Reads again what pfctl prints of random rule sets, which must mean the same
+    ReadBack(differential::read_back::Arguments),
     /// Runs the cases of OpenBSD's and FreeBSD's own tests on pfctl (root)
     Regress(regress::Arguments),
     /// Plays scenario files on the evaluators
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         Chore::Differential(arguments) => differential::run(arguments),
         Chore::Hostile(arguments) => hostile::run(arguments),
         Chore::Man => man::run(),
+        Chore::ReadBack(arguments) => differential::read_back::run(arguments),
         Chore::Regress(arguments) => regress::run(arguments),
         Chore::Scenarios(arguments) => scenarios::run(arguments),
     };

@@ -365,6 +365,13 @@ pub enum StateOption {
     Timeout(Timeout, u32),
 }
 
+impl FilterOptions {
+    /// Whether there was `keep state` or the like without options in parentheses.
+    pub fn awaits_state_options(&self) -> bool {
+        matches!(&self.keep, Some(Keep::State(_, options)) if options.is_empty())
+    }
+}
+
 /// `antispoof`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Antispoof {

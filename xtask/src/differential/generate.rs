@@ -42,17 +42,7 @@ pub fn generate(
     host: &Host,
     text: fn(&mut Rng, &mut Pool) -> String,
 ) -> anyhow::Result<Generated> {
-    let mut rng = Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number);
-    let (mut case, ruleset, pool) = loop {
-        let mut pool = Pool::new();
-        let rules = Rules { text: text(&mut rng, &mut pool), lines: Vec::new() };
-        let title = Some(format!("seed {seed} case {number}"));
-        let mut case = Case { title, rules, files: pool.files.clone(), steps: Vec::new() };
-        let ruleset = without_mistakes(&mut case, "", host);
-        if let Some(ruleset) = ruleset.filter(|ruleset| is_comparable(ruleset, host)) {
-            break (case, ruleset, pool);
-        }
-    };
+    let (mut rng, mut case, ruleset, pool) = draw(seed, number, host, text);
     let mut reloads = Reloads::new(&mut rng, &case, text);
     let host_changes = HostChanges::new(&mut rng, host);
     let files = case.files.clone();
@@ -106,6 +96,26 @@ pub fn generate(
     }
     case.steps = recorder.finish(&mut player);
     Ok(Generated { case, ruleset, coverage, panic: None })
+}
+
+/// Draws the rules of case `number` of a seed.
+pub fn draw(
+    seed: u64,
+    number: u64,
+    host: &Host,
+    text: fn(&mut Rng, &mut Pool) -> String,
+) -> (Rng, Case, Ruleset, Pool) {
+    let mut rng = Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number);
+    loop {
+        let mut pool = Pool::new();
+        let rules = Rules { text: text(&mut rng, &mut pool), lines: Vec::new() };
+        let title = Some(format!("seed {seed} case {number}"));
+        let mut case = Case { title, rules, files: pool.files.clone(), steps: Vec::new() };
+        let ruleset = without_mistakes(&mut case, "", host);
+        if let Some(ruleset) = ruleset.filter(|ruleset| is_comparable(ruleset, host)) {
+            return (rng, case, ruleset, pool);
+        }
+    }
 }
 
 /// Whether the data plane under test does the same with the rules as the model: their tables have

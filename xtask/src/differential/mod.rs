@@ -21,6 +21,7 @@ mod packets;
 mod pool;
 mod progress;
 mod quotes;
+pub mod read_back;
 mod reloads;
 mod routing;
 mod rules;

@@ -14,14 +14,17 @@ use crate::token::{Kind, Place};
 
 /// Reserved words that can stand behind a host.
 #[rustfmt::skip]
-const AFTER_HOST: [&str; 49] = [
+const AFTER_HOST: [&str; 50] = [
     "af-to", "allow-opts", "any", "binat-to", "bitmask", "divert-packet", "divert-reply",
     "divert-to", "dup-to", "flags", "fragment", "group", "icmp-type", "icmp6-type", "keep", "label",
     "least-states", "max-pkt-rate", "modulate", "nat-to", "no", "no-route", "once", "os", "port",
     "prio", "probability", "queue", "random", "rdr-to", "received-on", "reply-to", "round-robin",
     "route", "route-to", "rtable", "scrub", "set", "source-hash", "static-port", "sticky-address",
-    "synproxy", "tag", "tagged", "to", "tos", "urpf-failed", "user", "weight",
+    "state", "synproxy", "tag", "tagged", "to", "tos", "urpf-failed", "user", "weight",
 ];
+
+/// Words that can follow a host in an old `scrub` rule besides.
+const AFTER_HOST_OF_SCRUB: [&str; 5] = ["max-mss", "min-ttl", "no-df", "random-id", "reassemble"];
 
 /// Longest label of a route, in bytes.
 const LONGEST_ROUTE_LABEL: usize = 31;
@@ -72,8 +75,11 @@ impl Parser<'_> {
         if self.accept("any") {
             return Ok(None);
         }
+        if self.accept_sign('!') {
+            return self.negated().map(Some);
+        }
         if !self.at_sign('{') {
-            return self.maybe_negated_host().map(Some);
+            return self.host().map(Some);
         }
         let parts =
             self.list(|parser| if parser.at_sign('{') { parser.nested() } else { parser.hosts() })?;
@@ -93,10 +99,25 @@ impl Parser<'_> {
 
     /// A host that is not `any`; a table's contents are made of these too.
     pub(super) fn maybe_negated_host(&mut self) -> Parse<Vec<Host>> {
-        let negated = self.accept_sign('!');
+        if self.accept_sign('!') { self.negated_host() } else { self.host() }
+    }
+
+    /// What stands behind `!`. pfctl prints `! any` for `! 0.0.0.0/0`, which matches nothing, and
+    /// OpenBSD's does not read it.
+    fn negated(&mut self) -> Parse<Vec<Host>> {
+        if !self.at_keyword("any") {
+            return self.negated_host();
+        }
+        let place = self.place();
+        self.leaves_openbsd(place)?;
+        self.skip();
+        Ok(vec![Host { negated: true, ..Host::new(Address::Any) }])
+    }
+
+    fn negated_host(&mut self) -> Parse<Vec<Host>> {
         let mut hosts = self.host()?;
         for host in &mut hosts {
-            host.negated = negated;
+            host.negated = true;
         }
         Ok(hosts)
     }
@@ -159,7 +180,9 @@ impl Parser<'_> {
     /// not a host of an odd name.
     fn may_follow_host(&mut self) -> bool {
         match self.peek().kind {
-            Kind::Keyword(word) => AFTER_HOST.contains(&word),
+            Kind::Keyword(word) => {
+                AFTER_HOST.contains(&word) || self.old && AFTER_HOST_OF_SCRUB.contains(&word)
+            }
             Kind::Sign(sign) => "-/,}{!<()".contains(sign),
             Kind::String(_) | Kind::Number(_) | Kind::NewLine => true,
             Kind::Arrow => self.old,

@@ -28,6 +28,12 @@ impl Parser<'_> {
                     self.skip();
                     self.negatable_option(true, &mut options)?;
                 }
+                Kind::Sign('(') if options.awaits_state_options() => {
+                    let place = self.place();
+                    self.leaves_openbsd(place)?;
+                    self.skip();
+                    self.late_state_options(&mut options)?;
+                }
                 Kind::String(ref word) if word == "source" => {
                     let place = self.place();
                     self.skip();

@@ -116,7 +116,8 @@ impl Parser<'_> {
                 if pool.map_e.replace(ports).is_some() {
                     return self.error_at("map-e-portset cannot be redefined", place);
                 }
-                if pool.kind.is_some() {
+                // an interface's addresses have their turn, and pfctl prints that
+                if pool.kind.as_ref().is_some_and(|kind| *kind != PoolKind::RoundRobin) {
                     let text = "map-e-portset cannot be used with address pools";
                     return self.error_at(text, place);
                 }

@@ -4,7 +4,7 @@ use skipstep_ruleset::{KeepKind, Overload, SourceTrack, StatePolicy, Timeout};
 
 use super::rule::did_you_mean;
 use super::{Parse, Parser};
-use crate::ast::{Keep, StateOption};
+use crate::ast::{FilterOptions, Keep, StateOption};
 use crate::diagnostics::Kind as Severity;
 use crate::token::Kind;
 
@@ -25,11 +25,21 @@ impl Parser<'_> {
         let Some(kind) = kind else {
             return Ok(Keep::No);
         };
-        let mut options = Vec::new();
-        if self.accept_sign('(') {
-            options = self.until_parenthesis(Self::state_option)?.into_iter().flatten().collect();
-        }
+        let options = if self.accept_sign('(') { self.in_state_parentheses()? } else { Vec::new() };
         Ok(Keep::State(kind, options))
+    }
+
+    /// `keep state probability 50% (...)`, as OpenBSD's pfctl prints it and does not read it.
+    pub(super) fn late_state_options(&mut self, options: &mut FilterOptions) -> Parse<()> {
+        let late = self.in_state_parentheses()?;
+        if let Some(Keep::State(_, options)) = &mut options.keep {
+            *options = late;
+        }
+        Ok(())
+    }
+
+    fn in_state_parentheses(&mut self) -> Parse<Vec<StateOption>> {
+        Ok(self.until_parenthesis(Self::state_option)?.into_iter().flatten().collect())
     }
 
     /// The options of `set state-defaults`, which have no parentheses.
