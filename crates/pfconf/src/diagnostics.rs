@@ -59,6 +59,9 @@ impl Diagnostic {
     pub fn explain(&self) -> String {
         let mut text = self.to_string();
         if !self.source.trim().is_empty() {
+            if self.bare && self.line > 0 {
+                text += &format!("\n    {}, line {}:", self.file, self.line);
+            }
             text += &format!("\n    {}", self.source.replace('\t', " "));
             if self.column > 0 {
                 let blanks = " ".repeat(self.column as usize - 1);
@@ -82,9 +85,82 @@ impl fmt::Display for Diagnostic {
     }
 }
 
+/// Where in the source line of a statement the word stands that `message` is about, and how long it
+/// is, in characters; 0 and 0 if no single word is at fault.
+pub(crate) fn at_fault(message: &str, source: &str) -> (u32, u32) {
+    let words = words_at_fault(message);
+    let is_of_word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let mut begin = 0;
+    for part in source.split_inclusive(|c| !is_of_word(c)) {
+        let word = part.trim_end_matches(|c| !is_of_word(c));
+        if words.contains(&word) {
+            let column = source[..begin].chars().count() + 1;
+            return (column as u32, word.chars().count() as u32);
+        }
+        begin += part.len();
+    }
+    (0, 0)
+}
+
+/// The words of pf.conf of which `message`, about a whole statement, complains: the first of them
+/// that stands in the statement.
+fn words_at_fault(message: &str) -> &'static [&'static str] {
+    const ICMP: &[&str] = &["icmp-type", "icmp6-type"];
+    const ROUTE: &[&str] = &["route-to", "reply-to", "dup-to"];
+    match message {
+        "port only applies to tcp/udp" => &["port"],
+        "user only applies to tcp/udp" => &["user"],
+        "group only applies to tcp/udp" => &["group"],
+        "os only applies to tcp" => &["os"],
+        "icmp-type/code only applies to icmp"
+        | "icmp-type mismatch"
+        | "must indicate address family with icmp-type/code" => ICMP,
+        "'overload' requires 'max-src-conn' or 'max-src-conn-rate'" => &["overload"],
+        "must indicate different address family with af-to"
+        | "af-to can only be used with direction in"
+        | "af-to is not supported on match rules" => &["af-to"],
+        "proto icmp doesn't match address family inet6" => &["icmp"],
+        "proto icmp6 doesn't match address family inet" => &["icmp6", "ipv6-icmp"],
+        "allow-opts can only be specified for pass rules" => &["allow-opts"],
+        "fragments can be filtered only on IP header fields" => &["fragment"],
+        "return-rst can only be applied to TCP rules" => &["return-rst"],
+        "keep state is great, but only for pass rules" => &["keep", "modulate", "synproxy"],
+        "route-to, reply-to and dup-to require keep state"
+        | "route-to, reply-to and dup-to are not supported on match rules"
+        | "route-to, reply-to and dup-to are not supported on block rules"
+        | "direction must be explicit with rules that specify routing" => ROUTE,
+        "nat-to and rdr-to require keep state" | "nat-to and rdr-to require a direction" => {
+            &["nat-to", "rdr-to", "binat-to"]
+        }
+        "sloppy state matching cannot be used with synproxy state or modulate state" => &["sloppy"],
+        "address family inet6 does not support scrub options no-df, random-id" => {
+            &["no-df", "random-id"]
+        }
+        "divert is not supported on match rules" => &["divert-to", "divert-reply", "divert-packet"],
+        "divert-to used with outgoing rule" | "divert-to address family mismatch" => &["divert-to"],
+        "divert-reply used with incoming rule" => &["divert-reply"],
+        "'once' only applies to pass/block rules" => &["once"],
+        "tag too long, max 63 chars" => &["tag", "tagged"],
+        "rule label too long (max 63 chars)" => &["label"],
+        "flags always false" | "flags only apply to tcp" => &["flags"],
+        "r.rpool.opts must be PF_POOL_ROUNDROBIN" => {
+            &["bitmask", "random", "source-hash", "least-states"]
+        }
+        "binat-to cannot be specified with a direction" => &["binat-to"],
+        _ => &[],
+    }
+}
+
 /// How to mend what `message`, about a whole statement, complains of.
 pub(crate) fn help(message: &str) -> Option<String> {
     let help = match message {
+        "r.rpool.opts must be PF_POOL_ROUNDROBIN" => {
+            "several next hops have their turn: leave out how one is chosen, or write `round-robin`"
+        }
+        "user only applies to tcp/udp" | "group only applies to tcp/udp" => {
+            "add `proto tcp`, `proto udp` or `proto { tcp, udp }`"
+        }
+        "os only applies to tcp" => "add `proto tcp`",
         "port only applies to tcp/udp" => "add `proto tcp`, `proto udp` or `proto { tcp, udp }`",
         "rule expands to no valid combination" => {
             "the parts of the rule contradict each other: addresses of two families, or of two interfaces"

@@ -400,11 +400,14 @@ impl Builder<'_> {
             Setting::Xdp(on) => self.interfaces("xdp", on, parser)?,
             Setting::RulesetOptimization(_) if self.optimization_chosen => return Ok(()),
             Setting::RulesetOptimization(_) => self.optimization_chosen = true,
-            Setting::Fingerprints(file)
-                if self.context.anchor.is_empty() && (self.context.read_file)(file).is_err() =>
-            {
-                self.line(|| format!("set fingerprints \"{file}\""));
-                return refuse(parser, &format!("error loading fingerprints {file}"));
+            Setting::Fingerprints(file) if self.context.anchor.is_empty() => {
+                if let Err(error) = (self.context.read_file)(file) {
+                    self.line(|| format!("set fingerprints \"{file}\""));
+                    let text = format!("error loading fingerprints {file}");
+                    let told = parser.statement_diagnostic(Kind::Error, &text);
+                    parser.add(Diagnostic { help: Some(table::plain(&error)), ..told });
+                    return Err(Refused);
+                }
             }
             Setting::Limit(crate::ast::Limit::States, ..) => self.states_limited = true,
             Setting::Timeout(Timeout::AdaptiveStart | Timeout::AdaptiveEnd, ..) => {

@@ -6,6 +6,7 @@
 
 mod address;
 mod anchor;
+mod expected;
 mod freebsd;
 mod icmp;
 mod include;
@@ -27,11 +28,12 @@ mod translation;
 
 use std::collections::HashSet;
 
+use expected::Expected;
 use skipstep_ruleset::rule::InterfaceMatch;
 use skipstep_ruleset::{Family, Limiter, Not, Queue};
 
 use crate::ast::{AnchorStatement, Setting, Statement, StatementKind};
-use crate::context::Context;
+use crate::context::{Context, Dialect};
 use crate::diagnostics::Diagnostic;
 use crate::lexer::Lexer;
 use crate::macros::Macros;
@@ -51,6 +53,9 @@ const MOST_ITEMS: usize = 1 << 21;
 /// Most items in a list that is none of a table: more rules than that there cannot be.
 const LONGEST_LIST: usize = crate::expand::MOST_RULES;
 
+/// Tokens to be accepted after an error before a syntax error is reported again.
+const AFTER_ERROR: u8 = 3;
+
 /// Most messages about a text; behind that nothing is read.
 const MOST_MESSAGES: usize = 10_000;
 
@@ -69,8 +74,12 @@ pub struct Parser<'a> {
     lexer: Lexer,
     context: &'a Context<'a>,
     lookahead: Option<Token>,
+    /// Words that may stand where the next token does.
+    expected: Expected,
     /// Tokens to be accepted before a syntax error is reported again.
     silence: u8,
+    /// Where the lexer last found something wrong: a macro that is not defined.
+    complained: Option<(usize, usize)>,
     /// Lists within lists that are open.
     depth: u32,
     /// Items of lists so far.
@@ -105,7 +114,9 @@ impl<'a> Parser<'a> {
             lexer: Lexer::new(name, text, macros),
             context,
             lookahead: None,
+            expected: Expected::new(),
             silence: 0,
+            complained: None,
             depth: 0,
             items: 0,
             anchors: Vec::new(),
@@ -197,14 +208,22 @@ impl<'a> Parser<'a> {
         true
     }
 
-    /// Leaves out the rest of the line after an error in a statement's meaning, and forgets the
-    /// anchors that are open, as OpenBSD's parser does.
+    /// Leaves out the rest of the line after an error in a statement's meaning. OpenBSD's parser
+    /// forgets the anchors that are open, too, and reports their braces as further errors.
     pub fn recover(&mut self) {
-        self.silence = 3;
-        self.anchors.clear();
+        self.silence = AFTER_ERROR;
+        if self.context.dialect == Dialect::OpenBsd {
+            self.anchors.clear();
+        }
         if !self.started {
             // OpenBSD's parser gives up if the very first word is wrong.
             self.lexer.stop();
+        }
+        // the lexer has left out the line of what is no token; OpenBSD's parser leaves out the next
+        // one, too
+        if self.context.dialect == Dialect::Any && self.peek().kind == Kind::Bad {
+            self.lookahead = None;
+            return;
         }
         while !matches!(self.peek().kind, Kind::NewLine | Kind::End) {
             self.lookahead = None;

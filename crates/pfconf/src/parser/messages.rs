@@ -2,6 +2,7 @@
 
 use super::rule::choices;
 use super::{MOST_MESSAGES, MOST_SUGGESTIONS, Parse, Parser, Reported};
+use crate::context::Dialect;
 use crate::diagnostics::{Diagnostic, Kind as Severity};
 use crate::suggest;
 use crate::token::{Kind, Place};
@@ -35,11 +36,12 @@ impl Parser<'_> {
     pub(super) fn syntax_error<T>(&mut self) -> Parse<T> {
         let place = self.place();
         self.syntax_error_at(place, |parser| match parser.peek().kind.clone() {
-            Kind::String(word) => suggest::nearest(&word, crate::token::KEYWORDS)
+            Kind::String(word) => suggest::nearest(&word, parser.expected.words())
                 .map(|near| format!("did you mean `{near}`?")),
             Kind::NewLine => Some("the line ends too early".to_string()),
             Kind::Keyword(word) => parser
                 .help_for_value(place)
+                .or_else(|| help_for_order(word))
                 .or_else(|| Some(format!("`{word}` is a reserved word: it cannot stand here"))),
             Kind::Sign('<') => parser
                 .help_for_value(place)
@@ -66,7 +68,10 @@ impl Parser<'_> {
         place: Place,
         help: impl FnOnce(&mut Self) -> Option<String>,
     ) -> Parse<T> {
-        if self.silence == 0 {
+        // OpenBSD reports that the missing value of a macro cannot stand there, too
+        let is_told = self.context.dialect == Dialect::Any
+            && self.complained == Some((place.source, place.offset));
+        if self.silence == 0 && !is_told {
             let help = help(self);
             self.report(Severity::Error, "syntax error", place, help);
         }
@@ -121,7 +126,15 @@ impl Parser<'_> {
         self.add(diagnostic);
     }
 
-    fn add(&mut self, diagnostic: Diagnostic) {
+    /// Adds a message.
+    pub fn add(&mut self, mut diagnostic: Diagnostic) {
+        // the source line stands once below several messages about it
+        if let Some(last) = self.diagnostics.last()
+            && (last.line, &last.file) == (diagnostic.line, &diagnostic.file)
+            && (diagnostic.column == 0 || diagnostic.column == last.column)
+        {
+            diagnostic.source.clear();
+        }
         if self.diagnostics.len() < MOST_MESSAGES {
             self.diagnostics.push(diagnostic);
         } else if self.diagnostics.len() == MOST_MESSAGES {
@@ -136,12 +149,16 @@ impl Parser<'_> {
         let line = self.lexer.token_line();
         // Behind another error on the line this one explains itself.
         let first = self.diagnostics.last().is_none_or(|last| last.line != line);
+        let source = self.lexer.numbered_line(line);
+        let (column, width) = crate::diagnostics::at_fault(text, &source);
         Diagnostic {
             kind,
             file: self.lexer.name().to_string(),
             line,
+            column,
+            width,
             message: text.to_string(),
-            source: self.lexer.numbered_line(line),
+            source,
             help: crate::diagnostics::help(text).filter(|_| first),
             ..Diagnostic::default()
         }
@@ -157,4 +174,16 @@ impl Parser<'_> {
             ..Diagnostic::default()
         });
     }
+}
+
+/// Returns help for a word of a rule's head that stands too late.
+fn help_for_order(word: &str) -> Option<String> {
+    let order = ["in", "out", "log", "quick", "on", "inet", "inet6", "proto", "from", "to"];
+    let is_of_head = order.contains(&word);
+    is_of_head.then(|| {
+        format!(
+            "`{word}` stands too late, or twice: the order is `in` or `out`, `log`, `quick`, `on`, \
+             `inet` or `inet6`, `proto`, `from`, `to`, then options"
+        )
+    })
 }

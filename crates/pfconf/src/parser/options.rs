@@ -10,6 +10,48 @@ use crate::context::Dialect;
 use crate::packet_names as names;
 use crate::token::{Kind, Place};
 
+/// Words that begin options of a rule.
+const OPTIONS: [&str; 38] = [
+    "af-to",
+    "allow-opts",
+    "binat-to",
+    "divert-packet",
+    "divert-reply",
+    "divert-to",
+    "dup-to",
+    "flags",
+    "fragment",
+    "group",
+    "icmp-type",
+    "icmp6-type",
+    "keep",
+    "label",
+    "max-pkt-rate",
+    "max-pkt-size",
+    "modulate",
+    "nat-to",
+    "no",
+    "once",
+    "prio",
+    "probability",
+    "queue",
+    "rdr-to",
+    "received-on",
+    "reply-to",
+    "ridentifier",
+    "route-to",
+    "rtable",
+    "scrub",
+    "set",
+    "source",
+    "state",
+    "synproxy",
+    "tag",
+    "tagged",
+    "tos",
+    "user",
+];
+
 /// Highest priority of a packet.
 const HIGHEST_PRIO: i64 = 7;
 
@@ -45,6 +87,7 @@ impl Parser<'_> {
                 Kind::String(ref word) => {
                     let word = word.clone();
                     if !self.option_of_freebsd(&word, &mut options)? {
+                        OPTIONS.into_iter().for_each(|word| self.expected.note(word));
                         return Ok(options);
                     }
                 }

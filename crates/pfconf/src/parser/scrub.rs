@@ -6,7 +6,7 @@ use skipstep_ruleset::{Action, OldKind, Scrub};
 use super::{Parse, Parser};
 use crate::ast::{FilterOptions, OldStatement, RuleStatement, StatementKind};
 use crate::diagnostics::Kind as Severity;
-use crate::token::{Kind, Place};
+use crate::token::Place;
 
 /// What is written of scrub options, 0 where it is 0.
 #[derive(Default)]
@@ -163,14 +163,5 @@ impl Parser<'_> {
             return self.error_at("set-tos cannot be respecified", place);
         }
         Ok(true)
-    }
-
-    /// Takes a word that is not reserved.
-    pub(super) fn accept_word(&mut self, word: &str) -> bool {
-        let found = matches!(&self.peek().kind, Kind::String(here) if here == word);
-        if found {
-            self.skip();
-        }
-        found
     }
 }

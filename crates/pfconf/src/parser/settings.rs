@@ -14,6 +14,23 @@ use crate::token::Kind;
 /// Where adaptive syncookies begin if nothing is said, in percent of the state limit; they end at
 /// half of it.
 const SYNCOOKIES_START: u8 = 25;
+/// Names of settings that are reserved words.
+const RESERVED: [&str; 14] = [
+    "timeout",
+    "limit",
+    "optimization",
+    "ruleset-optimization",
+    "block-policy",
+    "state-policy",
+    "state-defaults",
+    "loginterface",
+    "skip",
+    "reassemble",
+    "hostid",
+    "debug",
+    "fingerprints",
+    "syncookies",
+];
 /// Names of settings that are no reserved words: skipstep's own, and FreeBSD's.
 const NOT_RESERVED: [&str; 7] = [
     "evaluator",
@@ -31,7 +48,11 @@ impl Parser<'_> {
         let word = match self.peek().kind.clone() {
             Kind::Keyword(word) => word.to_string(),
             Kind::String(word) if NOT_RESERVED.contains(&word.as_str()) => word,
-            _ => return self.syntax_error(),
+            _ => {
+                let all = RESERVED.into_iter().chain(NOT_RESERVED);
+                all.for_each(|word| self.expected.note(word));
+                return self.syntax_error();
+            }
         };
         let setting: fn(&mut Self) -> Parse<Setting> = match word.as_str() {
             "timeout" => return self.settings_list(Self::timeout),

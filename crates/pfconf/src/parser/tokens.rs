@@ -26,6 +26,7 @@ impl Parser<'_> {
         for (text, place) in std::mem::take(&mut self.lexer.complaints) {
             let help = self.help_for_macro(&text);
             self.report(Severity::Error, &text, place, help);
+            self.complained = Some((place.source, place.offset));
         }
     }
 
@@ -37,6 +38,7 @@ impl Parser<'_> {
     pub(super) fn advance(&mut self) -> Token {
         self.silence = self.silence.saturating_sub(1);
         self.started = true;
+        self.expected.clear();
         match self.lookahead.take() {
             Some(token) => token,
             None => self.read(),
@@ -48,25 +50,38 @@ impl Parser<'_> {
     }
 
     #[inline]
-    pub(super) fn at_keyword(&mut self, word: &str) -> bool {
-        matches!(self.peek().kind, Kind::Keyword(here) if here == word)
+    pub(super) fn at_keyword(&mut self, word: &'static str) -> bool {
+        let found = matches!(self.peek().kind, Kind::Keyword(here) if here == word);
+        if !found {
+            self.expected.note(word);
+        }
+        found
     }
 
     /// Whether the next token is `word`, which is not reserved.
-    pub(super) fn at_word(&mut self, word: &str) -> bool {
-        matches!(&self.peek().kind, Kind::String(here) if here == word)
+    pub(super) fn at_word(&mut self, word: &'static str) -> bool {
+        let found = matches!(&self.peek().kind, Kind::String(here) if here == word);
+        if !found {
+            self.expected.note(word);
+        }
+        found
     }
 
-    pub(super) fn expect_word(&mut self, word: &str) -> Parse<()> {
-        if !self.at_word(word) {
-            return self.syntax_error();
+    /// Takes a word that is not reserved.
+    pub(super) fn accept_word(&mut self, word: &'static str) -> bool {
+        let found = self.at_word(word);
+        if found {
+            self.skip();
         }
-        self.skip();
-        Ok(())
+        found
+    }
+
+    pub(super) fn expect_word(&mut self, word: &'static str) -> Parse<()> {
+        if self.accept_word(word) { Ok(()) } else { self.syntax_error() }
     }
 
     #[inline]
-    pub(super) fn accept(&mut self, word: &str) -> bool {
+    pub(super) fn accept(&mut self, word: &'static str) -> bool {
         let found = self.at_keyword(word);
         if found {
             self.skip();
@@ -74,7 +89,7 @@ impl Parser<'_> {
         found
     }
 
-    pub(super) fn expect(&mut self, word: &str) -> Parse<()> {
+    pub(super) fn expect(&mut self, word: &'static str) -> Parse<()> {
         if self.accept(word) { Ok(()) } else { self.syntax_error() }
     }
 

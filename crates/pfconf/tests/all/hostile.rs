@@ -59,7 +59,8 @@ fn anchors_end_the_text_when_they_are_too_deep() {
 #[test]
 fn anchors_that_errors_leave_open_do_not_pile_up() {
     let diagnostics = refused(&("pass\n".to_string() + &"anchor {\nbogus\n".repeat(2_000)));
-    assert_eq!(diagnostics.len(), 2_000);
+    // each is open for good, up to the deepest
+    assert_eq!(diagnostics.len(), 64);
 }
 
 #[test]
