@@ -98,10 +98,10 @@ fn work(arguments: &Arguments, host: &Host, tally: &Tally) {
 
 /// Returns the main text, and one of the files now and then. Left out is what pfctl of OpenBSD,
 /// which ours prints like, does not print, prints elsewhere or prints alike: `load anchor`, weights
-/// in lists, tables in braces, a network of all addresses in a table (`any`, which is none of IPv4 or
-/// IPv6), `floating` of a rule, `rdr-to` behind `nat-to`, the type of a code of `return-icmp` where
-/// the rule is one of IPv6, ports of a pool from 0 on, streams that `divert-packet` has read whole
-/// if a `scrub` rule stands before it.
+/// in lists, tables in braces, a network of all addresses in a table (`any`, which is none of IPv4
+/// or IPv6), `floating` of a rule, `rdr-to` behind `nat-to`, the type of a code of `return-icmp`
+/// where the rule is one of IPv6, ports of a pool from 0 on, streams that `divert-packet` has read
+/// whole if a `scrub` rule stands before it.
 fn texts(rng: &mut Rng, case: &Case) -> Vec<String> {
     let file = case.files.first().filter(|_| rng.bool()).map(|(_, text)| printable(text));
     [printable(&case.rules.text)].into_iter().chain(file).collect()
