@@ -44,9 +44,7 @@ impl Expansion<'_> {
         let mut address = |pool: Option<&ast::Pool>, what, target: Option<Family>| {
             let pool = pool?;
             let address = match target {
-                // Behind `af-to` packets are of the other family.
-                Some(target) if !pool.through.is_empty() => self.through(pool, &mut Some(target)),
-                None if !pool.through.is_empty() => self.through(pool, family),
+                _ if !pool.through.is_empty() => self.through(pool, family),
                 _ => self.pool_address(pool, family, target, what),
             };
             address.inspect_err(|Wrong| *errors += 1).ok()

@@ -13,8 +13,7 @@ impl Expansion<'_> {
         if translation.af_to.is_some() && statement.direction != Some(Direction::In) {
             return self.refuse("af-to can only be used with direction in");
         }
-        let route = translation.route.as_ref().filter(|(_, pool)| pool.through.is_empty());
-        if translation.af_to.is_some() && route.is_some() {
+        if translation.af_to.is_some() && translation.route.is_some() {
             return self.refuse("af-to cannot be used together with route-to, reply-to, dup-to");
         }
         Ok(())
