@@ -6,6 +6,7 @@
 
 mod anchors;
 mod answers;
+mod appliance;
 mod changes;
 mod compare;
 mod conversation;
@@ -49,6 +50,9 @@ pub struct Arguments {
     /// Where the random sequence begins; the same seed makes the same cases
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Which rule sets are drawn
+    #[arg(long, value_enum, default_value = "random")]
+    rules: appliance::Drawn,
     /// Compare the model with this evaluator
     #[arg(long, value_enum, default_value = "all")]
     engine: Choice,
@@ -116,7 +120,8 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                 }
                 progress.next_case()
             };
-            let generated = generate::generate(arguments.seed, number, &host, rules::text)?;
+            let text = arguments.rules.text();
+            let generated = generate::generate(arguments.seed, number, &host, text)?;
             let coverage = generated.coverage;
             let turn = number as usize % engines.len();
             let asked =

@@ -15,7 +15,9 @@ use skipstep_ruleset::{
 use skipstep_scenario::case::{Case, Rules};
 use skipstep_scenario::host;
 
+use super::appliance::Drawn;
 use super::generate::{draw, with_context};
+use super::pool::Pool;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -25,6 +27,9 @@ pub struct Arguments {
     /// Where the random sequence begins; the same seed draws the same rule sets
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Which rule sets are drawn; those of appliances must be read as they are, too
+    #[arg(long, value_enum, default_value = "random")]
+    rules: Drawn,
     /// Differences to look for before stopping
     #[arg(long, value_name = "N", default_value_t = 1)]
     failures: usize,
@@ -73,9 +78,27 @@ fn work(arguments: &Arguments, host: &Host, tally: &Tally) {
         if number >= arguments.rule_sets || found().len() >= arguments.failures {
             return;
         }
-        let (mut rng, case, _, _) = draw(arguments.seed, number, host, super::rules::text);
+        let (mut rng, case) = match arguments.rules {
+            Drawn::Random => {
+                let (rng, case, _, _) = draw(arguments.seed, number, host, Drawn::Random.text());
+                (rng, case)
+            }
+            appliance => {
+                let (mut rng, mut pool) =
+                    (Rng::with_seed(arguments.seed ^ number << 20), Pool::new());
+                let rules =
+                    Rules { text: appliance.text()(&mut rng, &mut pool), lines: Vec::new() };
+                let case = Case { rules, files: pool.files, ..Case::default() };
+                if let Err(Rejected { diagnostics, .. }) = read(&case, host) {
+                    let told: Vec<_> = diagnostics.iter().map(|told| told.explain()).collect();
+                    found().push(format!("rule set {number} is refused:\n{}\n", told.join("\n")));
+                }
+                (rng, case)
+            }
+        };
         for text in texts(&mut rng, &case) {
-            let case = Case { rules: Rules { text, lines: Vec::new() }, ..Case::default() };
+            let rules = Rules { text, lines: Vec::new() };
+            let case = Case { rules, files: case.files.clone(), ..Case::default() };
             let difference = match read(&case, host) {
                 // an anchor without a name is nothing without its rules
                 Ok(loaded) if has_empty(&loaded.ruleset) => continue,
@@ -84,7 +107,7 @@ fn work(arguments: &Arguments, host: &Host, tally: &Tally) {
                     tally.rules.fetch_add(rules as u64, Ordering::Relaxed);
                     let old = !loaded.ruleset.old_rules.is_empty();
                     tally.old.fetch_add(u64::from(old), Ordering::Relaxed);
-                    difference(&loaded, host)
+                    difference(&loaded, &case, host)
                 }
                 Err(_) => continue,
             };
@@ -103,7 +126,8 @@ fn work(arguments: &Arguments, host: &Host, tally: &Tally) {
 /// where the rule is one of IPv6, ports of a pool from 0 on, streams that `divert-packet` has read
 /// whole if a `scrub` rule stands before it.
 fn texts(rng: &mut Rng, case: &Case) -> Vec<String> {
-    let file = case.files.first().filter(|_| rng.bool()).map(|(_, text)| printable(text));
+    let file = case.files.first().filter(|(name, _)| name.ends_with(".conf") && rng.bool());
+    let file = file.map(|(_, text)| printable(text));
     [printable(&case.rules.text)].into_iter().chain(file).collect()
 }
 
@@ -154,9 +178,12 @@ fn read(case: &Case, host: &Host) -> Result<Loaded, Rejected> {
 }
 
 /// Returns how the printed text of a rule set differs from it.
-fn difference(loaded: &Loaded, host: &Host) -> Option<String> {
-    let printed =
-        Case { rules: Rules { text: loaded.echo.clone(), lines: Vec::new() }, ..Case::default() };
+fn difference(loaded: &Loaded, case: &Case, host: &Host) -> Option<String> {
+    let printed = Case {
+        rules: Rules { text: loaded.echo.clone(), lines: Vec::new() },
+        files: case.files.clone(),
+        ..Case::default()
+    };
     let again = match read(&printed, host) {
         Ok(again) => again,
         Err(Rejected { diagnostics, .. }) => {
