@@ -295,8 +295,8 @@ fn pfsense_rule(rng: &mut Rng, pool: &mut Pool, firewall: &mut Firewall) -> Stri
         if has_ports && rng.bool() { format!(" port {}", ports(rng, pool)) } else { String::new() };
     let options = if action == "pass" { pass_options(rng, protocol) } else { String::new() };
     format!(
-        "{action}  {direction} {log}  {quick}  on {interface}  {route} inet {protocol}  from {from} \
-         to \
+        "{action}  {direction} {log}  {quick}  on {interface}  {route} inet {protocol}  \
+         from {from} to \
          {to}{port} ridentifier {id} {options} label \"USER_RULE: {id}\" label \"id:{id}\""
     )
 }
