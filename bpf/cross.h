@@ -22,6 +22,7 @@
 #include "reason.h"
 #include "reply.h"
 #include "rewrite.h"
+#include "route.h"
 #include "scratch.h"
 
 __inline __u32 header_length(__u8 family)
@@ -445,16 +446,21 @@ __global int cross_over(struct __sk_buff *skb, struct pf_scratch *s)
 	s->leaves_in_fragments = 0;
 	params = &s->lookup;
 	s->outcome.verdict = PF_VERDICT_CROSSED;
-	if (driven_by_test()) {
+	if (driven_by_test() && !s->route) {
 		carry_across(skb, s);
 		return cross(skb, s, 0) ? give_up(s) : PF_TCX_NEXT;
 	}
-	route = find_route_in(skb, params, s->cross_to, &s->pd.destination,
-			      PF_FIB_LOOKUP_SKIP_NEIGH, table_of(s));
+	if (s->route)
+		route = find_way(skb, s, params);
+	else
+		route = find_route_in(skb, params, s->cross_to, &s->pd.destination,
+				      PF_FIB_LOOKUP_SKIP_NEIGH, table_of(s));
 	switch (route) {
 	case PF_ROUTE_FOUND:
 		break;
 	case PF_ROUTE_LOCAL:
+		if (s->route)
+			return give_up(s);
 		return deliver_across(skb, s);
 	case PF_ROUTE_NONE:
 	case PF_ROUTE_REFUSED:
@@ -470,9 +476,13 @@ __global int cross_over(struct __sk_buff *skb, struct pf_scratch *s)
 	mtu = too_big_across(skb, s, params->ifindex);
 	if (mtu)
 		return tell_own_sender(s, PF_UNDELIVERED_TOO_BIG, mtu);
+	if (s->route)
+		tell_way(s, params);
 	carry_across(skb, s);
 	if (cross(skb, s, 1))
 		return give_up(s);
+	if (driven_by_test())
+		return PF_TCX_NEXT;
 	if (s->leaves_in_fragments)
 		ask_for_fragments(skb, s);
 	return send_to_neighbour(skb, params);

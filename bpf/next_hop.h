@@ -13,19 +13,27 @@
 #include "sticky.h"
 
 /* Chooses who is next for packets of the state in s->ref: for the packet's own source, as rules may
- * have translated it. Returns 1, or 0 if the pool has no address left. */
+ * have translated it. If packets cross to the other family, those that go on have a next hop of
+ * that one. Returns 1, or 0 if the pool has no address left. */
 __global int choose_next_hop(struct pf_scratch *s, __u32 slot)
 {
 	struct pf_pool *pool = pool_of(slot, PF_POOL_ROUTE);
 	struct pf_annex *annex;
+	__u8 family;
+	bool chosen;
 
 	if (!s || !pool)
 		return 0;
-	s->choice.source = s->pd.original_source;
-	if (!choose(s, pool, slot, PF_POOL_ROUTE, false))
-		return 0;
 	annex = bpf_map_lookup_elem(&annexes, &s->ref.index);
 	if (!annex)
+		return 0;
+	s->choice.source = s->pd.original_source;
+	family = s->pd.family;
+	if (s->cross_to && annex->route == PF_HOP_ROUTE_TO)
+		s->pd.family = s->cross_to;
+	chosen = choose(s, pool, slot, PF_POOL_ROUTE, false);
+	s->pd.family = family;
+	if (!chosen)
 		return 0;
 	__builtin_memcpy(annex->next_hop, &s->choice.address, sizeof(annex->next_hop));
 	annex->hop_interface = s->choice.interface;

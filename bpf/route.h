@@ -67,6 +67,15 @@ __inline enum pf_route find_way(struct __sk_buff *skb, struct pf_scratch *s,
 			     table_of(s));
 }
 
+/* Tells tests where the packet is sent. */
+__inline void tell_way(struct pf_scratch *s, const struct bpf_fib_lookup *params)
+{
+	s->outcome.route = s->route;
+	s->outcome.ifindex = params->ifindex;
+	s->outcome.next_hop_family = s->hop_family;
+	__builtin_memcpy(s->outcome.next_hop, &s->next_hop, sizeof(s->outcome.next_hop));
+}
+
 /* Returns how many bytes must stay in one piece: the packet, or the longest fragment of an IPv6
  * datagram, which only its sender may fragment otherwise. 0 if all may be fragmented. */
 __inline __u32 indivisible(struct __sk_buff *skb, const struct pf_scratch *s)
@@ -153,10 +162,7 @@ __global int route_packet(struct __sk_buff *skb, struct pf_scratch *s)
 	 * tells the link's */
 	if (copies && indivisible(skb, s) > params.mtu_result)
 		goto restore;
-	s->outcome.route = s->route;
-	s->outcome.ifindex = params.ifindex;
-	s->outcome.next_hop_family = s->hop_family;
-	__builtin_memcpy(s->outcome.next_hop, &s->next_hop, sizeof(s->outcome.next_hop));
+	tell_way(s, &params);
 	if (driven_by_test())
 		goto restore;
 	if (copies) {

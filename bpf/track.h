@@ -100,7 +100,8 @@ __inline void pass_by_annex(const struct pf_annex *annex, struct pf_scratch *s, 
 		return;
 	s->act.max_pkt_size = annex->max_pkt_size;
 	s->act.delay = annex->delay;
-	route_by_annex(annex, s, forward);
+	/* what comes from the far side of a state that crosses comes in, too */
+	route_by_annex(annex, s, forward != s->crosses_back);
 	s->match_count = annex->match_count;
 	if (annex->match_count)
 		__builtin_memcpy(s->match, annex->match, sizeof(s->match));

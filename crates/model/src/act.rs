@@ -88,7 +88,11 @@ impl Firewall {
                 ruling.pass = false;
                 return fate(input, None, &ruling, Carried::default(), journal);
             }
+            let course = ruling.state.and_then(|id| self.course_across(id, &packet));
             cross::network(&mut packet, &ends, &self.world);
+            if let Some(course) = course {
+                return self.route_across(input, packet, &ruling, carried, &course, journal);
+            }
         }
         fate(input, Some(packet), &ruling, carried, journal)
     }

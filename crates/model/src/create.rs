@@ -1,6 +1,6 @@
 //! Making a state for the first packet of a flow (pf-semantics section 7).
 
-use skipstep_ruleset::{Direction, KeepKind, Reason, Timeout};
+use skipstep_ruleset::{Direction, KeepKind, Reason, RouteKind, Timeout};
 use skipstep_wire::protocol;
 
 use crate::counters::LimitCounter;
@@ -172,7 +172,10 @@ impl Firewall {
         let held_before = std::mem::take(held);
         let mut context =
             Context { states, pools, endpoints, sources, held: held_before, limiters, counters };
-        let chosen = context.choose(of, around, packet.family, packet.source, None);
+        // what crosses to the other family goes on there, and comes back here
+        let across = rule.af_to.as_ref().filter(|_| route.kind == RouteKind::RouteTo);
+        let family = across.map_or(packet.family, |af_to| af_to.family);
+        let chosen = context.choose(of, around, family, packet.source, None);
         *held = context.held;
         let Chosen { address, interface } = chosen.ok_or(NoAddress)?;
         Ok(Some(NextHop { kind: route.kind, address, interface }))

@@ -8,7 +8,7 @@ use skipstep_reassembly::{refragment, refragment_ipv4, settle_checksum};
 use skipstep_ruleset::interface::Interface;
 use skipstep_ruleset::{Direction, InterfaceName, Reason, RouteKind};
 
-use crate::fate::{Fate, Forwarded, Packet, Verdict, Way};
+use crate::fate::{Carried, Fate, Forwarded, Packet, Verdict, Way};
 use crate::firewall::Firewall;
 use crate::journal::Journal;
 use crate::link::LinkHeader;
@@ -16,11 +16,12 @@ use crate::normalize::IP_CHECKSUM;
 use crate::packet::{Descriptor, Malformed};
 use crate::patch;
 use crate::reply::{self, Undelivered};
-use crate::state::State;
+use crate::ruling::{Ruling, fate};
+use crate::state::{State, StateId};
 use crate::trace::Stage;
 
 /// Where a packet is sent.
-struct Course {
+pub(crate) struct Course {
     hop: NextHop,
     /// The table that has the way to the neighbour.
     table: u32,
@@ -121,6 +122,51 @@ impl Firewall {
     ) -> Result<Descriptor, Malformed> {
         let (source, destination) = ends(&packet.bytes);
         Ok(Descriptor { source, destination, ..self.describe(before)? })
+    }
+
+    /// Returns where a packet that crosses to the other family is sent, before it does.
+    pub(crate) fn course_across(&self, state: StateId, packet: &Descriptor) -> Option<Course> {
+        let state = self.states.get(state);
+        state.course(state.direction_of(packet))
+    }
+
+    /// Sends a packet that has crossed to its next hop. Nobody filters it any more.
+    pub(crate) fn route_across(
+        &self,
+        input: &Packet,
+        mut packet: Descriptor,
+        ruling: &Ruling,
+        carried: Carried,
+        course: &Course,
+        journal: &mut Journal,
+    ) -> Fate {
+        let next_hop = match &course.hop.interface {
+            Some(_) if course.hop.address.is_unspecified() => ends(&packet.bytes).1,
+            _ => course.hop.address,
+        };
+        let way = self.way_to(next_hop, course, input).map(|way| way.name.clone());
+        let sent = way.ok_or(Undelivered::NoRoute).and_then(|interface| {
+            spend_hop(&mut packet.bytes).map_err(|_| Undelivered::Expired)?;
+            Ok(Way::Route { interface, next_hop })
+        });
+        match sent {
+            Ok(way) => {
+                let mut fate = fate(input, Some(packet), ruling, carried, journal);
+                fate.forwarded.iter_mut().for_each(|forwarded| forwarded.way = way.clone());
+                fate
+            }
+            Err(why) => {
+                if why == Undelivered::NoRoute {
+                    journal.count_only(Reason::NoRoute);
+                }
+                let about = self.describe(input).ok();
+                let told = about.and_then(|about| reply::undelivered(&about, why, &self.world));
+                journal.replies.extend(told);
+                let mut fate = fate(input, None, ruling, Carried::default(), journal);
+                fate.verdict = Verdict::Drop;
+                fate
+            }
+        }
     }
 
     /// Sends `packet` to the next hop. One that came in is filtered once more, as it leaves.

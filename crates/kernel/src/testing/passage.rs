@@ -91,6 +91,8 @@ impl Passage<'_> {
                 }
                 Ok(self.fragment_again(packet, fate))
             }
+            // what crosses to the other family is filtered once
+            verdict::CROSSED => self.fate(packet, &run, &outcome),
             _ if outcome.route != route_kind::NO => {
                 let fate = self.fate(packet, &run, &outcome)?;
                 let after = after(packet, &run);
@@ -137,7 +139,10 @@ impl Passage<'_> {
                 _ => Vec::new(),
             },
             forwarded: match outcome.verdict {
-                verdict::CROSSED => vec![Forwarded { way: Way::Forward, bytes: after.to_vec() }],
+                verdict::CROSSED => {
+                    let way = self.way(outcome).unwrap_or(Way::Forward);
+                    vec![Forwarded { way, bytes: after.to_vec() }]
+                }
                 _ => Vec::new(),
             },
             carried,

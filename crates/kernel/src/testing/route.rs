@@ -78,6 +78,12 @@ impl Passage<'_> {
         Ok(fate)
     }
 
+    /// Returns the way that a rule sends a packet.
+    pub(super) fn way(&self, outcome: &abi::Outcome) -> Option<Way> {
+        let sent = self.sent(outcome).filter(|_| outcome.route != route_kind::NO)?;
+        Some(Way::Route { interface: sent.interface, next_hop: sent.next_hop })
+    }
+
     fn sent(&self, outcome: &abi::Outcome) -> Option<Sent> {
         let interfaces = &self.host.interfaces;
         let interface = interfaces.iter().find(|interface| interface.index == outcome.ifindex);

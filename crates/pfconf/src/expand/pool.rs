@@ -4,7 +4,7 @@
 
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::{
-    AfTo, Family, Pool, PoolAddress, PoolKind, PoolPorts, PortMatch, Ports, Route, Rule,
+    AfTo, Family, Pool, PoolAddress, PoolKind, PoolPorts, PortMatch, Ports, Route, RouteKind, Rule,
 };
 
 use super::{Expansion, Message};
@@ -44,16 +44,21 @@ impl Expansion<'_> {
         let mut address = |pool: Option<&ast::Pool>, what, target: Option<Family>| {
             let pool = pool?;
             let address = match target {
-                _ if !pool.through.is_empty() => self.through(pool, family),
+                // behind `af-to` packets are of the other family
+                Some(target) if !pool.through.is_empty() => self.through(pool, &mut Some(target)),
+                None if !pool.through.is_empty() => self.through(pool, family),
                 _ => self.pool_address(pool, family, target, what),
             };
             address.inspect_err(|Wrong| *errors += 1).ok()
         };
         let route = translation.route.as_ref().map(|(_, pool)| pool);
+        // what comes back is of the family of the rule
+        let replies =
+            translation.route.as_ref().is_some_and(|(kind, _)| *kind == RouteKind::ReplyTo);
         Addresses {
             rdr: address(translation.rdr.as_ref(), "translation", target),
             nat: address(translation.nat.as_ref(), "translation", target),
-            route: address(route, "routing", target),
+            route: address(route, "routing", target.filter(|_| !replies)),
         }
     }
 

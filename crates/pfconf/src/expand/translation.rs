@@ -13,7 +13,10 @@ impl Expansion<'_> {
         if translation.af_to.is_some() && statement.direction != Some(Direction::In) {
             return self.refuse("af-to can only be used with direction in");
         }
-        if translation.af_to.is_some() && translation.route.is_some() {
+        let refused = translation.route.as_ref().filter(|(kind, pool)| {
+            pool.through.is_empty() || *kind == RouteKind::DupTo || pool.sticky
+        });
+        if translation.af_to.is_some() && refused.is_some() {
             return self.refuse("af-to cannot be used together with route-to, reply-to, dup-to");
         }
         Ok(())

@@ -163,6 +163,12 @@ impl Parser<'_> {
             log.matches = true;
         } else if self.accept("user") {
             log.user = true;
+        } else if self.at_keyword("group") {
+            // FreeBSD looks for the socket, as for `user`
+            let place = self.place();
+            self.leaves_openbsd(place)?;
+            self.skip();
+            log.user = true;
         } else {
             self.expect("to")?;
             let place = self.place();
