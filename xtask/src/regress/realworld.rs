@@ -51,12 +51,10 @@ impl Row {
 
     /// The first error that was told of a text that must not be accepted, and the one of OpenBSD
     /// 7.8, which ends at old syntax that is read here.
-    fn compare(self, stem: &str, first: String) -> Outcome {
+    fn compare(self, first: String) -> Outcome {
         let line = |error: &str| error.split(':').next().and_then(|line| line.parse::<u32>().ok());
         if first == self.first_error {
             Outcome::Passed
-        } else if let Some((_, why)) = DIFFERENT.iter().find(|(number, _)| *number == stem) {
-            Outcome::Explained((*why).into())
         } else if self.reads_old() && line(&first) >= line(&self.first_error) {
             let theirs = &self.first_error;
             Outcome::Explained(format!("old syntax: `{first}`, on OpenBSD `{theirs}`"))
@@ -83,10 +81,6 @@ const REFUSED: [(&str, &str); 2] = [
     ("106", "queues are named and defined nowhere"),
 ];
 
-/// Texts whose first error is not as the index has it, and why.
-const DIFFERENT: [(&str, &str); 1] =
-    [("078", "the index tells of pfctl's two messages, about users and about groups, as one")];
-
 /// Line and text of the first error about the file itself.
 fn first_error(stem: &str, messages: &str) -> String {
     let begin = format!("{stem}.conf:");
@@ -111,7 +105,7 @@ pub fn run(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
         if !told || must_load {
             return Ok(Outcome::Wrong(output.stderr));
         }
-        return Ok(row.compare(&case.stem, first_error(&case.stem, &output.stderr)));
+        return Ok(row.compare(first_error(&case.stem, &output.stderr)));
     }
     if !case.path("printed").exists() {
         return Ok(Outcome::Passed);

@@ -9,9 +9,9 @@ use skipstep_pfconf::{Context, Diagnostic, Loaded, Names, Rejected, load};
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
 
 /// Files that OpenBSD 7.8 refuses and FreeBSD accepts.
-const OF_FREEBSD: [&str; 15] = [
-    "090", "094", "098", "100", "104", "108", "110", "120", "122", "124", "126", "128", "130",
-    "140", "144",
+const OF_FREEBSD: [&str; 16] = [
+    "078", "090", "094", "098", "100", "104", "108", "110", "120", "122", "124", "126", "128",
+    "130", "140", "144",
 ];
 
 /// Users and groups that they speak of.
