@@ -17,8 +17,8 @@ pub fn warning(rule: &Rule) -> Option<&'static str> {
         .then_some("warning: synproxy used for inbound rules only, ignored for outbound")
 }
 
-/// What is wrong with an expanded rule; empty if nothing is. `kind` is the list that it belongs to
-/// if it is one of old times.
+/// Returns the messages about an expanded rule; empty if nothing is wrong. `kind` is the list of
+/// old times that it belongs to.
 pub fn rule(
     rule: &Rule,
     translation: &Translation,

@@ -11,7 +11,7 @@ use skipstep_ruleset::{AutomaticTables, Counted, Optimization};
 
 use crate::names::Names;
 
-/// Whose language a text is in.
+/// The language that a text is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dialect {
     /// OpenBSD's of today, with all that only FreeBSD has, and OpenBSD before 4.7.
@@ -30,10 +30,10 @@ pub struct Context<'a> {
     pub anchor: &'a str,
     /// Of a text that becomes an anchor, the queues of the main rules in force that rules can
     /// assign to.
-    pub queues: &'a [String],
+    pub queues: &'a (dyn Fn() -> Vec<String> + Sync),
     /// Interfaces and their addresses, for `from em0`, `em0:network`, `self`.
     pub host: &'a Host,
-    /// Whose forms the text may have.
+    /// The language whose forms the text may have.
     pub dialect: Dialect,
     /// Macros given from outside (`-D name=value`); definitions in the text do not replace them.
     pub macros: &'a [(String, String)],
@@ -65,7 +65,7 @@ impl<'a> Context<'a> {
         Context {
             file_name: "stdin",
             anchor: "",
-            queues: &[],
+            queues: &|| Vec::new(),
             host,
             dialect: Dialect::Any,
             macros: &[],

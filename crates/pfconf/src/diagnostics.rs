@@ -157,11 +157,9 @@ pub(crate) fn help(message: &str) -> Option<String> {
         "r.rpool.opts must be PF_POOL_ROUNDROBIN" => {
             "several next hops have their turn: leave out how one is chosen, or write `round-robin`"
         }
-        "user only applies to tcp/udp" | "group only applies to tcp/udp" => {
-            "add `proto tcp`, `proto udp` or `proto { tcp, udp }`"
-        }
-        "os only applies to tcp" => "add `proto tcp`",
-        "port only applies to tcp/udp" => "add `proto tcp`, `proto udp` or `proto { tcp, udp }`",
+        "port only applies to tcp/udp"
+        | "user only applies to tcp/udp"
+        | "group only applies to tcp/udp" => "add `proto tcp`, `proto udp` or `proto { tcp, udp }`",
         "rule expands to no valid combination" => {
             "the parts of the rule contradict each other: addresses of two families, or of two interfaces"
         }
@@ -175,7 +173,7 @@ pub(crate) fn help(message: &str) -> Option<String> {
         "return-rst can only be applied to TCP rules" => "add `proto tcp`, or write `block return`",
         "keep state is great, but only for pass rules" => "leave out `keep state`",
         "flags always false" => "the flags in front of `/` must be among those behind it",
-        "flags only apply to tcp" => "add `proto tcp`",
+        "os only applies to tcp" | "flags only apply to tcp" => "add `proto tcp`",
         "nat-to and rdr-to require a direction" => {
             "packets get another source when they go `out`, another destination when they come `in`"
         }

@@ -121,7 +121,7 @@ impl<'a> Parser<'a> {
             items: 0,
             anchors: Vec::new(),
             included: 0,
-            queues: HashSet::from_iter(context.queues.iter().cloned()),
+            queues: HashSet::new(),
             limiters: Vec::new(),
             old: false,
             altq: false,

@@ -62,9 +62,8 @@ fn in_context<T>(
     let system = |path: &str| read(path).unwrap_or_default();
     let names = Names::parse(&system("/etc/services"), &system("/etc/protocols"))
         .with_owners(&system("/etc/passwd"), &system("/etc/group"));
-    let queues = queues_in_force(args);
     let context = Context {
-        queues: &queues,
+        queues: &|| queues_in_force(args),
         file_name: &source.name,
         anchor: args.anchor.as_ref().map_or("", |anchor| &anchor.path),
         macros: &args.macros,

@@ -37,7 +37,7 @@ const LAN: &str = "em0";
 const GATEWAY: &str = "10.0.2.254";
 const NETWORKS: [&str; 3] = ["10.0.1.0/24", "127.0.0.0/8", "192.168.20.0/24"];
 
-/// What a firewall has, however its rules are written.
+/// A firewall, in the form of either appliance.
 struct Firewall {
     /// Names of tables of addresses.
     aliases: Vec<String>,

@@ -98,6 +98,11 @@ pub fn generate(
     Ok(Generated { case, ruleset, coverage, panic: None })
 }
 
+/// Returns the random sequence of case `number` of a seed.
+pub fn rng_of(seed: u64, number: u64) -> Rng {
+    Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number)
+}
+
 /// Draws the rules of case `number` of a seed.
 pub fn draw(
     seed: u64,
@@ -105,7 +110,7 @@ pub fn draw(
     host: &Host,
     text: fn(&mut Rng, &mut Pool) -> String,
 ) -> (Rng, Case, Ruleset, Pool) {
-    let mut rng = Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number);
+    let mut rng = rng_of(seed, number);
     loop {
         let mut pool = Pool::new();
         let rules = Rules { text: text(&mut rng, &mut pool), lines: Vec::new() };
@@ -163,7 +168,8 @@ fn remove_rule(text: &mut String, line: usize) -> bool {
     is_rule
 }
 
-fn read(case: &Case, anchor: &str, host: &Host) -> Result<Loaded, Rejected> {
+/// Reads the rules of a case into an anchor, the main rule set if it is empty.
+pub fn read(case: &Case, anchor: &str, host: &Host) -> Result<Loaded, Rejected> {
     with_context(case, host, |context| {
         skipstep_pfconf::load(&case.rules.text, &RulesContext { anchor, ..context })
     })

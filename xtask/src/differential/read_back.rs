@@ -16,12 +16,12 @@ use skipstep_scenario::case::{Case, Rules};
 use skipstep_scenario::host;
 
 use super::appliance::Drawn;
-use super::generate::{draw, with_context};
+use super::generate::{draw, read, rng_of};
 use super::pool::Pool;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// How many rule sets
+    /// Number of rule sets
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     rule_sets: u64,
     /// Where the random sequence begins; the same seed draws the same rule sets
@@ -35,7 +35,7 @@ pub struct Arguments {
     failures: usize,
 }
 
-/// What was read so far.
+/// The rule sets read so far.
 #[derive(Default)]
 struct Tally {
     /// Number of the next rule set.
@@ -84,12 +84,11 @@ fn work(arguments: &Arguments, host: &Host, tally: &Tally) {
                 (rng, case)
             }
             appliance => {
-                let (mut rng, mut pool) =
-                    (Rng::with_seed(arguments.seed ^ number << 20), Pool::new());
+                let (mut rng, mut pool) = (rng_of(arguments.seed, number), Pool::new());
                 let rules =
                     Rules { text: appliance.text()(&mut rng, &mut pool), lines: Vec::new() };
                 let case = Case { rules, files: pool.files, ..Case::default() };
-                if let Err(Rejected { diagnostics, .. }) = read(&case, host) {
+                if let Err(Rejected { diagnostics, .. }) = read(&case, "", host) {
                     let told: Vec<_> = diagnostics.iter().map(|told| told.explain()).collect();
                     found().push(format!("rule set {number} is refused:\n{}\n", told.join("\n")));
                 }
@@ -99,7 +98,7 @@ fn work(arguments: &Arguments, host: &Host, tally: &Tally) {
         for text in texts(&mut rng, &case) {
             let rules = Rules { text, lines: Vec::new() };
             let case = Case { rules, files: case.files.clone(), ..Case::default() };
-            let difference = match read(&case, host) {
+            let difference = match read(&case, "", host) {
                 // an anchor without a name is nothing without its rules
                 Ok(loaded) if has_empty(&loaded.ruleset) => continue,
                 Ok(loaded) => {
@@ -173,10 +172,6 @@ fn without_weights(line: &str) -> String {
     text
 }
 
-fn read(case: &Case, host: &Host) -> Result<Loaded, Rejected> {
-    with_context(case, host, |context| skipstep_pfconf::load(&case.rules.text, &context))
-}
-
 /// Returns how the printed text of a rule set differs from it.
 fn difference(loaded: &Loaded, case: &Case, host: &Host) -> Option<String> {
     let printed = Case {
@@ -184,7 +179,7 @@ fn difference(loaded: &Loaded, case: &Case, host: &Host) -> Option<String> {
         files: case.files.clone(),
         ..Case::default()
     };
-    let again = match read(&printed, host) {
+    let again = match read(&printed, "", host) {
         Ok(again) => again,
         Err(Rejected { diagnostics, .. }) => {
             let told: String = diagnostics.iter().map(|told| told.explain() + "\n").collect();

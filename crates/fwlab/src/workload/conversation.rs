@@ -22,7 +22,7 @@ struct Conversation {
     server: SocketAddr,
     begin: Duration,
     end: Duration,
-    /// What the client says, and the server.
+    /// Payload of the client, and of the server.
     sends: Said,
     gets: Said,
     /// Packets of the client with payload.
@@ -30,7 +30,7 @@ struct Conversation {
     is_over: bool,
 }
 
-/// What one end says.
+/// The payload of one end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Said {
     /// Bytes of payload in packets.
@@ -62,8 +62,8 @@ impl Said {
         seen.end = seen.end.max(begin.saturating_add_unsigned(packet.bytes));
     }
 
-    /// How many bytes were said: once, however often they were sent, and only those that packets
-    /// held.
+    /// Returns the number of bytes: each once, however often it was sent, and only those that
+    /// packets held.
     fn bytes(&self) -> u64 {
         let stream = self.seen.map(|seen| seen.end.abs_diff(seen.begin));
         stream.map_or(self.sent, |stream| stream.min(self.sent))

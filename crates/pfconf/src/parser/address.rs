@@ -102,7 +102,7 @@ impl Parser<'_> {
         if self.accept_sign('!') { self.negated_host() } else { self.host() }
     }
 
-    /// What stands behind `!`. pfctl prints `! any` for `! 0.0.0.0/0`, which matches nothing, and
+    /// Reads a host behind `!`. pfctl prints `! any` for `! 0.0.0.0/0`, which matches nothing, and
     /// OpenBSD's does not read it.
     fn negated(&mut self) -> Parse<Vec<Host>> {
         if !self.at_keyword("any") {

@@ -195,6 +195,9 @@ impl Parser<'_> {
         let place = self.place();
         let name = self.string()?;
         if !self.queues.contains(&name) {
+            self.queues.extend((self.context.queues)());
+        }
+        if !self.queues.contains(&name) {
             let known = self.queues.iter().map(String::as_str);
             let help = super::rule::did_you_mean(&name, known);
             return self.error_with_help(format!("queue {name} is not defined"), place, help);

@@ -218,7 +218,8 @@ fn rules_of_an_anchor_use_queues_and_limiters_of_the_main_rules() {
 
 #[test]
 fn rules_of_an_anchor_use_queues_in_force() {
-    let (host, queues) = (Host::default(), ["web".to_string()]);
+    let host = Host::default();
+    let queues = || vec!["web".to_string()];
     let context = Context { anchor: "a", queues: &queues, ..Context::new(&host) };
     assert!(load("pass set queue web\n", &context).is_ok());
     assert!(load("pass set queue ssh\n", &context).is_err());

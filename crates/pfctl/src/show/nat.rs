@@ -10,6 +10,7 @@ use skipstep_scenario::engine::RuleCounters;
 
 use super::Detail;
 use super::rules::{Inserted, children, counters_line, inserted_line};
+use crate::anchors::is_below;
 
 /// The old rules of a rule set, and of those below it.
 pub struct OldRulesView<'a> {
@@ -129,11 +130,7 @@ impl Printer<'_> {
 /// those of all anchors below it.
 pub fn json(view: &OldRulesView) -> Value {
     let options = view.options(false);
-    let below = |path: &str| {
-        let rest = path.strip_prefix(view.path);
-        view.path.is_empty() || rest.is_some_and(|rest| rest.starts_with('/'))
-    };
-    let wanted = |path: &str| path == view.path || view.recursive && below(path);
+    let wanted = |path: &str| path == view.path || view.recursive && is_below(path, view.path);
     let sets = view.sets.iter().filter(|(path, _)| wanted(path));
     let rules = sets.flat_map(|(path, set)| {
         let lists = view.kinds().flat_map(|kind| set.of_kind(kind));

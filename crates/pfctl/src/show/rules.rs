@@ -10,6 +10,7 @@ use skipstep_ruleset::{AnchorCall, Rule};
 use skipstep_scenario::engine::RuleCounters;
 
 use super::Detail;
+use crate::anchors::is_below;
 
 /// What there is to know about rules.
 pub struct RulesView<'a> {
@@ -202,9 +203,7 @@ pub fn json(view: &RulesView) -> Value {
         names: view.port_names.unwrap_or(Names::builtin()),
         ..PrintOptions::default()
     };
-    let below = |path: &str| path.strip_prefix(view.path).is_some_and(|rest| rest.starts_with('/'));
-    let wanted =
-        |path: &str| path == view.path || view.recursive && (view.path.is_empty() || below(path));
+    let wanted = |path: &str| path == view.path || view.recursive && is_below(path, view.path);
     let sets = view.sets.iter().filter(|(path, _)| wanted(path));
     let rules = sets.flat_map(|(path, set)| {
         set.rules.iter().zip(&set.counters).map(move |both| (path, set, both))
