@@ -177,19 +177,6 @@ __inline __be16 draw_port(struct pf_scratch *s, const struct pf_pool *pool)
 	return pd->source_port;
 }
 
-/* Chooses an address of the pool for s->choice.source, in the other family. */
-__inline bool choose_across(struct pf_scratch *s, struct pf_pool *pool, __u32 slot, __u32 purpose,
-			    bool begins)
-{
-	__u8 family = s->pd.family;
-	bool chosen;
-
-	s->pd.family = s->cross_to;
-	chosen = choose(s, pool, slot, purpose, begins);
-	s->pd.family = family;
-	return chosen;
-}
-
 /* Gives the packet its ends in the other family. 0 if there are none. */
 __global int translate_across(struct pf_scratch *s, const struct pf_rule *rule)
 {

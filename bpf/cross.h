@@ -37,6 +37,12 @@ __inline __u16 written_length(const struct pf_scratch *s, __u32 length)
 	return length > 0xffff && s->segments > 1 ? 0 : length;
 }
 
+/* Returns the hops that a packet has left on the other side: more than usual nobody needs there. */
+__inline __u8 hops_across(const struct pf_scratch *s, __u8 ttl)
+{
+	return s->cross_to == AF_INET || (ttl && ttl < IP_DEFAULT_TTL) ? ttl : IP_DEFAULT_TTL;
+}
+
 /* Writes an IP header for `length` bytes behind it to s->buffer. */
 __inline void build_header(struct pf_scratch *s, __u32 at, const struct pf_addr *source,
 			   const struct pf_addr *destination, __u8 protocol, __u32 length, __u8 tos,
@@ -49,7 +55,8 @@ __inline void build_header(struct pf_scratch *s, __u32 at, const struct pf_addr 
 		       written_length(s, sizeof(ip) + length));
 		ip.tos = tos;
 		ip.id = bpf_htons(random_draw(0x10000));
-		ip.offset = s->leaves_in_fragments ? 0 : bpf_htons(IP_DF);
+		/* the packet's own header stands in front */
+		ip.offset = s->leaves_in_fragments && !at ? 0 : bpf_htons(IP_DF);
 		ip.ttl = ttl;
 		ip.checksum = ~fold(sum_of(&ip, sizeof(ip), 0));
 		__builtin_memcpy(s->buffer + at, &ip, sizeof(ip));
@@ -58,8 +65,7 @@ __inline void build_header(struct pf_scratch *s, __u32 at, const struct pf_addr 
 
 		set_ip6(&ip6, source, destination, protocol, written_length(s, length));
 		ip6.flow |= bpf_htonl((__u32)tos << 20);
-		/* more hops than usual nobody needs */
-		ip6.hop_limit = ttl && ttl < IP_DEFAULT_TTL ? ttl : IP_DEFAULT_TTL;
+		ip6.hop_limit = ttl;
 		__builtin_memcpy(s->buffer + at, &ip6, sizeof(ip6));
 	}
 }
@@ -173,7 +179,8 @@ __global int build_message(struct __sk_buff *skb, struct pf_scratch *s)
 		sum = without(sum, fold(sum_packet(skb, s, pd->ip + pd->offset + ICMP_HEADER, header,
 						   0)));
 		build_header(s, at + ICMP_HEADER, &quoted->source, &quoted->destination,
-			     other_protocol(quoted->protocol), behind, 0, quoted->ttl);
+			     other_protocol(quoted->protocol), behind, 0,
+			     hops_across(s, quoted->ttl));
 		if (s->cross_to == AF_INET6)
 			sum += fold(sum_of(s->buffer + sizeof(struct ip6) + ICMP_HEADER,
 					   sizeof(struct ip6), 0));
@@ -291,7 +298,7 @@ __global int cross(struct __sk_buff *skb, struct pf_scratch *s, __u32 hops)
 	if (!make_room(skb, s, old, new))
 		return -1;
 	build_header(s, 0, &pd->source, &pd->destination, other_protocol(pd->protocol), length,
-		     pd->tos, pd->ttl - hops);
+		     pd->tos, hops_across(s, pd->ttl) - hops);
 	/* kept apart for the verifier of Linux 6.12, as in load_bytes */
 	barrier_var(new);
 	if (new < 1)
@@ -310,10 +317,11 @@ __global int cross(struct __sk_buff *skb, struct pf_scratch *s, __u32 hops)
 
 /* ---- on its way ------------------------------------------------------------------------------ */
 
-/* Returns the length of the packet in the other family. */
+/* Returns the length of the packet in the other family. That of an error has in it already how much
+ * longer its quote becomes. */
 __inline __u32 length_across(const struct pf_scratch *s)
 {
-	return s->pd.length - s->pd.offset + header_length(s->cross_to);
+	return s->length - s->pd.offset + header_length(s->cross_to);
 }
 
 /* True if the packet may leave in fragments, although it crosses: it came in fragments, or RFC 7915
@@ -451,7 +459,7 @@ __global int cross_over(struct __sk_buff *skb, struct pf_scratch *s)
 		return cross(skb, s, 0) ? give_up(s) : PF_TCX_NEXT;
 	}
 	if (s->route)
-		route = find_way(skb, s, params);
+		route = find_way(skb, s, params) == PF_ROUTE_FOUND ? PF_ROUTE_FOUND : PF_ROUTE_NONE;
 	else
 		route = find_route_in(skb, params, s->cross_to, &s->pd.destination,
 				      PF_FIB_LOOKUP_SKIP_NEIGH, table_of(s));
@@ -459,8 +467,6 @@ __global int cross_over(struct __sk_buff *skb, struct pf_scratch *s)
 	case PF_ROUTE_FOUND:
 		break;
 	case PF_ROUTE_LOCAL:
-		if (s->route)
-			return give_up(s);
 		return deliver_across(skb, s);
 	case PF_ROUTE_NONE:
 	case PF_ROUTE_REFUSED:
@@ -476,6 +482,7 @@ __global int cross_over(struct __sk_buff *skb, struct pf_scratch *s)
 	mtu = too_big_across(skb, s, params->ifindex);
 	if (mtu)
 		return tell_own_sender(s, PF_UNDELIVERED_TOO_BIG, mtu);
+	s->outcome.fragment_length = s->leaves_in_fragments;
 	if (s->route)
 		tell_way(s, params);
 	carry_across(skb, s);

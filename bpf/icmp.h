@@ -162,10 +162,8 @@ __inline bool set_icmp_key(struct pf_state_key *key, const struct pf_pdesc *pd, 
 __inline bool right_way(const struct pf_state *state, const struct pf_scratch *s, __u8 direction,
 			enum pf_icmp_kind kind)
 {
-	/* what comes from the far side goes against the state, though it comes in */
-	bool forward = (state->direction == direction) != s->crosses_back;
-
-	return state->flags & PF_STATE_SLOPPY || forward == (kind != PF_ICMP_REPLY);
+	return state->flags & PF_STATE_SLOPPY ||
+	       goes_along(state, s, direction) == (kind != PF_ICMP_REPLY);
 }
 
 /* Whether the state of s->ref is the answer's. One that an answer made, as those of old rules may

@@ -19,7 +19,6 @@ __global int choose_next_hop(struct pf_scratch *s, __u32 slot)
 {
 	struct pf_pool *pool = pool_of(slot, PF_POOL_ROUTE);
 	struct pf_annex *annex;
-	__u8 family;
 	bool chosen;
 
 	if (!s || !pool)
@@ -28,11 +27,10 @@ __global int choose_next_hop(struct pf_scratch *s, __u32 slot)
 	if (!annex)
 		return 0;
 	s->choice.source = s->pd.original_source;
-	family = s->pd.family;
 	if (s->cross_to && annex->route == PF_HOP_ROUTE_TO)
-		s->pd.family = s->cross_to;
-	chosen = choose(s, pool, slot, PF_POOL_ROUTE, false);
-	s->pd.family = family;
+		chosen = choose_across(s, pool, slot, PF_POOL_ROUTE, false);
+	else
+		chosen = choose(s, pool, slot, PF_POOL_ROUTE, false);
 	if (!chosen)
 		return 0;
 	__builtin_memcpy(annex->next_hop, &s->choice.address, sizeof(annex->next_hop));
@@ -42,11 +40,11 @@ __global int choose_next_hop(struct pf_scratch *s, __u32 slot)
 	return 1;
 }
 
-/* Where the state of the annex sends packets of this direction. */
-__inline void route_by_annex(const struct pf_annex *annex, struct pf_scratch *s, bool forward)
+/* Where the state of the annex sends packets that go along the state, or against it. */
+__inline void route_by_annex(const struct pf_annex *annex, struct pf_scratch *s, bool along)
 {
-	if (annex->route == PF_HOP_DUP_TO || (annex->route == PF_HOP_ROUTE_TO && forward) ||
-	    (annex->route == PF_HOP_REPLY_TO && !forward)) {
+	if (annex->route == PF_HOP_DUP_TO || (annex->route == PF_HOP_ROUTE_TO && along) ||
+	    (annex->route == PF_HOP_REPLY_TO && !along)) {
 		s->route = annex->route;
 		s->hop_interface = annex->hop_interface;
 		s->hop_family = annex->hop_family;

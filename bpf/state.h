@@ -36,6 +36,13 @@
 /* Whether a state's packets cross to the other family. */
 #define crosses(state)	((state)->key[PF_WIRE].made == PF_MADE_NEAR)
 
+/* True if the packet goes as the one that made the state did. One from the far side of a state that
+ * crosses goes against it, though it comes in. */
+__inline bool goes_along(const struct pf_state *state, const struct pf_scratch *s, __u8 direction)
+{
+	return (state->direction == direction) != s->crosses_back;
+}
+
 /* Whether limiters count the state of an annex. */
 #define has_limiters(annex)	((annex)->limited[PF_LIMITER_STATE].id || \
 				 (annex)->limited[PF_LIMITER_SOURCE].id)

@@ -148,4 +148,17 @@ __inline bool choose(struct pf_scratch *s, struct pf_pool *pool, __u32 slot, __u
 	return found;
 }
 
+/* Chooses as choose() does, for a packet as it will be in the other family. */
+__inline bool choose_across(struct pf_scratch *s, struct pf_pool *pool, __u32 slot, __u32 purpose,
+			    bool begins)
+{
+	__u8 family = s->pd.family;
+	bool found;
+
+	s->pd.family = s->cross_to;
+	found = choose(s, pool, slot, purpose, begins);
+	s->pd.family = family;
+	return found;
+}
+
 #endif /* PF_STICKY_H */

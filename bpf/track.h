@@ -89,7 +89,8 @@ __inline void translate_by_state(const struct pf_state *state, struct pf_scratch
 }
 
 /* What few states want of their packets: remembered of this one's annex, or that there is none. */
-__inline void pass_by_annex(const struct pf_annex *annex, struct pf_scratch *s, bool forward)
+__inline void pass_by_annex(const struct pf_annex *annex, struct pf_scratch *s, bool forward,
+			    bool along)
 {
 	s->act.max_pkt_size = s->act.delay = s->match_count = 0;
 	__builtin_memset(s->source_nodes, 0, sizeof(s->source_nodes));
@@ -100,8 +101,7 @@ __inline void pass_by_annex(const struct pf_annex *annex, struct pf_scratch *s, 
 		return;
 	s->act.max_pkt_size = annex->max_pkt_size;
 	s->act.delay = annex->delay;
-	/* what comes from the far side of a state that crosses comes in, too */
-	route_by_annex(annex, s, forward != s->crosses_back);
+	route_by_annex(annex, s, along);
 	s->match_count = annex->match_count;
 	if (annex->match_count)
 		__builtin_memcpy(s->match, annex->match, sizeof(s->match));
@@ -121,7 +121,7 @@ __inline void pass_by_state(struct pf_state *state, const struct pf_annex *annex
 	s->act.tag = state->tag;
 	s->act.set_prio[0] = state->set_prio[0];
 	s->act.set_prio[1] = state->set_prio[1];
-	pass_by_annex(annex, s, forward);
+	pass_by_annex(annex, s, forward, goes_along(state, s, s->pd.direction));
 	s->act.queue[0] = state->queue[0];
 	s->act.queue[1] = state->queue[1];
 	s->rule.slot = state->rule_slot;
@@ -199,7 +199,7 @@ __global int track_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 			track = PF_TRACK_WRONG_WAY;
 	} else if (s->pd.virtual_protocol == IPPROTO_TCP) {
 		half = half_open(&state->src);
-		track = track_proxy(state, annex, s, forward && !s->crosses_back);
+		track = track_proxy(state, annex, s, goes_along(state, s, s->pd.direction));
 		if (track == PF_TRACK_PASS)
 			track = track_tcp(state, annex, s, x, y);
 		half = half && !half_open(&state->src);

@@ -182,11 +182,13 @@ struct pf_outcome {
 	__u16 rtable;			/* as pf_rule.rtable: of the packet that passed */
 	__u32 ifindex;			/* the packet, or a copy of it, is routed: by this interface … */
 	__u8 next_hop[16];		/* … to this neighbour */
+	__u32 fragment_length;		/* in fragments of at most so many bytes, if it has crossed
+					 * to the other family; 0: whole */
 	__u8 route;			/* pf_route_kind */
 	__u8 divert;			/* pf_divert_kind: it goes to a socket or a program of this host */
 	__be16 divert_port;		/* of the program */
 	__u8 counted[PF_REASON_MAX];	/* how often the packet counted each reason */
-	__u8 pad;
+	__u8 pad[5];
 };
 
 /* argument of the pf_kill program: remove this state, if it still is the one meant */

@@ -248,6 +248,8 @@ pub struct Outcome {
     pub ifindex: u32,
     /// … to this neighbour.
     pub next_hop: [u8; 16],
+    /// In fragments of at most so many bytes, if it has crossed to the other family; 0: whole.
+    pub fragment_length: u32,
     /// [`crate::pool::route_kind`]
     pub route: u8,
     /// [`crate::rule::divert_kind`]: it goes to a socket or a program of this host.
@@ -256,8 +258,8 @@ pub struct Outcome {
     pub divert_port: [u8; 2],
     /// How often the packet counted each reason.
     pub counted: [u8; REASON_MAX],
-    /// Zero.
-    pub pad: u8,
+    /// Zeros.
+    pub pad: [u8; 5],
 }
 
 /// `enum pf_forwarded`: who sent packets on past the kernel's forwarding.

@@ -9,6 +9,7 @@ use crate::counters::Counted;
 use crate::fate::{Carried, Diverted, Fate, Packet};
 use crate::journal::{Journal, LogPlace};
 use crate::packet::{Descriptor, Malformed};
+use crate::route::Across;
 use crate::rulebook::Entry;
 use crate::ruling::{Ruling, fate, is_changed};
 use crate::trace::Stage;
@@ -89,10 +90,11 @@ impl Firewall {
                 return fate(input, None, &ruling, Carried::default(), journal);
             }
             let course = ruling.state.and_then(|id| self.course_across(id, &packet));
-            cross::network(&mut packet, &ends, &self.world);
             if let Some(course) = course {
-                return self.route_across(input, packet, &ruling, carried, &course, journal);
+                let across = Across { packet, ends, course };
+                return self.route_across(input, across, &ruling, carried, journal);
             }
+            cross::network(&mut packet, &ends, &self.world);
         }
         fate(input, Some(packet), &ruling, carried, journal)
     }

@@ -8,15 +8,26 @@ use skipstep_ruleset::Family;
 use skipstep_wire::{checksum, protocol};
 
 use crate::af_to::other_protocol;
+use crate::fate::Packet;
 use crate::icmp::{self, Mapping};
 use crate::icmp_convert::{self, Untranslatable};
 use crate::icmp_error::{Quoted, QuotedTransport};
 use crate::packet::{Descriptor, Transport};
+use crate::reply::Undelivered;
 use crate::translate::{Ends, octets, transport_checksum};
 use crate::world::World;
 
 /// The hop limit of a packet that had a higher one, or none.
 const HOP_LIMIT: u8 = 64;
+
+/// The MTU that every IPv6 link has (RFC 8200 section 5).
+const MIN_MTU: usize = 1280;
+
+/// By so many bytes is an IPv6 header longer than one of IPv4.
+const LONGER: usize = 20;
+
+/// "Don't fragment", in the seventh byte of an IPv4 header.
+const DF: u8 = 0x40;
 
 /// Writes ports, or type and id, of the other side to a packet's transport header. PF writes the id
 /// of a packet that makes a state only if it is an echo; `id` says which.
@@ -120,6 +131,40 @@ pub(crate) fn name_sender(ends: &mut Ends, packet: &Descriptor) {
     if let (IpAddr::V6(v6), IpAddr::V4(sender)) = (ends.source.0, packet.source) {
         let upper = v6.to_bits() & !u128::from(u32::MAX);
         ends.source.0 = Ipv6Addr::from_bits(upper | u128::from(sender.to_bits())).into();
+    }
+}
+
+/// Returns how long the fragments may be that the packet leaves in when it has crossed, by a link
+/// of this MTU; `None` if it leaves whole. Fragments that came may leave as such, and RFC 7915
+/// (sections 4.1 and 5.1) has the translator make some: an IPv6 packet of [`MIN_MTU`] bytes or less
+/// is not made shorter by its sender (RFC 8200 section 5), and whoever sends IPv4 without DF hears
+/// of no MTU on the way, so those leave in fragments that every IPv6 link takes.
+///
+/// # Errors
+///
+/// The packet is too long and must not be fragmented: the MTU as its sender counts it.
+pub(crate) fn fit(
+    packet: &Descriptor,
+    input: &Packet,
+    mtu: usize,
+) -> Result<Option<usize>, Undelivered> {
+    let mtu = mtu.min(0xffff);
+    let behind = packet.total_len - packet.offset;
+    match packet.family {
+        Family::Inet if 40 + behind <= mtu => Ok(None),
+        Family::Inet if packet.bytes[6] & DF == 0 => Ok(Some(MIN_MTU)),
+        Family::Inet => Err(Undelivered::TooBig((mtu - LONGER) as u32)),
+        Family::Inet6 if 20 + behind <= mtu => Ok(None),
+        Family::Inet6 => {
+            let longest = match input.carried.fragmentation {
+                Some(how) if how.longest() > MIN_MTU => how.longest() - LONGER - 8,
+                None if skipstep_wire::ip_length(&input.bytes) > MIN_MTU => {
+                    return Err(Undelivered::TooBig((mtu + LONGER) as u32));
+                }
+                _ => MIN_MTU - LONGER,
+            };
+            Ok(Some(longest.min(mtu)))
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::firewall::{Firewall, untouched};
 use crate::journal::Journal;
 use crate::normalize;
 use crate::packet::Descriptor;
-use crate::reply::{self, Undelivered};
+use crate::reply::Undelivered;
 use crate::rules::{self, Context, Question};
 use crate::trace::Stage;
 
@@ -90,13 +90,8 @@ impl Firewall {
         let mtu = self.world.interface(&input.interface).map_or(u32::MAX, |out| out.mtu);
         if how.longest() > mtu as usize {
             fate.verdict = Verdict::Drop;
-            let why = Undelivered::TooBig(mtu);
-            let error = self.describe(input).ok();
-            let error = error.and_then(|about| reply::undelivered(&about, why, &self.world));
-            if let Some(error) = error {
-                journal.tracer.tell(|| Stage::Replied(skipstep_wire::print::line(&error)));
-                fate.replies.push(error);
-            }
+            let about = self.describe(input).ok();
+            fate.replies.extend(self.tell_sender(about, Undelivered::TooBig(mtu), journal));
             return;
         }
         let bytes = bytes.as_deref().unwrap_or(&input.bytes);

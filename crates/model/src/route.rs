@@ -4,10 +4,11 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use skipstep_reassembly::{refragment, refragment_ipv4, settle_checksum};
+use skipstep_reassembly::{fragments, refragment, refragment_ipv4, settle_checksum};
 use skipstep_ruleset::interface::Interface;
 use skipstep_ruleset::{Direction, InterfaceName, Reason, RouteKind};
 
+use crate::cross;
 use crate::fate::{Carried, Fate, Forwarded, Packet, Verdict, Way};
 use crate::firewall::Firewall;
 use crate::journal::Journal;
@@ -19,12 +20,31 @@ use crate::reply::{self, Undelivered};
 use crate::ruling::{Ruling, fate};
 use crate::state::{State, StateId};
 use crate::trace::Stage;
+use crate::translate::Ends;
 
 /// Where a packet is sent.
 pub(crate) struct Course {
     hop: NextHop,
     /// The table that has the way to the neighbour.
     table: u32,
+}
+
+impl Course {
+    /// Returns the neighbour that a packet for this destination is sent to.
+    fn neighbour(&self, destination: IpAddr) -> IpAddr {
+        match self.hop.interface {
+            Some(_) if self.hop.address.is_unspecified() => destination,
+            _ => self.hop.address,
+        }
+    }
+}
+
+/// A packet that is about to cross to the other family, and where it goes there.
+pub(crate) struct Across {
+    pub packet: Descriptor,
+    /// Its ends in the other family.
+    pub ends: Ends,
+    pub course: Course,
 }
 
 /// Who is next for packets of a state.
@@ -50,16 +70,16 @@ impl fmt::Display for NextHop {
 }
 
 impl State {
-    /// Where its packets in this direction are sent. Those against it are routed by no table that a
-    /// rule names.
-    fn course(&self, direction: Direction) -> Option<Course> {
-        let along = direction == self.direction;
+    /// Where its packets are sent that come in this direction, and go along the state or against it.
+    /// Those of the other direction are routed by no table that a rule names.
+    fn course(&self, direction: Direction, along: bool) -> Option<Course> {
         let hop = self.route.clone().filter(|route| match route.kind {
             RouteKind::RouteTo => along,
             RouteKind::ReplyTo => !along,
             RouteKind::DupTo => true,
         })?;
-        Some(Course { hop, table: if along { self.actions.rtable() } else { 0 } })
+        let table = if direction == self.direction { self.actions.rtable() } else { 0 };
+        Some(Course { hop, table })
     }
 }
 
@@ -75,8 +95,12 @@ impl Firewall {
     /// Sends a packet that passed, or a copy of it, the way that its state says.
     pub(crate) fn route(&mut self, input: &Packet, fate: &mut Fate, journal: &mut Journal) {
         let state = fate.state.filter(|_| fate.verdict == Verdict::Pass);
-        let course = state.and_then(|id| self.states.get(id).course(input.direction));
-        let Some(course) = course else { return };
+        let Some(course) = state.and_then(|id| {
+            let state = self.states.get(id);
+            state.course(input.direction, input.direction == state.direction)
+        }) else {
+            return;
+        };
         let copies = course.hop.kind == RouteKind::DupTo;
         let changed = if copies { fate.out.clone() } else { fate.out.take() };
         let mut bytes = changed.unwrap_or_else(|| input.bytes.clone());
@@ -104,13 +128,22 @@ impl Firewall {
                 } else {
                     described.map(|described| Descriptor { bytes: packet.bytes, ..described })
                 };
-                let error = about.and_then(|about| reply::undelivered(&about, why, &self.world));
-                if let Some(error) = error {
-                    journal.tracer.tell(|| Stage::Replied(skipstep_wire::print::line(&error)));
-                    fate.replies.push(error);
-                }
+                fate.replies.extend(self.tell_sender(about, why, journal));
             }
         }
+    }
+
+    /// Returns the answer to the sender of a packet that does not get to its next hop, if there is
+    /// one.
+    pub(crate) fn tell_sender(
+        &self,
+        about: Option<Descriptor>,
+        why: Undelivered,
+        journal: &mut Journal,
+    ) -> Option<Vec<u8>> {
+        let error = reply::undelivered(&about?, why, &self.world)?;
+        journal.tracer.tell(|| Stage::Replied(skipstep_wire::print::line(&error)));
+        Some(error)
     }
 
     /// What is told of a packet that translation gave port 0, which none comes with: what it was,
@@ -127,46 +160,59 @@ impl Firewall {
     /// Returns where a packet that crosses to the other family is sent, before it does.
     pub(crate) fn course_across(&self, state: StateId, packet: &Descriptor) -> Option<Course> {
         let state = self.states.get(state);
-        state.course(state.direction_of(packet))
+        state.course(packet.direction, state.direction_of(packet) == state.direction)
     }
 
-    /// Sends a packet that has crossed to its next hop. Nobody filters it any more.
+    /// Takes a packet across to the other family and sends it to its next hop. Nobody filters it
+    /// any more. Who sent it is told of it as it was.
     pub(crate) fn route_across(
         &self,
         input: &Packet,
-        mut packet: Descriptor,
+        across: Across,
         ruling: &Ruling,
         carried: Carried,
-        course: &Course,
         journal: &mut Journal,
     ) -> Fate {
-        let next_hop = match &course.hop.interface {
-            Some(_) if course.hop.address.is_unspecified() => ends(&packet.bytes).1,
-            _ => course.hop.address,
-        };
-        let way = self.way_to(next_hop, course, input).map(|way| way.name.clone());
-        let sent = way.ok_or(Undelivered::NoRoute).and_then(|interface| {
-            spend_hop(&mut packet.bytes).map_err(|_| Undelivered::Expired)?;
-            Ok(Way::Route { interface, next_hop })
-        });
-        match sent {
-            Ok(way) => {
-                let mut fate = fate(input, Some(packet), ruling, carried, journal);
-                fate.forwarded.iter_mut().for_each(|forwarded| forwarded.way = way.clone());
+        match self.send_across(input, across) {
+            Ok(sent) => {
+                let mut fate = fate(input, None, ruling, carried, journal);
+                fate.verdict = Verdict::Consumed;
+                fate.forwarded = sent;
                 fate
             }
             Err(why) => {
                 if why == Undelivered::NoRoute {
                     journal.count_only(Reason::NoRoute);
                 }
-                let about = self.describe(input).ok();
-                let told = about.and_then(|about| reply::undelivered(&about, why, &self.world));
+                let told = self.tell_sender(self.describe(input).ok(), why, journal);
                 journal.replies.extend(told);
                 let mut fate = fate(input, None, ruling, Carried::default(), journal);
                 fate.verdict = Verdict::Drop;
                 fate
             }
         }
+    }
+
+    /// Returns what is sent of a packet that crosses: the packet, or its fragments.
+    fn send_across(&self, input: &Packet, across: Across) -> Result<Vec<Forwarded>, Undelivered> {
+        let Across { mut packet, ends, course } = across;
+        let next_hop = course.neighbour(ends.destination.0);
+        let way = self.way_to(next_hop, &course, input).ok_or(Undelivered::NoRoute)?;
+        if packet.ttl <= 1 {
+            return Err(Undelivered::Expired);
+        }
+        let longest = cross::fit(&packet, input, way.mtu as usize)?;
+        cross::network(&mut packet, &ends, &self.world);
+        spend_hop(&mut packet.bytes)?;
+        let sent = match longest {
+            None => vec![packet.bytes],
+            Some(longest) => {
+                let id = self.world.draw(u32::MAX);
+                fragments(&packet.bytes, longest, id).unwrap_or_default()
+            }
+        };
+        let way = Way::Route { interface: way.name.clone(), next_hop };
+        Ok(sent.into_iter().map(|bytes| Forwarded { way: way.clone(), bytes }).collect())
     }
 
     /// Sends `packet` to the next hop. One that came in is filtered once more, as it leaves.
@@ -180,12 +226,9 @@ impl Firewall {
         let hop = &course.hop;
         let inbound = packet.direction == Direction::In;
         if inbound {
-            spend_hop(&mut packet.bytes)?;
+            spend_hop(&mut packet.bytes).map_err(Stuck::Told)?;
         }
-        let next_hop = match &hop.interface {
-            Some(_) if hop.address.is_unspecified() => ends(&packet.bytes).1,
-            _ => hop.address,
-        };
+        let next_hop = course.neighbour(ends(&packet.bytes).1);
         let way = self.way_to(next_hop, course, packet).ok_or(Stuck::Told(Undelivered::NoRoute))?;
         let (interface, mtu) = (way.name.clone(), way.mtu);
         let (to, next) = (interface.clone(), next_hop);
@@ -282,11 +325,11 @@ fn ends(bytes: &[u8]) -> (IpAddr, IpAddr) {
 }
 
 /// Takes one off the TTL or hop limit.
-fn spend_hop(bytes: &mut [u8]) -> Result<(), Stuck> {
+fn spend_hop(bytes: &mut [u8]) -> Result<(), Undelivered> {
     let inet = bytes[0] >> 4 == 4;
     let at = if inet { 8 } else { 7 };
     if bytes[at] <= 1 {
-        return Err(Stuck::Told(Undelivered::Expired));
+        return Err(Undelivered::Expired);
     }
     let left = bytes[at] - 1;
     if inet {

@@ -16,7 +16,7 @@ use skipstep_wire::checksum;
 
 pub use piece::{Key, Piece};
 pub use reassembler::{Counters, Outcome, Reassembler};
-pub use refragment::{Fragmentation, refragment, refragment_ipv4};
+pub use refragment::{Fragmentation, fragments, refragment, refragment_ipv4};
 
 /// A datagram of which all pieces came.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -52,6 +52,16 @@ impl Fragmentation {
     }
 }
 
+/// The fragments of a packet of either family, of at most `longest` bytes each; those of IPv6 have
+/// this identification. `None` if they would have less than 8 bytes of data, or the packet is
+/// damaged.
+pub fn fragments(packet: &[u8], longest: usize, id: u32) -> Option<Vec<Vec<u8>>> {
+    if packet.first()? >> 4 == 4 {
+        return refragment_ipv4(packet, longest);
+    }
+    refragment(packet, &Fragmentation::of(packet, longest)?, id)
+}
+
 /// The fragments of an IPv6 packet, with this identification; what follows the length in its header
 /// is cut off. `None` if they would have less than 8
 /// bytes of data.

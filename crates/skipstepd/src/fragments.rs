@@ -4,8 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use skipstep_abi::handoff::{HANDOFF_NO_REASON, Handoff, handoff_order};
 use skipstep_kernel::FragmentCounters;
-use skipstep_reassembly::{Fragmentation, Outcome, Piece, Reassembler};
-use skipstep_reassembly::{refragment, refragment_ipv4};
+use skipstep_reassembly::{Outcome, Piece, Reassembler, fragments};
 use skipstep_ruleset::Reason;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -118,12 +117,8 @@ impl Fragments {
         };
         self.drawn += 1;
         let id = self.ids.hash_one(self.drawn) as u32;
-        let fragments = match packet.first().map(|first| first >> 4) {
-            Some(4) => refragment_ipv4(packet, longest),
-            _ => Fragmentation::of(packet, longest).and_then(|how| refragment(packet, &how, id)),
-        };
+        let fragments = fragments(packet, longest, id).unwrap_or_default();
         let back = Handoff { order: handoff_order::SEND, ..*handoff };
-        let fragments = fragments.unwrap_or_default();
         fragments.iter().map(|fragment| frame(link, fragment, &back)).collect()
     }
 }

@@ -28,7 +28,8 @@ pub(super) fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
     words.extend(interface(rng, "on"));
     let named = one_in(rng, 3);
     if named {
-        words.push(format!("{kind} {}", named_ways(rng, ipv6, prefers)));
+        let sticky = if one_in(rng, 3) { " sticky-address" } else { "" };
+        words.push(format!("{kind} {}", named_ways(rng, ipv6, prefers, sticky)));
     }
     words.push(if ipv6 { "inet6" } else { "inet" }.into());
     words.extend(protocol.map(|protocol| format!("proto {protocol}")));
@@ -42,6 +43,16 @@ pub(super) fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
     words.join(" ")
 }
 
+/// `route-to` of a rule that takes packets of this family across to the other one, or `reply-to`:
+/// answers are led back in the family that the packets came in.
+pub(super) fn across(rng: &mut Rng, ipv6: bool) -> String {
+    if rng.bool() {
+        format!("route-to {}", named_ways(rng, !ipv6, false, ""))
+    } else {
+        format!("reply-to {}", named_ways(rng, ipv6, false, ""))
+    }
+}
+
 /// A neighbour on either side. None is an address of the host itself, of which a router makes
 /// nothing.
 fn hop(rng: &mut Rng, ipv6: bool) -> String {
@@ -51,7 +62,7 @@ fn hop(rng: &mut Rng, ipv6: bool) -> String {
 }
 
 /// Next hops by way of interfaces, one of which the host has not got, as FreeBSD writes them.
-fn named_ways(rng: &mut Rng, ipv6: bool, prefers: bool) -> String {
+fn named_ways(rng: &mut Rng, ipv6: bool, prefers: bool, sticky: &str) -> String {
     let way = |rng: &mut Rng| {
         let name = pick(rng, &["em0", "em1", "em0", "em1", "em9"]);
         let ipv6 = ipv6 || prefers && one_in(rng, 2);
@@ -60,7 +71,6 @@ fn named_ways(rng: &mut Rng, ipv6: bool, prefers: bool) -> String {
             _ => format!("({name} {})", hop(rng, ipv6)),
         }
     };
-    let sticky = if one_in(rng, 3) { " sticky-address" } else { "" };
     let sticky = if prefers { format!("{sticky} prefer-ipv6-nexthop") } else { sticky.to_owned() };
     match rng.u8(..3) {
         0 => {

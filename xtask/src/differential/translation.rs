@@ -3,6 +3,7 @@
 use fastrand::Rng;
 
 use super::pool::{Pool, one_in, pick};
+use super::routing;
 use super::rules::{Head, has_ports, hosts, interface};
 
 /// A rule with `nat-to`, `rdr-to` or `binat-to`, as it may stand anywhere. Its ports are few, so
@@ -75,6 +76,9 @@ pub(super) fn crossing(rng: &mut Rng, pool: &mut Pool) -> String {
         words.push("quick".into());
     }
     words.extend(interface(rng, "on"));
+    if one_in(rng, 3) {
+        words.push(routing::across(rng, ipv6));
+    }
     words.push(if ipv6 { "inet6" } else { "inet" }.into());
     words.extend(protocol.map(|protocol| format!("proto {protocol}")));
     words.extend(hosts(rng, pool, &head));

@@ -11,7 +11,7 @@ use skipstep_classifier::Names;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Owner, Reason, RuleId};
 use skipstep_scenario::engine::{
-    Carried, Decision, Diverted, Fate, Forwarded, LogView, SocketOwner, TestPacket, Verdict, Way,
+    Carried, Decision, Diverted, Fate, LogView, SocketOwner, TestPacket, Verdict,
 };
 
 use super::hook::Hook;
@@ -139,10 +139,7 @@ impl Passage<'_> {
                 _ => Vec::new(),
             },
             forwarded: match outcome.verdict {
-                verdict::CROSSED => {
-                    let way = self.way(outcome).unwrap_or(Way::Forward);
-                    vec![Forwarded { way, bytes: after.to_vec() }]
-                }
+                verdict::CROSSED => self.crossed(after, outcome),
                 _ => Vec::new(),
             },
             carried,

@@ -3,7 +3,7 @@
 
 use skipstep_abi as abi;
 use skipstep_abi::pool::route_kind;
-use skipstep_reassembly::{refragment, refragment_ipv4, settle_checksum};
+use skipstep_reassembly::{fragments, refragment, refragment_ipv4, settle_checksum};
 use skipstep_ruleset::Direction;
 use skipstep_scenario::engine::{Fate, Forwarded, LinkHeader, TestPacket, Verdict, Way};
 
@@ -78,10 +78,21 @@ impl Passage<'_> {
         Ok(fate)
     }
 
-    /// Returns the way that a rule sends a packet.
-    pub(super) fn way(&self, outcome: &abi::Outcome) -> Option<Way> {
-        let sent = self.sent(outcome).filter(|_| outcome.route != route_kind::NO)?;
-        Some(Way::Route { interface: sent.interface, next_hop: sent.next_hop })
+    /// Returns what leaves of a packet that has crossed to the other family.
+    pub(super) fn crossed(&self, after: &[u8], outcome: &abi::Outcome) -> Vec<Forwarded> {
+        let sent = self.sent(outcome).filter(|_| outcome.route != route_kind::NO);
+        let way = sent.map_or(Way::Forward, |sent| Way::Route {
+            interface: sent.interface,
+            next_hop: sent.next_hop,
+        });
+        let pieces = match outcome.fragment_length as usize {
+            0 => vec![after.to_vec()],
+            longest => {
+                let id = self.machine.test.random.min(u32::MAX - 1);
+                fragments(after, longest, id).unwrap_or_default()
+            }
+        };
+        pieces.into_iter().map(|bytes| Forwarded { way: way.clone(), bytes }).collect()
     }
 
     fn sent(&self, outcome: &abi::Outcome) -> Option<Sent> {
