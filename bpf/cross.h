@@ -462,7 +462,7 @@ __global int cross_over(struct __sk_buff *skb, struct pf_scratch *s)
 		route = find_way(skb, s, params) == PF_ROUTE_FOUND ? PF_ROUTE_FOUND : PF_ROUTE_NONE;
 	else
 		route = find_route_in(skb, params, s->cross_to, &s->pd.destination,
-				      PF_FIB_LOOKUP_SKIP_NEIGH, table_of(s));
+				      PF_FIB_LOOKUP_SKIP_NEIGH | FORWARDS, table_of(s));
 	switch (route) {
 	case PF_ROUTE_FOUND:
 		break;

@@ -143,7 +143,7 @@ __global int forward_packet(struct __sk_buff *skb, struct pf_scratch *s)
 	if (table && find_entry(PF_SELF_TABLE, s->pd.family, &s->pd.destination))
 		return PF_TCX_NEXT;
 	route = find_route_in(skb, &params, s->pd.family, &s->pd.destination,
-			      PF_FIB_LOOKUP_SKIP_NEIGH, table);
+			      PF_FIB_LOOKUP_SKIP_NEIGH | FORWARDS, table);
 	if (table && (route == PF_ROUTE_NONE || route == PF_ROUTE_REFUSED)) {
 		reason_count(s, PF_REASON_NO_ROUTE);
 		return tell_sender(s, PF_UNDELIVERED_NO_ROUTE, 0);

@@ -230,6 +230,9 @@ __inline bool is_everywhere(__u8 family, const struct pf_addr *address)
 	return family == AF_INET6 && (first >> 24 == 0xff || (first & 0xffc00000) == 0xfe800000);
 }
 
+/* Among the flags of a lookup: the packet came in, and the host would only forward it. */
+#define FORWARDS	(1U << 31)
+
 /* Asks the kernel's routing tables, or just this one if it is not 0, for the way to an address: to
  * params->ifindex, and if it is asked for (PF_FIB_LOOKUP_SRC) which of our addresses a packet that
  * goes there has. This is the only place that does. */
@@ -238,8 +241,10 @@ __inline enum pf_route find_route_in(struct __sk_buff *skb, struct bpf_fib_looku
 				     __u32 table)
 {
 	struct pf_table_entry *self;
+	bool forwards = flags & FORWARDS;
 	long result;
 
+	flags &= ~FORWARDS;
 	__builtin_memset(params, 0, sizeof(*params));
 	if (is_everywhere(family, address))
 		return PF_ROUTE_UNKNOWN;
@@ -257,8 +262,8 @@ __inline enum pf_route find_route_in(struct __sk_buff *skb, struct bpf_fib_looku
 	}
 	result = bpf_fib_lookup(skb, params, sizeof(*params), flags);
 	/* where rules route on a host that does not forward, pfctl has let loopback do so to be
-	 * asked */
-	if (result == BPF_FIB_LKUP_RET_FWD_DISABLED) {
+	 * asked: for packets of our own, and those that a rule sends another way */
+	if (result == BPF_FIB_LKUP_RET_FWD_DISABLED && !forwards) {
 		params->ifindex = LOOPBACK_IFINDEX;
 		result = bpf_fib_lookup(skb, params, sizeof(*params), flags);
 	}

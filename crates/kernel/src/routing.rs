@@ -1,7 +1,8 @@
 //! Lets the data plane ask for routes. Answers of the filter, `route-to` and its like, and `rtable`
 //! go by routes, which the kernel tells programs only in the name of an interface that forwards. On
 //! a host that does not forward, loopback is let forward and asked in its place: no packet for
-//! others comes in by loopback, so nothing is forwarded.
+//! others comes in by loopback, so nothing is forwarded. The data plane asks it for no packet that
+//! the host would only forward (`FORWARDS` in bpf/table.h).
 //!
 //! Loopback also takes packets with a source of this host's that carry no route yet: those that
 //! `af-to` makes of packets of the other family, for a socket of this host. All others on loopback
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use skipstep_ruleset::Ruleset;
+use skipstep_ruleset::{Family, Ruleset};
 
 use crate::error::{Context, Result};
 
@@ -46,6 +47,23 @@ pub(crate) fn accept_own(ruleset: &Ruleset, accepts: &mut bool) -> Result<()> {
         *accepts = true;
     }
     Ok(())
+}
+
+/// Returns the settings that keep packets from the other family, if rules take some across and this
+/// host does not forward there. It drops them, as OpenBSD does (`PF_AFRT` in pf.c's `pf_test`).
+pub fn closed_across(ruleset: &Ruleset) -> Vec<&'static str> {
+    let crosses = |family| {
+        let mut rules = ruleset.all_rules().filter_map(|(_, rule)| rule.af_to.as_ref());
+        rules.any(|af_to| af_to.family == family)
+    };
+    let mut settings = vec![];
+    if crosses(Family::Inet) && forwarding("ipv4", "all").as_deref() == Some("0") {
+        settings.push("net.ipv4.ip_forward");
+    }
+    if crosses(Family::Inet6) && forwarding("ipv6", "all").as_deref() == Some("0") {
+        settings.push("net.ipv6.conf.all.forwarding");
+    }
+    settings
 }
 
 /// Takes back what `accept_own` did.

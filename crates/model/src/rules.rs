@@ -490,12 +490,13 @@ fn transport_mismatch(rule: &Entry, question: &Question, ends: &Ends) -> Option<
             }
             port_mismatch(rule, ends).or_else(|| owner_mismatch(rule, question.input.owner))
         }
-        Transport::Udp { .. } => system_mismatch(rule)
-            .or_else(|| port_mismatch(rule, ends))
-            .or_else(|| owner_mismatch(rule, question.input.owner)),
-        Transport::Sctp { .. } => system_mismatch(rule)
-            .or_else(|| port_mismatch(rule, ends))
-            .or_else(|| owner_mismatch(rule, None)),
+        Transport::Udp { .. } | Transport::Sctp { .. } => {
+            // nobody asks for the socket of an association
+            let owner = question.input.owner.filter(|_| packet.protocol == protocol::UDP);
+            system_mismatch(rule)
+                .or_else(|| port_mismatch(rule, ends))
+                .or_else(|| owner_mismatch(rule, owner))
+        }
         Transport::Icmp(icmp) | Transport::Icmp6(icmp) => {
             if rule.icmp.is_some_and(|wanted| wanted.kind != icmp.kind) {
                 return Some(Criterion::IcmpType);

@@ -12,8 +12,8 @@ use ipnet::IpNet;
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::rule::{InterfaceMatch, StateOptions};
 use skipstep_ruleset::{
-    Action, Address, Anchor, AnchorCall, BlockReturn, Direction, Endpoint, Family, KeepKind,
-    LimiterUse, Log, Not, Owner, PortMatch, Ports, Rule, Scrub, SourceTrack, Table, TablesMade,
+    Action, Address, Anchor, BlockReturn, Direction, Endpoint, Family, KeepKind, LimiterUse, Log,
+    Not, Owner, PortMatch, Ports, Rule, Scrub, SourceTrack, Table, TablesMade,
 };
 
 use crate::ast;
@@ -149,7 +149,7 @@ impl Nested<'_> {
             *text += &indentation;
             *text += &rule(one, self.options);
             let call = one.anchor.as_ref().filter(|call| {
-                call.braces && (is_unnamed(call) || printed.insert(call.path.clone()))
+                call.braces && (call.is_unnamed() || printed.insert(call.path.clone()))
             });
             let called = call.and_then(|call| Some((&call.path, self.anchors.get(&call.path)?)));
             match called.filter(|(_, anchor)| !anchor.rules.is_empty()) {
@@ -175,15 +175,10 @@ fn statement(table: &Table) -> String {
     text + " }"
 }
 
-/// Whether an anchor has only the name that pfctl gave it.
-fn is_unnamed(call: &AnchorCall) -> bool {
-    call.name.rsplit('/').next().is_none_or(|name| name.is_empty() || name.starts_with('_'))
-}
-
 fn action(rule: &Rule) -> String {
     if let Some(call) = &rule.anchor {
         let name = || format!("anchor \"{}\"", call.name);
-        return if is_unnamed(call) { "anchor".to_string() } else { name() };
+        return if call.is_unnamed() { "anchor".to_string() } else { name() };
     }
     match (rule.action, rule.block_return) {
         (Action::Pass, _) => "pass".to_string(),

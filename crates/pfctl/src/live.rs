@@ -216,10 +216,11 @@ impl<'a> Live<'a> {
         show: impl FnOnce(&OldRulesView) -> T,
     ) -> Result<T> {
         let mut sets = BTreeMap::new();
+        let own = self.anchor.path.as_str();
         // a call may lead to any anchor
-        let called = self.ruleset.anchors.keys().map(String::as_str).chain([""]);
-        let called = called.filter(|_| self.anchor.recursive);
-        for path in called.chain([self.anchor.path.as_str()]) {
+        let others = self.ruleset.anchors.keys().map(String::as_str).chain([""]);
+        let others = others.filter(|path| self.anchor.recursive && *path != own);
+        for path in others.chain([own]) {
             let counters = self.filter.map(|filter| filter.old_rule_counters(path)).transpose()?;
             let set = OldRuleSet {
                 rules: self.ruleset.old_rules_of(path),

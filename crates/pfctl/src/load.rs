@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use skipstep_classifier::LONG_WALK;
-use skipstep_kernel::{Ahead, Error, Instance, host};
+use skipstep_kernel::{Ahead, Error, Instance, host, routing};
 use skipstep_pfconf::{Context, Diagnostic, Dialect, Kind, Loaded, Names, Rejected};
 use skipstep_ruleset::automatic::AutomaticTables;
 use skipstep_ruleset::fingerprint;
@@ -276,6 +276,12 @@ fn put_in_force(
     host: &Host,
     known: Option<(Ahead, Instance)>,
 ) -> Result<()> {
+    for setting in routing::closed_across(&ruleset) {
+        eprintln!(
+            "pfctl: warning: this host does not forward, and drops what af-to takes across: \
+             sysctl -w {setting}=1"
+        );
+    }
     let path = args.anchor.as_ref().map_or("", |anchor| &anchor.path);
     if !path.is_empty() {
         let mut instance = create(args)?;

@@ -37,6 +37,13 @@ pub struct AnchorCall {
     pub braces: bool,
 }
 
+impl AnchorCall {
+    /// Whether the anchor has only the name that the language gave it.
+    pub fn is_unnamed(&self) -> bool {
+        self.path.rsplit('/').next().is_some_and(|name| name.starts_with('_'))
+    }
+}
+
 /// Which rule: each rule set counts its own from 0, and so does each of its lists of old rules.
 /// Written `relayd/2`, and `2` in the main rule set; old ones `relayd/nat:2`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -302,9 +302,7 @@ fn has_empty(ruleset: &Ruleset) -> bool {
 
 /// Returns the call of an anchor that has no name of its own.
 fn unnamed(rule: &Rule) -> Option<&AnchorCall> {
-    let is_unnamed =
-        |call: &&AnchorCall| call.path.rsplit('/').next().is_some_and(|name| name.starts_with('_'));
-    rule.anchor.as_deref().filter(is_unnamed)
+    rule.anchor.as_deref().filter(|call| call.is_unnamed())
 }
 
 /// Returns the first of these items that are not equal, and the other one.

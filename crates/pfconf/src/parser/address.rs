@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use skipstep_ruleset::{PortMatch, Ports};
 
+use super::options::OPTIONS;
 use super::rule::did_you_mean;
 use super::{LONGEST_INTERFACE, Parse, Parser};
 use crate::ast::{Address, Host, Peer};
@@ -12,15 +13,11 @@ use crate::resolve::{self, Modifiers};
 use crate::table::LONGEST_NAME;
 use crate::token::{Kind, Place};
 
-/// Reserved words that can stand behind a host.
+/// Reserved words that can stand behind a host besides those that begin options.
 #[rustfmt::skip]
-const AFTER_HOST: [&str; 50] = [
-    "af-to", "allow-opts", "any", "binat-to", "bitmask", "divert-packet", "divert-reply",
-    "divert-to", "dup-to", "flags", "fragment", "group", "icmp-type", "icmp6-type", "keep", "label",
-    "least-states", "max-pkt-rate", "modulate", "nat-to", "no", "no-route", "once", "os", "port",
-    "prio", "probability", "queue", "random", "rdr-to", "received-on", "reply-to", "round-robin",
-    "route", "route-to", "rtable", "scrub", "set", "source-hash", "static-port", "sticky-address",
-    "state", "synproxy", "tag", "tagged", "to", "tos", "urpf-failed", "user", "weight",
+const AFTER_HOST: [&str; 15] = [
+    "any", "bitmask", "least-states", "no-route", "os", "port", "random", "round-robin", "route",
+    "source-hash", "static-port", "sticky-address", "to", "urpf-failed", "weight",
 ];
 
 /// Words that can follow a host in an old `scrub` rule besides.
@@ -181,7 +178,9 @@ impl Parser<'_> {
     fn may_follow_host(&mut self) -> bool {
         match self.peek().kind {
             Kind::Keyword(word) => {
-                AFTER_HOST.contains(&word) || self.old && AFTER_HOST_OF_SCRUB.contains(&word)
+                OPTIONS.contains(&word)
+                    || AFTER_HOST.contains(&word)
+                    || self.old && AFTER_HOST_OF_SCRUB.contains(&word)
             }
             Kind::Sign(sign) => "-/,}{!<()".contains(sign),
             Kind::String(_) | Kind::Number(_) | Kind::NewLine => true,

@@ -11,7 +11,7 @@ use crate::packet_names as names;
 use crate::token::{Kind, Place};
 
 /// Words that begin options of a rule.
-const OPTIONS: [&str; 38] = [
+pub(super) const OPTIONS: [&str; 38] = [
     "af-to",
     "allow-opts",
     "binat-to",

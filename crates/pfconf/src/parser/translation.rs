@@ -126,12 +126,11 @@ impl Parser<'_> {
 
     /// `host port n`; in FreeBSD's syntax only the number of a divert socket.
     fn divert_to(&mut self) -> Parse<Divert> {
+        let place = self.place();
         if matches!(self.peek().kind, Kind::Number(_)) {
-            let place = self.place();
             self.leaves_openbsd(place)?;
             return self.divert_port().map(Divert::Packet);
         }
-        let place = self.place();
         let text = self.string()?;
         self.expect("port")?;
         let addresses = self.divert_addresses(&text, place)?;

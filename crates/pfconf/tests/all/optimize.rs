@@ -70,6 +70,8 @@ fn superblocks_end_where_packets_fare_differently() {
     stays(&[sticks, sticks]);
     let hashes = "match out inet from 10.0.0.0/8 nat-to 10.0.0.0/24 source-hash 0x0123456789abcdef0123456789abcdef";
     stays(&[hashes, hashes]);
+    let maps = "match out inet from any nat-to 10.0.0.1 endpoint-independent";
+    stays(&[maps, maps]);
 }
 
 #[test]

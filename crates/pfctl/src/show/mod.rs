@@ -34,6 +34,11 @@ impl Detail {
         self.verbose >= 1
     }
 
+    /// Returns the indentation of a line so many levels deep: none where figures stand between.
+    fn indentation(self, depth: usize) -> String {
+        if self.verbose() { String::new() } else { "  ".repeat(depth) }
+    }
+
     /// At least two `-v`.
     pub fn very_verbose(self) -> bool {
         self.verbose >= 2

@@ -87,7 +87,7 @@ impl Printer<'_> {
     fn list(&mut self, path: &str, kind: OldKind, depth: usize) {
         let view = self.view;
         let Some(set) = view.sets.get(path) else { return };
-        let indentation = if self.detail.verbose() { String::new() } else { "  ".repeat(depth) };
+        let indentation = self.detail.indentation(depth);
         for (old, counters) in set.of_kind(kind) {
             if depth == 0 && !view.is_wanted(old) {
                 continue;
@@ -113,7 +113,7 @@ impl Printer<'_> {
             return self.list(&call.path, kind, depth);
         }
         let view = self.view;
-        let indentation = if self.detail.verbose() { String::new() } else { "  ".repeat(depth) };
+        let indentation = self.detail.indentation(depth);
         for child in children(&view.sets, &call.path) {
             if view.sets[child].of_kind(kind).next().is_none() {
                 continue;
@@ -163,15 +163,22 @@ mod tests {
 
     use super::*;
 
-    /// Returns the old rules of a rule set and its anchors, all counters 0.
-    fn sets(ruleset: &Ruleset) -> BTreeMap<&str, OldRuleSet<'_>> {
+    /// Returns the rules that translate of a rule set and its anchors, all counters 0.
+    fn view(ruleset: &Ruleset, recursive: bool) -> OldRulesView<'_> {
         let paths = ruleset.anchors.keys().map(String::as_str).chain([""]);
         let sets = paths.map(|path| {
             let rules = ruleset.old_rules_of(path);
             let counters = vec![RuleCounters::default(); rules.len()];
             (path, OldRuleSet { rules, counters, inserted: Inserted::default() })
         });
-        sets.collect()
+        OldRulesView {
+            sets: sets.collect(),
+            path: "",
+            recursive,
+            translation: true,
+            only: None,
+            port_names: None,
+        }
     }
 
     #[test]
@@ -185,14 +192,7 @@ mod tests {
             let anchor = Anchor { old_rules: inner.old_rules.clone(), ..Anchor::default() };
             ruleset.anchors.insert(path.to_string(), anchor);
         }
-        let view = OldRulesView {
-            sets: sets(&ruleset),
-            path: "",
-            recursive: true,
-            translation: true,
-            only: None,
-            port_names: None,
-        };
+        let view = view(&ruleset, true);
         let expected = "nat-anchor \"a/*\" all {\n  nat-anchor \"one\" all {\n    \
             nat on em1 inet from 10.0.1.5 to any -> 192.0.2.5\n    nat-anchor \"c\" all {\n    }\n  \
             }\n}\nnat-anchor \"b\" all {\n  nat on em1 inet from 10.0.1.5 to any -> 192.0.2.5\n  \
@@ -212,14 +212,7 @@ mod tests {
                              nat-anchor \"a/*\"\nno nat on em1 from 10.0.1.5 to any\npass\n";
         let context = skipstep_pfconf::Context::new(&host);
         let ruleset = skipstep_pfconf::load(text_of_rules, &context).unwrap().ruleset;
-        let view = OldRulesView {
-            sets: sets(&ruleset),
-            path: "",
-            recursive: false,
-            translation: true,
-            only: None,
-            port_names: None,
-        };
+        let view = view(&ruleset, false);
         let very = Detail { verbose: 2, debug: false };
         let printed = text(&view, very);
         let rules: Vec<&str> = printed.lines().filter(|line| !line.starts_with(' ')).collect();

@@ -69,10 +69,6 @@ struct Printer<'a> {
 
 impl Printer<'_> {
     /// Figures stand at the margin, and so does what they belong to.
-    fn indentation(&self, depth: usize) -> String {
-        if self.detail.verbose() { String::new() } else { "  ".repeat(depth) }
-    }
-
     fn set(&mut self, path: &str, depth: usize, only: Option<u32>) {
         let view = self.view;
         if let Some(title) = self.title {
@@ -94,13 +90,13 @@ impl Printer<'_> {
             if only.is_some_and(|only| only != rule.number) {
                 continue;
             }
-            self.text += &self.indentation(depth);
+            self.text += &self.detail.indentation(depth);
             if counters.expired && !all {
                 continue;
             }
             self.text += &print::rule(rule, &options);
             self.text += if counters.expired { " # expired" } else { "" };
-            let inner = rule.anchor.as_ref().filter(|call| view.recursive || is_unnamed(call));
+            let inner = rule.anchor.as_ref().filter(|call| view.recursive || call.is_unnamed());
             self.text += if inner.is_some() { " {\n" } else { "\n" };
             if self.detail.debug {
                 self.text += &skip_line(i, &steps[i], set.rules.len());
@@ -114,14 +110,14 @@ impl Printer<'_> {
             }
             if let Some(call) = inner {
                 self.called(call, depth + 1);
-                self.text += &self.indentation(depth);
+                self.text += &self.detail.indentation(depth);
                 self.text += "}\n";
             }
         }
     }
 
-    /// What a call leads to: the anchor's rules, or if it is a wildcard and there are none, each of
-    /// the anchors directly below.
+    /// Prints the rules of a called anchor, or if it is a wildcard and there are none, each of the
+    /// anchors directly below.
     fn called(&mut self, call: &AnchorCall, depth: usize) {
         let own = self.view.sets.get(call.path.as_str());
         if !call.wildcard || own.is_some_and(|set| !set.rules.is_empty()) {
@@ -129,9 +125,9 @@ impl Printer<'_> {
         }
         for child in children(&self.view.sets, &call.path) {
             let name = child.rsplit('/').next().unwrap_or(child);
-            self.text += &format!("{}anchor \"{name}\" all {{\n", self.indentation(depth));
+            self.text += &format!("{}anchor \"{name}\" all {{\n", self.detail.indentation(depth));
             self.set(child, depth + 1, None);
-            self.text += &format!("{}}}\n", self.indentation(depth));
+            self.text += &format!("{}}}\n", self.detail.indentation(depth));
         }
     }
 }
@@ -145,11 +141,6 @@ pub(super) fn children<'a, T>(
         let name = child.strip_prefix(path).and_then(|rest| rest.strip_prefix('/'));
         name.is_some_and(|name| !name.contains('/'))
     })
-}
-
-/// An anchor in braces that has no name of its own.
-fn is_unnamed(call: &AnchorCall) -> bool {
-    call.path.rsplit('/').next().is_some_and(|name| name.starts_with('_'))
 }
 
 /// Where the evaluation goes on if a parameter does not match; steps to the very next rule are

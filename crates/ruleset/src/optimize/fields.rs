@@ -73,7 +73,7 @@ pub fn is_barrier(rule: &Rule) -> bool {
 /// Whether a second such rule would find what the first has written, and do something else: a port
 /// that keeps its distance from the lowest, a source for which a port is sought by the new
 /// destination, a source that sticks to what the first has chosen for it, a source that is chosen
-/// by the hash of the one before.
+/// by the hash of the one before, an endpoint whose mapping is that of the new source.
 fn adds_up(rule: &Rule) -> bool {
     let moves_port = |pool: &Pool| matches!(pool.ports, PoolPorts::Range(low, high) if low < high);
     let hashes = |pool: &Pool| matches!(pool.kind, PoolKind::SourceHash(_));
@@ -81,7 +81,7 @@ fn adds_up(rule: &Rule) -> bool {
     rule.action == Action::Match
         && (both_ends
             || rule.rdr.as_deref().is_some_and(moves_port)
-            || rule.nat.as_deref().is_some_and(hashes)
+            || rule.nat.as_deref().is_some_and(|pool| hashes(pool) || pool.endpoint_independent)
             || rule.pools().any(|pool| pool.sticky))
 }
 

@@ -1,0 +1,61 @@
+# A host that does not forward: as on OpenBSD it forwards no fragments that it has put together, by
+# no table that a rule names, and takes nothing across to the other family. A rule that says
+# route-to sends packets on all the same. A router with the same rules forwards all of them.
+. "$(dirname "$0")/lab.sh"
+lab_begin
+gateway_between_client_and_server
+on gateway ip route add 192.168.10.0/24 dev wan0 table 7
+
+# forwards 0|1 - tells the gateway whether it is a router
+forwards() {
+	on gateway sh -c "echo $1 >/proc/sys/net/ipv4/ip_forward
+		echo $1 >/proc/sys/net/ipv6/conf/all/forwarding"
+}
+
+# asked - how many echo requests the server has got
+asked() {
+	on server awk '/^Icmp: [0-9]/ { n += $10 } /^Icmp6InEchos / { n += $2 } END { print n }' \
+		/proc/net/snmp /proc/net/snmp6
+}
+
+# arrivals OPTION... - how many requests of one ping reach the server
+arrivals() {
+	local before
+	before=$(asked)
+	on client ping -n -q -c 1 -W "$patience" "$@" >/dev/null 2>&1
+	echo $(($(asked) - before))
+}
+
+for router in 1 0; do
+	forwards $router
+	for fast in yes no; do
+		filter gateway <<-END_OF_RULES
+			set fast-forward $fast
+			set skip on lo
+			pass
+			pass in on lan0 inet proto icmp rtable 7
+			pass in on lan0 inet6 to 64:ff9b::/96 af-to inet from (wan0:0)
+			pass in on lan0 inet proto icmp tos 4 route-to 192.168.10.2
+		END_OF_RULES
+		[ -n "${PROCESSES[skipstepd-gateway]-}" ] || daemon gateway
+		await 5 on gateway ip link show pffrag0
+		patience=3
+		[ $router = 1 ] || patience=0.5
+		same "IPv6, router $router, fast-forward $fast" $router "$(arrivals $SERVER6)"
+		same "fragments of IPv6, router $router, fast-forward $fast" $router \
+			"$(arrivals -s 5000 $SERVER6)"
+		same "rtable, router $router, fast-forward $fast" $router "$(arrivals $SERVER4)"
+		same "af-to, router $router, fast-forward $fast" $router \
+			"$(arrivals 64:ff9b::$SERVER4)"
+		same "route-to, router $router, fast-forward $fast" 1 "$(arrivals -Q 4 $SERVER4)"
+		same "the gateway itself, router $router, fast-forward $fast" "1 received" \
+			"$(on client ping -n -q -c 1 -W 3 -s 5000 2001:db8:100::1 |
+			grep -o '1 received')"
+	done
+done
+same "a warning names the setting" "sysctl -w net.ipv4.ip_forward=1" \
+	"$(echo "pass in inet6 af-to inet from 192.0.2.1" | pf gateway -f - 2>&1 | grep -o 'sysctl.*')"
+forwards 1
+same "a router is not warned" "" \
+	"$(echo "pass in inet6 af-to inet from 192.0.2.1" | pf gateway -f - 2>&1 | grep warning)"
+verdict
