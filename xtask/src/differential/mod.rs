@@ -66,6 +66,9 @@ pub struct Arguments {
     /// Compare the model before and after the rule set optimizer instead
     #[arg(long, conflicts_with_all = ["engine", "in_turn", "index_tables", "jobs", "resume"])]
     optimizer: bool,
+    /// Play the cases of this file, which --optimizer wrote, and no random ones
+    #[arg(long, value_name = "FILE", requires = "optimizer")]
+    again: Option<PathBuf>,
     /// Threads
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
@@ -155,6 +158,10 @@ fn report(disagreement: &Disagreement, arguments: &Arguments) -> anyhow::Result<
     for difference in differences {
         println!("  {difference}");
     }
-    println!("rerun: xtask scenarios --engine {engine} {}\n", path.display());
+    let again = match arguments.optimizer {
+        true => "differential --optimizer --again".to_owned(),
+        false => format!("scenarios --engine {engine}"),
+    };
+    println!("rerun: xtask {again} {}\n", path.display());
     Ok(())
 }

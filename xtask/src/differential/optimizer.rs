@@ -7,9 +7,11 @@
 
 mod alike;
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use fastrand::Rng;
 use skipstep_pfconf::Context;
 use skipstep_ruleset::interface::Host;
@@ -18,7 +20,7 @@ use skipstep_scenario::case::Case;
 use skipstep_scenario::engine::{Carried, Decision, StateView, Verdict};
 use skipstep_scenario::observe::Observation;
 use skipstep_scenario::run::{Event, Player};
-use skipstep_scenario::{Model, host};
+use skipstep_scenario::{Model, host, parse};
 
 use super::coverage::Coverage;
 use super::generate::{Generated, generate, with_context};
@@ -28,6 +30,9 @@ use crate::catch::catching;
 /// Plays cases until there were packets enough.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let host = host::standard();
+    if let Some(path) = &arguments.again {
+        return again(path, &host);
+    }
     let mut covered = Coverage::default();
     let mut effect = Effect::default();
     let (mut number, mut found) = (0, 0);
@@ -60,6 +65,23 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
          ({effect}): {found} disagreements",
         arguments.seed, covered.packets
     );
+    Ok(if found == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Plays the cases of a file, and says where they fare differently.
+fn again(path: &Path, host: &Host) -> anyhow::Result<ExitCode> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).with_context(|| format!("read {name}"))?;
+    let mut found = 0;
+    for case in parse::file(&text, &name)?.cases {
+        for level in [Optimization::Basic, Optimization::Profile] {
+            if let Some((step, text)) = difference(&case, level, host) {
+                println!("{name}: {level:?}: after step {}:\n  {text}", step + 1);
+                found += 1;
+            }
+        }
+    }
+    println!("differential: before and after the optimizer: {found} disagreements");
     Ok(if found == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
