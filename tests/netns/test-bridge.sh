@@ -159,13 +159,15 @@ same "too long for the other link" 3 "$(port port1 "port['dropped']['too-big']")
 on bridge ip link set port1 mtu 1500
 same "long enough again" passed "$(probe_ping client $S4)"
 
-# What is no IP, by rules for frames.
+# Frames without IP, by rules for frames. A station that is to be known speaks right before.
+speaker=''
 frames() { # DESTINATION TYPE [SOURCE]: ten to the server; how many come there and at the third host
 	local host
 	for host in server third; do
 		start "frames-$host" "$host" python3 "$HERE/frames.py" count eth0 "$2"
 		await 3 grep -q ready "$WORK/frames-$host.log"
 	done
+	[ "$1" != "$speaker" ] || speak
 	on client python3 "$HERE/frames.py" send eth0 "$1" "$2" 10 ${3:+"$3"}
 	sleep 0.2
 	stop frames-server
@@ -191,23 +193,24 @@ quiet_is_known() {
 speak() {
 	on third python3 "$HERE/frames.py" send eth0 "$CLIENT" 0x88b5 1 $QUIET
 }
-pf bridge bridge timeout port1 2
-same "the time is that of the bridge" "2" "$(json "bridges[0]['timeout']")"
-speak
+pf bridge bridge timeout port1 4
+same "the time is that of the bridge" "4" "$(json "bridges[0]['timeout']")"
+speaker=$QUIET
 same "what is for it goes there" "0 10" "$(frames $QUIET 0x88b5)"
-for _ in 1 2 3 4; do
+for _ in 1 2 3 4 5; do
 	sleep 1
 	speak
 done
-same "also while it speaks now and then" "0 10" "$(frames $QUIET 0x88b5)"
+same "it is known while it speaks now and then" True "$(quiet_is_known)"
+speaker=''
 is_forgotten() {
 	[ "$(quiet_is_known)" = False ]
 }
-holds "it is known no more" await 6 is_forgotten
+holds "it is known no more" await 12 is_forgotten
 same "what is for it goes everywhere" "10 10" "$(frames $QUIET 0x88b5)"
 speak
 pf bridge bridge timeout port1 0
-sleep 3.1
+sleep 5.1
 same "without a timeout it is known for good" "0 10" "$(frames $QUIET 0x88b5)"
 pf bridge bridge timeout port1 240
 same "as long as others are" "(max cache: 4096, timeout: 240):" \
