@@ -70,8 +70,8 @@ impl fmt::Display for NextHop {
 }
 
 impl State {
-    /// Where its packets are sent that come in this direction, and go along the state or against it.
-    /// Those of the other direction are routed by no table that a rule names.
+    /// Returns the course of packets of this direction, which go along the state or against it.
+    /// Packets of the other direction are routed by no table that a rule names.
     fn course(&self, direction: Direction, along: bool) -> Option<Course> {
         let hop = self.route.clone().filter(|route| match route.kind {
             RouteKind::RouteTo => along,
