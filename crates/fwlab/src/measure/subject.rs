@@ -10,7 +10,7 @@ use crate::cycles::Cycles;
 use crate::interrupt::Interrupt;
 use crate::napi;
 use crate::placement::Placement;
-use crate::raw::flood::{Flood, Pace, Trial};
+use crate::raw::flood::{Flood, PROBE, Pace, Trial};
 use crate::results::{self, Counts, Latency, Mode, Role, Run};
 use crate::rounds::{Measured, Subject};
 use crate::rules::Rules;
@@ -20,10 +20,6 @@ use crate::topology::{End, Lab, Offloads, Shape, Topology};
 use crate::wire::Wire;
 use crate::workload::{self, Printed};
 use anyhow::{Context, bail, ensure};
-
-/// Frames of the look whether a system does what it should, and how often it is looked.
-const PROBE: u64 = 64;
-const TRIES: u32 = 3;
 
 /// Frames that show how fast the generator is.
 const CEILING: u64 = 1 << 19;
@@ -483,23 +479,12 @@ fn arrival_rate(trial: &Trial) -> f64 {
 
 /// Sees whether a system lets pass what it should and drops what it should.
 fn check(rules: &Rules, filters: bool, plan: &Plan, flood: &mut Flood<'_>) -> anyhow::Result<()> {
-    let mut probe = |port, expected| {
-        let mut came = flood.probe(port, PROBE, plan.at)?;
-        // beside other work frames are lost that nobody blocks; what is blocked never comes
-        for _ in 1..TRIES {
-            if came >= expected {
-                break;
-            }
-            came = flood.probe(port, PROBE, plan.at)?;
-        }
-        anyhow::Ok(came)
-    };
-    let open = probe(9, PROBE)?;
+    let open = flood.probe(9, PROBE, plan.at)?;
     ensure!(open == PROBE, "port 9 is open, but {open} of {PROBE} frames came through");
     for port in rules.tried() {
         let blocked = filters && rules.transport == plan.load.transport;
         let expected = if blocked { 0 } else { PROBE };
-        let came = probe(port, expected)?;
+        let came = flood.probe(port, expected, plan.at)?;
         ensure!(
             came == expected,
             "of {PROBE} frames to port {port}, {expected} should come through, and {came} did"

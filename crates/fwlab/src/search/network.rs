@@ -11,7 +11,7 @@ use crate::family::Family;
 use crate::interrupt::Interrupt;
 use crate::napi;
 use crate::placement::{self, Placement};
-use crate::raw::flood::{self, Flood, Pace};
+use crate::raw::flood::{self, Flood, PROBE, Pace};
 use crate::raw::frame::Transport;
 use crate::raw::load::Load;
 use crate::results;
@@ -21,7 +21,6 @@ use crate::topology::{End, Lab, Shape, Topology};
 
 /// Frames that show how fast the generator is, and that a system does what it should.
 const CEILING: u64 = 1 << 19;
-const PROBE: u64 = 64;
 
 /// Of the generator's speed: above it, what is lost may be the generator's.
 pub(super) const BELIEVED: f64 = 0.8;
@@ -181,7 +180,7 @@ impl<'i> Network<'i> {
         ensure!(open == PROBE, "port 9 is open, but {open} of {PROBE} frames came through");
         let filters = self.installed.system.filters();
         if let Some(port) = self.installed.rules.ports().last().filter(|_| filters) {
-            let came = self.flood.probe(port, PROBE, self.at)?;
+            let came = self.flood.probe(port, 0, self.at)?;
             ensure!(came == 0, "port {port} is blocked, but {came} of {PROBE} frames came through");
         }
         Ok(())
