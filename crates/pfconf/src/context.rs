@@ -50,6 +50,8 @@ pub struct Context<'a> {
     /// Whether to keep what `pfctl -v` prints; of a large rule set that takes as long as reading
     /// it.
     pub echo: bool,
+    /// Whether that text names ports by their services (`-P`).
+    pub port_names: bool,
     /// How much to optimize (`-o`); `None` leaves it to `set ruleset-optimization`.
     pub optimization: Option<Optimization>,
     /// For `-o profile`: the rules in force of the rule set with a path.
@@ -75,6 +77,7 @@ impl<'a> Context<'a> {
             resolve: &resolve_localhost,
             random: &random,
             echo: true,
+            port_names: false,
             optimization: Some(Optimization::None),
             profile: &|_| Vec::new(),
             automatic_tables: AutomaticTables::for_looking(),

@@ -428,7 +428,8 @@ impl Lexer {
     }
 }
 
-fn belongs_to_word(c: u8) -> bool {
+/// Returns true if `c` is a letter, a digit or a sign that no word ends at.
+pub fn belongs_to_word(c: u8) -> bool {
     WORD_BYTES[usize::from(c)]
 }
 

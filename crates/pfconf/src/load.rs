@@ -281,9 +281,18 @@ impl<'a> Builder<'a> {
         rules.iter_mut().chain(anchors).for_each(label::number);
     }
 
+    /// Returns how rules are echoed.
+    fn print_options(&self) -> PrintOptions<'a> {
+        PrintOptions {
+            names: self.context.names,
+            port_names: self.context.port_names,
+            ..PrintOptions::default()
+        }
+    }
+
     /// The rules of old times, list by list.
     fn echo_old_rules(&mut self, rules: &[OldRule]) {
-        let options = PrintOptions { names: self.context.names, ..PrintOptions::default() };
+        let options = self.print_options();
         for kind in OldKind::ALL {
             for rule in rules.iter().filter(|rule| rule.kind == kind) {
                 self.line(|| print::old::rule(rule, &options));
@@ -296,7 +305,7 @@ impl<'a> Builder<'a> {
         if !self.context.echo {
             return;
         }
-        let options = PrintOptions { names: self.context.names, ..PrintOptions::default() };
+        let options = self.print_options();
         let nested = print::Nested { anchors: &self.ruleset.anchors, made, options: &options };
         nested.print(path, contents, 0, &mut self.echo);
     }

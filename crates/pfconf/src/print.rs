@@ -17,6 +17,7 @@ use skipstep_ruleset::{
 };
 
 use crate::ast;
+use crate::lexer::belongs_to_word;
 use crate::names::Names;
 use crate::packet_names as packet;
 
@@ -117,7 +118,9 @@ fn head(rule: &Rule, options: &PrintOptions) -> String {
         None => "",
     };
     if let Some(number) = rule.protocol {
-        text += &match options.names.protocol_name(number) {
+        // `a/n` would have to stand in quotes
+        let name = options.names.protocol_name(number);
+        text += &match name.filter(|name| name.bytes().all(belongs_to_word)) {
             Some(name) => format!(" proto {name}"),
             None => format!(" proto {number}"),
         };

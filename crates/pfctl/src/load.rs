@@ -84,6 +84,7 @@ fn in_context<T>(
             _ => Context::new(host).random,
         },
         echo: args.verbose > 0,
+        port_names: args.port_names,
         ..Context::new(host)
     };
     use_it(&context)

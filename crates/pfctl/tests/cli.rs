@@ -43,6 +43,12 @@ fn a_rule_set_is_checked_and_printed() {
 }
 
 #[test]
+fn ports_are_printed_by_name() {
+    let (status, out, _) = run(&["-P", "-nvf", "-"], "pass proto udp to port 53\n");
+    assert_eq!((status, &*out), (0, "pass proto udp from any to any port = domain\n"));
+}
+
+#[test]
 fn macros_come_from_the_command_line() {
     let (status, out, _) = run(&["-D", "port=53", "-nvf", "-"], "pass proto udp to port $port\n");
     assert_eq!((status, &*out), (0, "pass proto udp from any to any port = 53\n"));

@@ -121,9 +121,9 @@ fn work(arguments: &Arguments, host: &Host, tally: &Tally) {
 /// Returns the main text, and one of the files now and then. Left out is what pfctl of OpenBSD,
 /// which ours prints like, does not print, prints elsewhere or prints alike: `load anchor`, weights
 /// in lists, tables in braces, a network of all addresses in a table (`any`, which is none of IPv4
-/// or IPv6), `floating` of a rule, `rdr-to` behind `nat-to`, the type of a code of `return-icmp`
-/// where the rule is one of IPv6, ports of a pool from 0 on, streams that `divert-packet` has read
-/// whole if a `scrub` rule stands before it.
+/// or IPv6), `floating` of a rule, the type of a code of `return-icmp` where the rule is one of
+/// IPv6, ports of a pool from 0 on, streams that `divert-packet` has read whole if a `scrub` rule
+/// stands before it.
 fn texts(rng: &mut Rng, case: &Case) -> Vec<String> {
     let file = case.files.first().filter(|(name, _)| name.ends_with(".conf") && rng.bool());
     let file = file.map(|(_, text)| printable(text));
@@ -136,9 +136,7 @@ fn printable(text: &str) -> String {
     for line in text.lines() {
         let words = ["load anchor", "return-icmp(13)", " port 0:"];
         let depends = has_scrub && line.contains("divert-packet");
-        let is_other = depends
-            || words.iter().any(|word| line.contains(word))
-            || line.contains(" nat-to ") && line.contains(" rdr-to ");
+        let is_other = depends || words.iter().any(|word| line.contains(word));
         let is_table = line.starts_with("table");
         if !(is_other || is_table && depth > 0) {
             let mut line = without_weights(&line.replace("floating", "no-sync"));

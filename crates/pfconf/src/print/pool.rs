@@ -25,10 +25,13 @@ pub(super) fn translation(rule: &Rule, options: &PrintOptions) -> String {
         if let Some(to) = &af_to.to {
             text += &format!(" to {}", pool(to, family, Use::Destination, options));
         }
-    } else if let Some(nat) = &rule.nat {
-        text += &format!(" nat-to {}", pool(nat, rule.family, Use::Source, options));
-    } else if let Some(rdr) = &rule.rdr {
-        text += &format!(" rdr-to {}", pool(rdr, rule.family, Use::Destination, options));
+    } else {
+        if let Some(nat) = &rule.nat {
+            text += &format!(" nat-to {}", pool(nat, rule.family, Use::Source, options));
+        }
+        if let Some(rdr) = &rule.rdr {
+            text += &format!(" rdr-to {}", pool(rdr, rule.family, Use::Destination, options));
+        }
     }
     if let Some(route) = rule.route.as_ref().filter(|route| !is_early(route)) {
         text += &self::route(route, rule.family, options);
