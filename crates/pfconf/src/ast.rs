@@ -383,8 +383,8 @@ pub struct Antispoof {
     pub interfaces: Vec<(String, bool)>,
     /// `inet`, `inet6`
     pub family: Option<Family>,
-    /// `label`
-    pub label: Option<String>,
+    /// `label`: FreeBSD's rules can have several.
+    pub labels: Vec<String>,
     /// `rtable`
     pub rtable: Option<u32>,
     /// `ridentifier`

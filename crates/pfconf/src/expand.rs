@@ -319,7 +319,7 @@ impl Expansion<'_> {
     /// Expands `antispoof`: packets that claim to come from a network of the interface but arrive
     /// elsewhere, and packets that claim to come from the interface's own address.
     pub fn antispoof(&mut self, statement: &Antispoof) -> Result<(), Refused> {
-        if statement.label.as_ref().is_some_and(|label| label.len() > LONGEST_LABEL) {
+        if statement.labels.iter().any(|label| label.len() > LONGEST_LABEL) {
             return self.refuse("rule label too long (max 63 chars)");
         }
         let template = Rule {
@@ -328,7 +328,7 @@ impl Expansion<'_> {
             log: statement.log,
             quick: statement.quick,
             family: statement.family,
-            labels: said(&statement.label),
+            labels: said(&statement.labels),
             rtable: statement.rtable,
             ridentifier: statement.ridentifier,
             ..self.blank()

@@ -259,6 +259,9 @@ impl<'a> Parser<'a> {
             Kind::Keyword("queue") => self.queue(),
             Kind::Keyword("no") => self.old_exception(),
             Kind::String(word) => self.macro_or_name(&word),
+            Kind::Keyword(word) if freebsd::is_name(word, self.context.dialect) => {
+                self.macro_or_name(word)
+            }
             _ => self.syntax_error(),
         }
     }

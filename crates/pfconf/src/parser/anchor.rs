@@ -3,6 +3,7 @@
 use skipstep_ruleset::Action;
 use skipstep_ruleset::anchor::DEEPEST;
 
+use super::freebsd::is_name;
 use super::{Parse, Parser};
 use crate::ast::{AnchorStatement, RuleStatement, StatementKind, Translation};
 use crate::token::Kind;
@@ -74,11 +75,12 @@ impl Parser<'_> {
 
     /// The name of an anchor, if there is one.
     fn anchor_name(&mut self) -> Parse<Option<String>> {
-        let place = self.place();
-        let Kind::String(name) = self.peek().kind.clone() else {
-            return Ok(None);
+        let (place, dialect) = (self.place(), self.context.dialect);
+        let name = match self.peek().kind {
+            Kind::String(_) => self.string()?,
+            Kind::Keyword(word) if is_name(word, dialect) => self.string()?,
+            _ => return Ok(None),
         };
-        self.skip();
         if name.is_empty() {
             return self.error_at("anchor name must not be empty", place);
         }

@@ -1,6 +1,7 @@
 //! Words of FreeBSD and macOS that are neither OpenBSD's nor of old times (pf-features, rows
 //! F-only).
 
+use super::address::unsigned_number;
 use super::{Parse, Parser, Reported};
 use crate::ast::{FilterOptions, StatementKind};
 use crate::context::Dialect;
@@ -9,6 +10,12 @@ use crate::token::{Kind, Place};
 
 /// Options of a rule that a number follows.
 const NUMBERED: [&str; 2] = ["ridentifier", "max-pkt-size"];
+
+/// Words that OpenBSD reserves and FreeBSD does not, or not before its version 15.
+const NAMES: [&str; 12] = [
+    "burst", "default", "delay", "flows", "matches", "min", "once", "parent", "pflow", "quantum",
+    "rdomain", "weight",
+];
 
 /// What other systems have, and what to use instead.
 const ELSEWHERE: [(&str, &str); 8] = [
@@ -36,6 +43,11 @@ const SCTP_TIMEOUTS: [(&str, &str); 5] = [
     ("sctp.closing", "other.multiple"),
     ("sctp.closed", "other.multiple"),
 ];
+
+/// Returns true if `word`, which OpenBSD reserves, can be a name in a text of this dialect.
+pub(super) fn is_name(word: &str, dialect: Dialect) -> bool {
+    dialect == Dialect::Any && NAMES.contains(&word)
+}
 
 impl Parser<'_> {
     /// Notes that the text has a form, at `place`, that OpenBSD's language of today has not: an
@@ -102,11 +114,27 @@ impl Parser<'_> {
         self.leaves_openbsd(place)
     }
 
-    /// The number behind `ridentifier`.
+    /// Reads the number behind `ridentifier`, decimal or hexadecimal.
     pub(super) fn ridentifier(&mut self) -> Parse<u32> {
         let place = self.place();
         self.leaves_openbsd(place)?;
-        self.unsigned()
+        if matches!(self.peek().kind, Kind::Number(_)) {
+            return self.unsigned();
+        }
+        let text = self.string()?;
+        match unsigned_number(&text).and_then(|number| u32::try_from(number).ok()) {
+            Some(number) => Ok(number),
+            None => self.error_at(format!("{text} is not a number"), place),
+        }
+    }
+
+    /// True if a number stands here, decimal or hexadecimal.
+    fn at_number(&mut self) -> bool {
+        match &self.peek().kind {
+            Kind::Number(_) => true,
+            Kind::String(word) => word.starts_with("0x") && unsigned_number(word).is_some(),
+            _ => false,
+        }
     }
 
     /// Whether `name`, at `place`, is one of FreeBSD's timeouts of SCTP; then a warning says which
@@ -124,7 +152,7 @@ impl Parser<'_> {
     /// reserves a word for ends the name: OpenBSD has no number behind a name.
     pub(super) fn tag_name(&mut self, options: &mut FilterOptions) -> Parse<String> {
         self.strings_until(|parser, word| {
-            let ends = NUMBERED.contains(&word) && matches!(parser.peek().kind, Kind::Number(_));
+            let ends = NUMBERED.contains(&word) && parser.at_number();
             if ends {
                 parser.numbered_option(word, options)?;
             }

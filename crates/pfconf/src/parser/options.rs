@@ -161,7 +161,7 @@ impl Parser<'_> {
             "label" => {
                 self.skip();
                 let label = self.string()?;
-                self.add_label(label, options, place)?;
+                self.add_label(label, &mut options.labels, place)?;
             }
             "tag" => {
                 self.skip();
@@ -333,15 +333,20 @@ impl Parser<'_> {
     }
 
     /// Adds a label: OpenBSD's rules have one, those of FreeBSD several. An empty one says nothing.
-    fn add_label(&mut self, label: String, options: &mut FilterOptions, place: Place) -> Parse<()> {
-        if self.context.dialect == Dialect::OpenBsd && !options.labels.is_empty() {
+    pub(super) fn add_label(
+        &mut self,
+        label: String,
+        labels: &mut Vec<String>,
+        place: Place,
+    ) -> Parse<()> {
+        if self.context.dialect == Dialect::OpenBsd && !labels.is_empty() {
             return self.error_at("label cannot be redefined", place);
         }
-        if options.labels.len() == MOST_LABELS {
+        if labels.len() == MOST_LABELS {
             let text = format!("label can only be used {MOST_LABELS} times");
             return self.error_at(text, place);
         }
-        options.labels.push(label);
+        labels.push(label);
         Ok(())
     }
 

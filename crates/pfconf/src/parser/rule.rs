@@ -5,6 +5,7 @@ use skipstep_ruleset::{Action, BlockReturn, Direction, Family};
 
 use super::{Parse, Parser};
 use crate::ast::{Antispoof, FilterOptions, RuleStatement, StatementKind, Translation};
+use crate::context::Dialect;
 use crate::token::Kind;
 
 /// Type and code of the ICMP error that says that a port is unreachable.
@@ -204,7 +205,9 @@ impl Parser<'_> {
                 }
             }
             _ => {
-                let name = self.string()?;
+                // a reserved word, and the name that pfctl prints
+                let skip = self.context.dialect == Dialect::Any && self.accept("skip");
+                let name = if skip { "skip".to_owned() } else { self.string()? };
                 match self.context.names.protocol(&name) {
                     Some(number) => number,
                     None => {
@@ -231,14 +234,12 @@ impl Parser<'_> {
         self.expect("for")?;
         let interfaces = self.list(Self::antispoof_interface)?;
         let family = self.family();
-        let (mut label, mut rtable, mut ridentifier) = (None, None, None);
+        let (mut labels, mut rtable, mut ridentifier) = (Vec::new(), None, None);
         loop {
             let place = self.place();
             if self.accept("label") {
-                let text = self.string()?;
-                if label.replace(text).is_some() {
-                    return self.error_at("label cannot be redefined", place);
-                }
+                let label = self.string()?;
+                self.add_label(label, &mut labels, place)?;
             } else if let Some(number) = self.rtable()? {
                 rtable = Some(number);
             } else if self.accept_word("ridentifier") {
@@ -252,7 +253,7 @@ impl Parser<'_> {
             quick,
             interfaces,
             family,
-            label,
+            labels,
             rtable,
             ridentifier,
         }))

@@ -32,8 +32,12 @@ impl Parser<'_> {
     pub(super) fn scrub(&mut self, options: &mut FilterOptions) -> Parse<()> {
         let mut written = Written::default();
         self.until_parenthesis(|parser| {
+            let place = parser.place();
             if parser.scrub_option(&mut written)? || parser.scrub_tos(options)? {
                 return Ok(());
+            }
+            if parser.accept("fragment") {
+                return parser.fragment_of_rule(place);
             }
             parser.syntax_error()
         })?;
@@ -134,6 +138,17 @@ impl Parser<'_> {
             }
             self.accept_sign(',');
         }
+    }
+
+    /// Reads what stands behind `fragment` in the parentheses of a rule, where FreeBSD, too, only
+    /// reads it.
+    fn fragment_of_rule(&mut self, place: Place) -> Parse<()> {
+        self.leaves_openbsd(place)?;
+        if self.fragment_way()? {
+            let text = "fragment no reassemble is left out: it is for scrub rules of their own";
+            self.report(Severity::Warning, text, place, None);
+        }
+        Ok(())
     }
 
     /// Reads the word behind `fragment`. Returns whether fragments are left alone.

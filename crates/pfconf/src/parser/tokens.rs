@@ -1,5 +1,6 @@
 //! Tokens, and lists of whatever they make.
 
+use super::freebsd::is_name;
 use super::{LONGEST_LIST, MOST_ITEMS, Parse, Parser};
 use crate::diagnostics::Kind as Severity;
 use crate::token::{Kind, Place, Token};
@@ -112,11 +113,18 @@ impl Parser<'_> {
     }
 
     pub(super) fn string(&mut self) -> Parse<String> {
+        let dialect = self.context.dialect;
         match self.peek().kind {
             Kind::String(_) => match self.advance().kind {
                 Kind::String(word) => Ok(word),
                 _ => self.syntax_error(),
             },
+            Kind::Keyword(word) if is_name(word, dialect) => {
+                let place = self.place();
+                self.leaves_openbsd(place)?;
+                self.skip();
+                Ok(word.to_string())
+            }
             Kind::Keyword(word) => {
                 let place = self.place();
                 let help = format!("`{word}` is a reserved word: as a name it needs quotes");

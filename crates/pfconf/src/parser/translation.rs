@@ -124,7 +124,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `host port n`; in FreeBSD's syntax only the number of a divert socket.
+    /// `host port n`; in FreeBSD's syntax only the number of a divert socket, or its name.
     fn divert_to(&mut self) -> Parse<Divert> {
         let place = self.place();
         if matches!(self.peek().kind, Kind::Number(_)) {
@@ -132,6 +132,12 @@ impl Parser<'_> {
             return self.divert_port().map(Divert::Packet);
         }
         let text = self.string()?;
+        if let Some(port) = self.context.names.service(&text)
+            && !self.at_keyword("port")
+        {
+            self.leaves_openbsd(place)?;
+            return Ok(Divert::Packet(port));
+        }
         self.expect("port")?;
         let addresses = self.divert_addresses(&text, place)?;
         Ok(Divert::To(addresses, self.divert_port()?))
