@@ -7,36 +7,11 @@
 #   hear IFACE
 #            prints "ready"; after SIGTERM, a line for each TCP segment and ICMP error that came in
 #            on the wire, as "tcp SA from FROM to TO" or "icmp 3 3 from FROM to TO", then "end"
-import signal, socket, struct, sys
+import signal, struct, sys
 from packets import ICMP, ICMP6, TCP, datagram, segment
+from wires import Wire
 
-ETH_P_ALL = 3
 FLAGS = "FSRPAU"
-
-class Wire:
-    def __init__(self, iface, link_address=None):
-        self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
-        self.socket.bind((iface, ETH_P_ALL))
-        own = self.socket.getsockname()[4]
-        self.addresses = link_address and bytes.fromhex(link_address.replace(":", "")) + own
-
-    def send(self, kind_and_packet):
-        kind, payload = kind_and_packet
-        self.socket.send(self.addresses + struct.pack("!H", kind) + payload)
-
-    def receive(self):
-        """Returns (protocol, source, destination, transport bytes) of the next packet to come in."""
-        while True:
-            frame, (_, _, way, *_) = self.socket.recvfrom(4000)
-            kind, = struct.unpack("!H", frame[12:14])
-            if way == socket.PACKET_OUTGOING or kind not in (0x0800, 0x86dd):
-                continue
-            ip = frame[14:]
-            if kind == 0x0800:
-                ends = [socket.inet_ntop(socket.AF_INET, ip[at:at + 4]) for at in (12, 16)]
-                return ip[9], *ends, ip[(ip[0] & 15) * 4:]
-            ends = [socket.inet_ntop(socket.AF_INET6, ip[at:at + 16]) for at in (8, 24)]
-            return ip[6], *ends, ip[40:]
 
 def send(iface, link_address, protocol, source, source_port, destination, destination_port,
          count="1"):

@@ -15,6 +15,17 @@ between_drivers() {
 	done
 }
 
+# each_way COMMAND... - runs it once for each evaluator and each way through the gateway, with the
+# two lines of settings as its last arguments
+each_way() {
+	local evaluator way
+	for evaluator in linear skip-steps compiled; do
+		for way in "fast-forward no" "fast-forward yes" "xdp on any"; do
+			"$@" "set evaluator $evaluator" "set $way"
+		done
+	done
+}
+
 # ask ADDRESS COUNT [PAUSE [PORT [TOS]]] - how many of so many datagrams come back, and their time
 # to live at the server
 ask() {
