@@ -1,9 +1,9 @@
 # Sockets with an address of somebody else's (test-divert-reply.sh).
 #
 #   ask OWN SERVER SECONDS   asks the server in the name of OWN, over TCP and UDP, with a raw socket
-#                            of protocol 254 and with echo requests: each twice, from the same ports;
-#                            waits so long for each answer. Prints who is answered
-#   echo                     answers raw packets of protocol 254 with what they say; prints "ready"
+#                            of protocol 254 and with echo requests: each twice, from the same
+#                            ports; waits so long for each answer. Prints the ways that are answered
+#   echo                     prints "ready", and sends raw packets of protocol 254 back
 import select, socket, struct, sys
 from packets import ICMP, ICMP6, echo
 

@@ -1,5 +1,5 @@
-# Which of several anchors has the last word, by whatever way packets go and rules are searched:
-# nested ones, ones that call each other, rules that hold once.
+# Anchors that disagree about a packet, nested ones, ones that call each other, and rules that hold
+# once: the same one decides, by whatever way packets go and rules are searched.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0            203.0.113.1 to .12

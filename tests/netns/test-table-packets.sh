@@ -1,6 +1,5 @@
-# Which packets rules about a table match: those to each address that is in it, by the longest entry,
-# and to no other, however rules are searched and packets go; then with entries that pfctl adds and
-# deletes.
+# Rules about a table match packets to each address that is in it, by the longest entry, and to no
+# other, however rules are searched and packets go; also after pfctl added and deleted entries.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0            10.0.0.0/8, 2001:db8:1000::/36
