@@ -23,9 +23,9 @@
 #       igmp TYPE GROUP
 #
 # Packets that are heard are compared in ttl and id only if the conversation names these, and a
-# quoted packet only in its addresses, protocol, ports, type and id. `any` matches any word, !WORD
-# any other word; $NAME matches any word the first time, and stands for it from then on. NAME stands
-# for the ADDRESS.
+# quoted packet only in its addresses, protocol, ports, type and id. `any` matches any word; $NAME
+# matches any word the first time, and stands for it from then on; !WORD and !$NAME match any other
+# word. NAME stands for the ADDRESS.
 import select, socket, struct, sys, time
 import packets
 from packets import AH, ICMP, ICMP6, IGMP, SCTP, TCP, UDP
@@ -248,7 +248,7 @@ class Conversation:
                 if bound.setdefault(want, have) != have:
                     return False
             elif want.startswith("!"):
-                if want[1:] == have:
+                if bound.get(want[1:], want[1:]) == have:
                     return False
             elif want not in (have, "any"):
                 return False
@@ -259,7 +259,11 @@ class Conversation:
         """Sends the packets; returns what was expected and what was seen."""
         host = self.hosts[sender]
         for words in sent:
-            host.send([self.bound.get(word, word) for word in words])
+            words = [self.bound.get(word, word) for word in words]
+            unknown = [word for word in words if word.startswith("$")]
+            if unknown:
+                return self.text(expected), "no packet that has said %s" % unknown[0]
+            host.send(words)
         mark = self.mark(sender)
         host.send(mark)
         named = {"ttl", "id"} & {word for _, words in expected for word in words}

@@ -6,23 +6,24 @@ SETTINGS='' MODE=''
 
 # between_peers - the usual three hosts, and two peers that no kernel answers for, so that only the
 # conversation answers: c4 and c6 at the client's end, s4 and s6 at the server's. g4 and g6 are the
-# gateway's addresses on lan0, w4 and w6 those on wan0. The gateway knows all link addresses.
+# gateway's addresses on lan0, w4 and w6 those on wan0.
 between_peers() {
 	gateway_between_client_and_server
 	between_drivers
-	local interface host address
-	LAN=$(link_address gateway lan0) WAN=$(link_address gateway wan0)
-	PEERS="c4=192.168.100.9 c6=2001:db8:100::9 s4=192.168.10.9 s6=2001:db8:10::9
-		g4=192.168.100.1 g6=2001:db8:100::1 w4=192.168.10.81 w6=2001:db8:10::81"
-	while read -r interface host address; do
-		on gateway ip neighbour replace "$address" dev "$interface" nud permanent \
-			lladdr "$(link_address "$host" eth0)"
-	done <<-END
-		lan0 client 192.168.100.9
-		lan0 client 2001:db8:100::9
-		wan0 server 192.168.10.9
-		wan0 server 2001:db8:10::9
-	END
+	CONVERSERS="client=eth0/$(link_address gateway lan0) server=eth0/$(link_address gateway wan0)"
+	ADDRESSES="g4=192.168.100.1 g6=2001:db8:100::1 w4=192.168.10.81 w6=2001:db8:10::81"
+	peer c4 lan0 client 192.168.100.9
+	peer c6 lan0 client 2001:db8:100::9
+	peer s4 wan0 server 192.168.10.9
+	peer s6 wan0 server 2001:db8:10::9
+}
+
+# peer NAME INTERFACE HOST ADDRESS - an address behind the gateway's interface, whose packets the
+# host hears; the gateway knows its link address
+peer() {
+	on gateway ip neighbour replace "$4" dev "$2" nud permanent \
+		lladdr "$(link_address "$3" eth0)"
+	ADDRESSES+=" $1=$4"
 }
 
 # in_every_mode FUNCTION - runs it for each evaluator and each way that packets can take through the
@@ -56,12 +57,12 @@ rules() {
 	pf gateway -q -F states
 }
 
-# converse [NAME=ADDRESS...] - plays the conversation on standard input
+# converse - plays the conversation on standard input
 converse() {
 	local about expected seen
 	# shellcheck disable=SC2086
-	python3 "$HERE/conversation.py" "$LAB" "client=eth0/$LAN" "server=eth0/$WAN" $PEERS "$@" \
-		>"$WORK/conversation" || FAILED=1
+	python3 "$HERE/conversation.py" "$LAB" $CONVERSERS $ADDRESSES >"$WORK/conversation" ||
+		FAILED=1
 	while IFS=$'\t' read -r about expected seen; do
 		same "${MODE:+$MODE: }$about" "$expected" "$seen"
 	done <"$WORK/conversation"

@@ -9,17 +9,11 @@
 lab_begin
 between_peers
 # another client, another server, and a router behind the gateway
-while read -r interface host name address; do
-	on gateway ip neighbour replace "$address" dev "$interface" nud permanent \
-		lladdr "$(link_address "$host" eth0)"
-	PEERS+=" $name=$address"
-done <<END
-lan0 client d4 192.168.100.10
-lan0 client d6 2001:db8:100::10
-wan0 server t4 192.168.10.10
-wan0 server r4 192.168.10.3
-wan0 server r6 2001:db8:10::3
-END
+peer d4 lan0 client 192.168.100.10
+peer d6 lan0 client 2001:db8:100::10
+peer t4 wan0 server 192.168.10.10
+peer r4 wan0 server 192.168.10.3
+peer r6 wan0 server 2001:db8:10::3
 
 games() {
 	# an echo request with the id 0 is no neighbour solicitation

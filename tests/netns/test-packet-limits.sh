@@ -8,9 +8,7 @@
 . "$HERE/conversation.sh"
 lab_begin
 between_peers
-on gateway ip neighbour replace 192.168.100.10 dev lan0 nud permanent \
-	lladdr "$(link_address client eth0)"
-PEERS+=" d4=192.168.100.10"
+peer d4 lan0 client 192.168.100.10
 
 limits() {
 	# a datagram without data has 28 bytes, over IPv6 48
