@@ -46,6 +46,22 @@ at_least 4 "and ends no state" "$(state_count gateway icmp)"
 filter gateway <<<pass
 same "an interface that is no longer named" "" "$(interface "bytes in")"
 
+# blocked packets of each family
+filter gateway <<'END'
+set loginterface lan0
+pass
+block in on lan0 inet proto icmp
+block in on lan0 inet6 proto icmp6 icmp6-type echoreq
+END
+pf gateway -q -F states
+pf gateway -q -F info
+same "ping $SERVER4" "no answer" "$(probe_ping client $SERVER4)"
+same "ping $SERVER6" "no answer" "$(probe_ping client $SERVER6)"
+same "packets blocked" 1 "$(interface "in blocked")"
+same "over IPv6" 1 "$(pf gateway -si | awk '/Packets In/ { here = 1 }
+	here && $1 == "Blocked" { print $3; exit }')"
+same "none on the way out" 0 "$(interface "out blocked")"
+
 for level in emerg alert crit err warning notice info debug; do
 	pf gateway -q -x $level
 	same "debug level" "$level" "$(pf gateway -si | sed -n 's/.*Debug: //p')"

@@ -27,4 +27,15 @@ for address in $SERVER4 $SERVER6; do
 done
 same "received on another interface than the rule says" "no answer" \
 	"$(probe_web server $CLIENT4 80)"
+
+# a match rule between two rules that say the same
+filter gateway <<'END'
+block in on lan0
+pass in on lan0 tagged SEEN
+match in on lan0 proto tcp to port 80 tag SEEN
+pass in on lan0 tagged SEEN
+pass inet6 proto icmp6
+END
+same "a rule that the optimizer must leave" passed "$(probe_web client $SERVER4 80)"
+same "without its tag" "no answer" "$(probe_web client $SERVER4 81)"
 verdict
