@@ -25,8 +25,9 @@ for paper in $papers; do
 			"$(said "$result" \
 			'[f["claim"] for f in run["findings"] if f["evidence"] == "not measured"]')"
 	fi
+	# where each frame was lost, as on a machine that is busy, there is no latency
 	same "$paper: cells without a figure of ours" 0 "$(said "$result" \
-		'sum(not row[-1] for t in run["paper"]["tables"] for row in t["rows"])')"
+		'sum(not row[-1] and "100.00 %" not in row for t in run["paper"]["tables"] for row in t["rows"])')"
 	title=$(said "$result" 'run["paper"]["title"]')
 	for place in text all/$paper.html all/$paper.md; do
 		holds "$paper: its title is in $place" grep -qF "$title" "$WORK/$place"
