@@ -214,7 +214,7 @@ impl Parser<'_> {
     pub(super) fn table_name(&mut self) -> Parse<String> {
         self.expect_sign('<')?;
         let place = self.place();
-        let name = self.string()?;
+        let name = self.name()?;
         self.expect_sign('>')?;
         if name.len() > LONGEST_NAME {
             let help = Some(format!("at most {LONGEST_NAME} characters"));

@@ -78,7 +78,7 @@ impl Parser<'_> {
         let (place, dialect) = (self.place(), self.context.dialect);
         let name = match self.peek().kind {
             Kind::String(_) => self.string()?,
-            Kind::Keyword(word) if is_name(word, dialect) => self.string()?,
+            Kind::Keyword(word) if is_name(word, dialect) => self.name()?,
             _ => return Ok(None),
         };
         if name.is_empty() {

@@ -151,7 +151,8 @@ impl Parser<'_> {
     /// The name behind `tag` and `tagged`, which may have several words. An option that FreeBSD
     /// reserves a word for ends the name: OpenBSD has no number behind a name.
     pub(super) fn tag_name(&mut self, options: &mut FilterOptions) -> Parse<String> {
-        self.strings_until(|parser, word| {
+        let first = self.name()?;
+        self.strings_until(first, |parser, word| {
             let ends = NUMBERED.contains(&word) && parser.at_number();
             if ends {
                 parser.numbered_option(word, options)?;

@@ -160,7 +160,7 @@ impl Parser<'_> {
             }
             "label" => {
                 self.skip();
-                let label = self.string()?;
+                let label = self.name()?;
                 self.add_label(label, &mut options.labels, place)?;
             }
             "tag" => {

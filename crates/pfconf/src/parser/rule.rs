@@ -238,7 +238,7 @@ impl Parser<'_> {
         loop {
             let place = self.place();
             if self.accept("label") {
-                let label = self.string()?;
+                let label = self.name()?;
                 self.add_label(label, &mut labels, place)?;
             } else if let Some(number) = self.rtable()? {
                 rtable = Some(number);

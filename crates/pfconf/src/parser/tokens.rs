@@ -112,19 +112,26 @@ impl Parser<'_> {
         if self.accept_sign(sign) { Ok(()) } else { self.syntax_error() }
     }
 
-    pub(super) fn string(&mut self) -> Parse<String> {
+    /// Reads a name that somebody has chosen: FreeBSD's can be a word that only OpenBSD reserves.
+    pub(super) fn name(&mut self) -> Parse<String> {
         let dialect = self.context.dialect;
         match self.peek().kind {
-            Kind::String(_) => match self.advance().kind {
-                Kind::String(word) => Ok(word),
-                _ => self.syntax_error(),
-            },
             Kind::Keyword(word) if is_name(word, dialect) => {
                 let place = self.place();
                 self.leaves_openbsd(place)?;
                 self.skip();
                 Ok(word.to_string())
             }
+            _ => self.string(),
+        }
+    }
+
+    pub(super) fn string(&mut self) -> Parse<String> {
+        match self.peek().kind {
+            Kind::String(_) => match self.advance().kind {
+                Kind::String(word) => Ok(word),
+                _ => self.syntax_error(),
+            },
             Kind::Keyword(word) => {
                 let place = self.place();
                 let help = format!("`{word}` is a reserved word: as a name it needs quotes");
@@ -136,15 +143,17 @@ impl Parser<'_> {
 
     /// Several words are one, with spaces between them.
     pub(super) fn strings(&mut self) -> Parse<String> {
-        self.strings_until(|_, _| Ok(false))
+        let first = self.string()?;
+        self.strings_until(first, |_, _| Ok(false))
     }
 
-    /// The same, up to the word for which `ends` returns true.
+    /// Reads the words behind `first`, up to the one for which `ends` returns true.
     pub(super) fn strings_until(
         &mut self,
+        first: String,
         mut ends: impl FnMut(&mut Self, &str) -> Parse<bool>,
     ) -> Parse<String> {
-        let mut words = vec![self.string()?];
+        let mut words = vec![first];
         while matches!(self.peek().kind, Kind::String(_)) {
             let word = self.string()?;
             if ends(self, &word)? {
