@@ -1,8 +1,11 @@
 //! Random rule sets in the forms that pfSense and OPNsense generate: aliases as tables and macros,
-//! automatic and hand-made outbound NAT, port forwards with reflection, 1:1 NAT, gateways and
-//! groups of them, floating and quick rules, tracker ids and labels, CARP, captive portal, lockout
-//! tables. The words are ours; the forms are those of filter.inc of pfSense and of the classes
-//! below Firewall/ of OPNsense.
+//! outbound NAT, port forwards with reflection, 1:1 NAT, prefix translation, gateways and groups of
+//! them, floating and quick rules, options of states, tracker ids and labels, schedules, CARP,
+//! captive portal, lockout tables. The words are ours; the forms are those of filter.inc and
+//! captiveportal.inc of pfSense and of the classes below Firewall/ of OPNsense.
+
+mod opnsense;
+mod pfsense;
 
 use fastrand::Rng;
 
@@ -25,8 +28,18 @@ impl Drawn {
     pub fn text(self) -> fn(&mut Rng, &mut Pool) -> String {
         match self {
             Drawn::Random => rules::text,
-            Drawn::Pfsense => pfsense,
-            Drawn::Opnsense => opnsense,
+            Drawn::Pfsense => pfsense::text,
+            Drawn::Opnsense => opnsense::text,
+        }
+    }
+
+    /// Draws a line of the appliance that is refused, and the first error about it: those that
+    /// docs/freebsd.md lists.
+    pub fn refused_line(self, rng: &mut Rng) -> Option<(&'static str, &'static str)> {
+        match self {
+            Drawn::Random => None,
+            Drawn::Pfsense => Some(pick(rng, &pfsense::REFUSED)),
+            Drawn::Opnsense => Some(pick(rng, &opnsense::REFUSED)),
         }
     }
 }
@@ -35,7 +48,10 @@ const WAN: &str = "em1";
 const LAN: &str = "em0";
 /// The neighbour on the WAN that routes.
 const GATEWAY: &str = "10.0.2.254";
-const NETWORKS: [&str; 3] = ["10.0.1.0/24", "127.0.0.0/8", "192.168.20.0/24"];
+/// Networks outside, and the ones of the same size inside that stand behind them.
+const ONE_TO_ONE: (&str, &str) = ("10.0.2.16/28", "10.0.1.0/28");
+/// Prefixes inside and outside.
+const PREFIXES: (&str, &str) = ("fd00:1::/64", "2001:db8:7::/64");
 
 /// A firewall, in the form of either appliance.
 struct Firewall {
@@ -59,10 +75,12 @@ impl Firewall {
     fn tables(&self, rng: &mut Rng, pool: &mut Pool) -> Vec<String> {
         let alias = |name: &String| {
             let entries: Vec<_> = (0..rng.usize(..5)).map(|_| pool.network(rng, false)).collect();
-            format!("table <{name}> persist {{  {}  }}", entries.join("  "))
+            let counters = pick(rng, &["", " counters"]);
+            format!("table <{name}>{counters} persist {{  {}  }}", entries.join("  "))
         };
         let mut lines: Vec<_> = self.aliases.iter().map(alias).collect();
-        lines.extend(["lockout", "virusprot"].map(|name| format!("table <{name}> persist")));
+        let empty = ["lockout", "virusprot", "hosts_of_ids", "portal"];
+        lines.extend(empty.map(|name| format!("table <{name}> persist")));
         pool.files.push(("bogons".into(), "192.0.2.0/24\n203.0.113.0/24\n".into()));
         lines.push("table <bogons> persist file \"bogons\"".into());
         lines
@@ -96,9 +114,14 @@ fn settings(rng: &mut Rng) -> Vec<String> {
     for (odds, line) in [
         (3, "set keepcounters"),
         (3, "set state-policy if-bound"),
+        (4, "set hostid 0x5c1f00d5"),
         (4, "set debug urgent"),
+        (4, "set limit frags 4000"),
+        (4, "set timeout src.track 30"),
         (4, "set syncookies adaptive (start 60%, end 30%)"),
-        (4, "set timeout { tcp.first 120, udp.multiple 60, icmp.first 20 }"),
+        (8, "set syncookies never "),
+        (4, "set timeout { udp.first 300, udp.single 150, udp.multiple 900 }"),
+        (4, "set timeout {  tcp.first 120  tcp.closing 60  sctp.first 30  icmp.first 20  }"),
     ] {
         if one_in(rng, odds) {
             lines.push(line.to_string());
@@ -118,303 +141,59 @@ fn ports(rng: &mut Rng, pool: &mut Pool) -> String {
     }
 }
 
-/// Returns the rest of a pass rule behind its hosts. What only TCP has is for `proto tcp`.
-fn pass_options(rng: &mut Rng, protocol: &str) -> String {
-    let mut words = Vec::new();
-    let state = match rng.u8(..6) {
-        0 => "flags any keep state ( sloppy )",
-        1 => "keep state ( max 100 tcp.established 3600 )",
-        2 => {
-            "flags S/SA keep state ( max-src-nodes 100 max-src-states 50 max-src-conn 20 \
-             max-src-conn-rate 15 /5, overload <virusprot> flush global )"
-        }
-        3 => "synproxy state",
-        4 => "no state",
+/// Returns what a pass rule says of its states. Its options stand between `open` and `close`.
+fn state(rng: &mut Rng, protocol: &str, [open, close]: [&str; 2]) -> String {
+    let kind = match (rng.u8(..8), protocol.trim()) {
+        (0, _) => return "no state".into(),
+        (1, "proto tcp") => "synproxy state",
+        (2, "proto tcp") => "modulate state",
         _ => "keep state",
     };
-    words.push(state);
-    for (odds, word) in
-        [(6, "allow-opts"), (6, "tag VOICE"), (8, "! tagged VOICE"), (8, "tos 0x10")]
-    {
+    let mut options = Vec::new();
+    match rng.u8(..8) {
+        0 => options.push("no-sync"),
+        1 => options.push("if-bound"),
+        2 => options.push("floating"),
+        3 => options.extend(["no-sync", "if-bound"]),
+        _ => {}
+    }
+    if kind == "keep state" && one_in(rng, 4) {
+        options.push("sloppy");
+    }
+    for (odds, option) in [
+        (6, "max 100"),
+        (6, "max-src-nodes 100"),
+        (6, "max-src-states 50"),
+        (8, "adaptive.start 60, adaptive.end 120"),
+    ] {
         if one_in(rng, odds) {
-            words.push(word);
+            options.push(option);
         }
     }
-    let text = words.join(" ");
+    if protocol.contains("tcp") {
+        for (odds, option) in [
+            (6, "max-src-conn 20"),
+            (6, "max-src-conn-rate 15 / 5, overload <virusprot> flush global"),
+            (6, "tcp.established 3600"),
+        ] {
+            if one_in(rng, odds) {
+                options.push(option);
+            }
+        }
+    }
+    if protocol.contains("udp") && one_in(rng, 4) {
+        options.push("udp.multiple 90");
+    }
+    match options.is_empty() {
+        true => kind.into(),
+        false => format!("{kind} {open}{}{close}", options.join(" ")),
+    }
+}
+
+/// Returns the flags of a rule about TCP: any, some, or none that are said.
+fn flags<'a>(rng: &mut Rng, protocol: &str) -> &'a str {
     match protocol.trim() {
-        "proto tcp" => text,
-        _ => text.replace("flags any ", "").replace("flags S/SA ", "").replace("synproxy", "keep"),
-    }
-}
-
-fn pfsense(rng: &mut Rng, pool: &mut Pool) -> String {
-    let mut firewall = Firewall::draw(rng);
-    let mut lines = settings(rng);
-    lines.push("loopback = \"{ lo0 }\"".into());
-    lines.push(format!("WAN = \"{{ {WAN} }}\"\nLAN = \"{{ {LAN} }}\""));
-    lines.extend(firewall.tables(rng, pool));
-    lines.extend(firewall.aliases.iter().map(|name| format!("{name} = \"<{name}>\"")));
-    lines.push(format!("GWWAN = \" route-to ( {WAN} {GATEWAY} ) \""));
-    lines.push(format!(
-        "GWGROUP = \"  route-to {{ ( {WAN} {GATEWAY} ) , ( {WAN} 10.0.2.77 )  }}  \
-         round-robin {} \"",
-        pick(rng, &["", " sticky-address"])
-    ));
-    for interface in ["$WAN", "$LAN"] {
-        let more = pick(rng, &["", " no-df", " random-id", " no-df random-id max-mss 1400"]);
-        lines.push(format!("scrub on {interface} inet all {more}   fragment reassemble"));
-        lines.push(format!("scrub on {interface} inet6 all {more}   fragment reassemble"));
-    }
-    lines.extend(pfsense_outbound());
-    for _ in 0..rng.usize(..4) {
-        lines.extend(port_forward(rng, pool, &firewall));
-    }
-    if one_in(rng, 3) {
-        lines.push(format!(
-            "binat on $WAN inet from {}/32 to any -> 10.0.2.50/32",
-            pick(rng, &pool.ipv4)
-        ));
-    }
-    lines.push("rdr-anchor \"miniupnpd\"\nanchor \"openvpn/*\"".into());
-    let id = firewall.id();
-    lines.extend(pfsense_defaults(id));
-    if firewall.gateways {
-        lines.push(format!(
-            "pass out  route-to ( {WAN} {GATEWAY} ) from 10.0.2.1 to !10.0.2.0/24 ridentifier {id} \
-             keep state allow-opts label \"out by the gateway\""
-        ));
-    }
-    lines.push("anchor \"userrules/*\"".into());
-    for _ in 0..rng.usize(1..12) {
-        lines.push(pfsense_rule(rng, pool, &mut firewall));
-    }
-    if one_in(rng, 4) {
-        lines.push(format!(
-            "pass in quick on {{ {LAN} }} proto tcp from any to <portal> port 8002 \
-             ridentifier 13001 \
-             keep \
-             state(sloppy)\n\
-             block in quick on {LAN} from any to ! <portal> ! tagged portal_auth ridentifier 13003"
-        ));
-    }
-    lines.push("anchor \"tftp-proxy/*\"".into());
-    lines.join("\n") + "\n"
-}
-
-/// Returns the lists of NAT up to the port forwards.
-fn pfsense_outbound() -> Vec<String> {
-    let networks = NETWORKS.join(" ");
-    let nat = |rest: &str| format!("nat on $WAN {rest}");
-    vec![
-        "no nat proto carp\nno rdr proto carp".into(),
-        "nat-anchor \"natearly/*\"\nnat-anchor \"natrules/*\"".into(),
-        format!("tonatsubnets = \"{{ {networks} ::1/128 }}\""),
-        nat("inet from $tonatsubnets to any port 500 -> 10.0.2.1/32  static-port"),
-        nat("inet6 from $tonatsubnets to any port 500 -> (em1)  static-port"),
-        nat("inet from $tonatsubnets to any -> 10.0.2.1/32 port 1024:65535"),
-        "rdr-anchor \"relayd/*\"\nrdr-anchor \"tftp-proxy/*\"".into(),
-    ]
-}
-
-/// Returns the rules that stand before those of users.
-fn pfsense_defaults(id: u32) -> Vec<String> {
-    let lists = [("in", "inet"), ("out", "inet"), ("in", "inet6"), ("out", "inet6")];
-    let denied = lists.map(|(direction, family)| {
-        let label = format!("label \"default deny {family}\"");
-        format!("block {direction} log {family} all ridentifier {id} {label}")
-    });
-    let others = [
-        "pass  quick inet6 proto ipv6-icmp from any to any icmp6-type {1,2,135,136}",
-        "block  quick inet proto { tcp, udp } from any port = 0 to any",
-        "block in log quick proto tcp from <lockout> to (self) port 22",
-        "block in  quick from <virusprot> to any",
-        "block in log quick on $WAN from <bogons> to any",
-        "antispoof log for $LAN",
-        "pass in  on $loopback inet all",
-        "pass out  inet all keep state allow-opts",
-    ];
-    let others = others.map(|rule| format!("{rule} ridentifier {id} label \"default\""));
-    denied.into_iter().chain(others).collect()
-}
-
-/// Returns a port forward, with its reflection to the inside or without.
-fn port_forward(rng: &mut Rng, pool: &mut Pool, firewall: &Firewall) -> Vec<String> {
-    let protocol = pick(rng, &["tcp", "udp", "{ tcp udp }"]);
-    let low = pool.rule_port(rng).clamp(1, 60000);
-    let (outside, inside) = match rng.u8(..3) {
-        0 => (format!("{low}:{}", low + 5), format!("{low}:*")),
-        1 => (low.to_string(), "8080".to_string()),
-        _ => (low.to_string(), low.to_string()),
-    };
-    let (target, kind) = match rng.bool() {
-        true => (format!("<{}>", pick(rng, &firewall.aliases)), " round-robin sticky-address"),
-        false => (pick(rng, &pool.ipv4).to_string(), ""),
-    };
-    let pass = pick(rng, &["", "", " pass", " log"]);
-    let mut lines = vec![format!(
-        "rdr{pass} on {WAN} inet proto {protocol} from any to 10.0.2.1 port {outside} tag PF -> \
-         {target} \
-         port {inside}{kind}"
-    )];
-    if one_in(rng, 2) {
-        let host = pick(rng, &pool.ipv4);
-        lines.push(format!("no nat on {LAN} inet proto tcp from ({LAN}) to 10.0.1.0/24"));
-        lines.push(format!(
-            "nat on {LAN} inet proto tcp from 10.0.1.0/24 to {host} port {low} -> 10.0.1.1 \
-             port 1024:65535"
-        ));
-    }
-    lines
-}
-
-/// Returns a rule that a user of pfSense made.
-fn pfsense_rule(rng: &mut Rng, pool: &mut Pool, firewall: &mut Firewall) -> String {
-    let id = firewall.id();
-    let action = pick(rng, &["pass", "pass", "pass", "block", "block return", "match"]);
-    let interface = pick(rng, &["$WAN", "$LAN", "{  em0  em1  }"]);
-    let direction = pick(rng, &["in", "in", "out"]);
-    let log = pick(rng, &["", "log"]);
-    let quick = if action == "match" || one_in(rng, 5) { "" } else { "quick" };
-    let route = match (action, direction) {
-        ("pass", "in") if interface == "$LAN" => pick(rng, &["", "$GWWAN", "$GWGROUP"]),
-        ("pass", "in") if interface == "$WAN" => pick(rng, &["", "reply-to ( em1 10.0.2.254 )"]),
+        "proto tcp" => pick(rng, &["", "flags any ", "flags S/SA ", "flags S/SAFR "]),
         _ => "",
-    };
-    let (protocol, has_ports) = pick(
-        rng,
-        &[
-            ("", false),
-            ("proto tcp", true),
-            ("proto udp", true),
-            ("proto { tcp udp }", true),
-            ("proto icmp", false),
-        ],
-    );
-    let (from, to) = (firewall.host(rng, pool), firewall.host(rng, pool));
-    let port =
-        if has_ports && rng.bool() { format!(" port {}", ports(rng, pool)) } else { String::new() };
-    let options = if action == "pass" { pass_options(rng, protocol) } else { String::new() };
-    format!(
-        "{action}  {direction} {log}  {quick}  on {interface}  {route} inet {protocol}  \
-         from {from} to \
-         {to}{port} ridentifier {id} {options} label \"USER_RULE: {id}\" label \"id:{id}\""
-    )
-}
-
-/// The rules of OPNsense that stand before those of users.
-const OPNSENSE_DEFAULTS: [&str; 11] = [
-    "block in log inet from {any} to {any} label \"02f4\" # default deny",
-    "block in log inet6 from {any} to {any} label \"02f4\"",
-    "pass in log quick inet6 proto ipv6-icmp from {any} to {any} icmp6-type {1,2,135,136}",
-    "pass out log quick inet6 proto ipv6-icmp from {(self)} to {fe80::/10,ff02::/16} \
-     icmp6-type {129,133,134,135,136} keep state label \"2e5b\"",
-    "block in log quick inet proto {tcp udp} from {any} port {0} to {any} label \"7b5b\"",
-    "pass log quick inet proto carp from {any} to {224.0.0.18} no state label \"carp\"",
-    "block in log quick proto tcp from {<lockout>} to {(self)} port {22} label \"6691\"",
-    "block in log quick from {<virusprot>} to {any} label \"8e36\"",
-    "antispoof log for em1 ",
-    "antispoof log for em0 ",
-    "pass out log from {any} to {any} keep state allow-opts label \"d000\"",
-];
-
-fn opnsense(rng: &mut Rng, pool: &mut Pool) -> String {
-    let firewall = Firewall::draw(rng);
-    let mut lines = settings(rng);
-    lines.push("set skip on lo0".into());
-    lines.extend(firewall.tables(rng, pool));
-    lines.push("scrub on lo0 all fragment reassemble".into());
-    for interface in [WAN, LAN] {
-        lines.push(format!("scrub on {interface} all fragment reassemble"));
     }
-    lines.push("no nat proto carp all\nno rdr proto carp all".into());
-    for _ in 0..rng.usize(..4) {
-        lines.extend(opnsense_forward(rng, pool, &firewall));
-    }
-    if one_in(rng, 3) {
-        lines.push(format!("binat on {WAN} inet from 10.0.1.0/28 to {{any}} -> 10.0.2.16/28"));
-    }
-    for network in ["(lo0:network)", "(em0:network)", "127.0.0.0/8"] {
-        let nat = format!("nat on {WAN} inet from {network} to any");
-        lines.push(format!("{nat} port {{500}} -> (em1:0) static-port # automatic"));
-        lines.push(format!("{nat} -> (em1:0) port 1024:65535 # automatic"));
-    }
-    lines.push("nat-anchor \"natrules/*\"\nrdr-anchor \"relayd/*\"".into());
-    lines.extend(OPNSENSE_DEFAULTS.map(String::from));
-    if firewall.gateways {
-        lines.push(format!(
-            "pass out log route-to ( {WAN} {GATEWAY} ) from {{(em1)}} to {{!(em1:network)}} \
-             keep state \
-             allow-opts label \"f000\""
-        ));
-    }
-    for number in 0..rng.usize(1..12) {
-        lines.push(opnsense_rule(rng, pool, &firewall, number));
-    }
-    if one_in(rng, 3) {
-        lines.push(format!("anchor \"captiveportal_zone_0\" in on {{ {LAN} }}"));
-    }
-    lines.join("\n") + "\n"
-}
-
-/// Returns a port forward of OPNsense, whose hosts and ports stand in braces.
-fn opnsense_forward(rng: &mut Rng, pool: &mut Pool, firewall: &Firewall) -> Vec<String> {
-    let port = pool.rule_port(rng).max(1);
-    let target = match rng.bool() {
-        true => format!("<{}>", pick(rng, &firewall.aliases)),
-        false => pick(rng, &pool.ipv4).to_string(),
-    };
-    let kind = if target.starts_with('<') { " round-robin" } else { "" };
-    let pass = pick(rng, &["", " pass", " log"]);
-    let mut lines = vec![format!(
-        "rdr{pass} on {WAN} inet proto tcp from {{any}} to {{(em1)}} port {{{port}}} -> {target} \
-         port \
-         {port}{kind} # a forward"
-    )];
-    if one_in(rng, 2) {
-        let host = pick(rng, &pool.ipv4);
-        lines.push(format!(
-            "nat on {LAN} inet proto tcp from ({LAN}:network) to {{{host}}} port {{{port}}} -> \
-             ({LAN}) port \
-             1024:65535 # reflection"
-        ));
-        lines.push(format!(
-            "no rdr on {LAN} inet proto tcp from {{any}} to {{(self)}} port {{22 80 443}}"
-        ));
-    }
-    lines
-}
-
-/// Returns a rule that a user of OPNsense made.
-fn opnsense_rule(rng: &mut Rng, pool: &mut Pool, firewall: &Firewall, number: usize) -> String {
-    let action = pick(rng, &["pass", "pass", "pass", "block", "block return"]);
-    let direction = pick(rng, &["in", "in", "out"]);
-    let log = pick(rng, &["", " log"]);
-    let quick = pick(rng, &[" quick", " quick", ""]);
-    let interface = pick(rng, &["em0", "em1", "{em0 em1}"]);
-    let route = match (action, direction, interface) {
-        ("pass", "in", "em0") => pick(
-            rng,
-            &[
-                "",
-                " route-to ( em1 10.0.2.254 )",
-                " route-to { ( em1 10.0.2.254 ), ( em1 10.0.2.77 ) } round-robin sticky-address",
-            ],
-        ),
-        ("pass", "in", "em1") => pick(rng, &["", " reply-to ( em1 10.0.2.254 )"]),
-        _ => "",
-    };
-    let (protocol, has_ports) = pick(
-        rng,
-        &[("", false), (" proto tcp", true), (" proto {tcp udp}", true), (" proto icmp", false)],
-    );
-    let (from, to) = (firewall.host(rng, pool), firewall.host(rng, pool));
-    let port = match has_ports && rng.bool() {
-        true => format!(" port {{{}}}", pool.rule_port(rng).max(1)),
-        false => String::new(),
-    };
-    let options = if action == "pass" { pass_options(rng, protocol) } else { String::new() };
-    format!(
-        "{action} {direction}{log}{quick} on {interface}{route} inet{protocol} from {{{from}}} to \
-         {{{to}}}{port} {options} label \"{number:04x}\" # a rule"
-    )
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use fastrand::Rng;
-use skipstep_pfconf::{Loaded, Rejected};
+use skipstep_pfconf::{Kind, Loaded, Rejected};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{
     Address, AnchorCall, BlockReturn, Family, Limiter, OldRule, Queue, Rule, Ruleset, Table,
@@ -17,7 +17,7 @@ use skipstep_scenario::host;
 
 use super::appliance::Drawn;
 use super::generate::{draw, read, rng_of};
-use super::pool::Pool;
+use super::pool::{Pool, one_in};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -92,6 +92,12 @@ fn work(arguments: &Arguments, host: &Host, tally: &Tally) {
                     let told: Vec<_> = diagnostics.iter().map(|told| told.explain()).collect();
                     found().push(format!("rule set {number} is refused:\n{}\n", told.join("\n")));
                 }
+                if one_in(&mut rng, 4)
+                    && let Some((line, expected)) = arguments.rules.refused_line(&mut rng)
+                    && let Some(told) = not_refused(&case, line, expected, host)
+                {
+                    found().push(format!("rule set {number}: {told}\n"));
+                }
                 (rng, case)
             }
         };
@@ -118,6 +124,18 @@ fn work(arguments: &Arguments, host: &Host, tally: &Tally) {
     }
 }
 
+/// Returns how `case` with one more line is read, if the first error about it is not `expected`.
+fn not_refused(case: &Case, line: &str, expected: &str, host: &Host) -> Option<String> {
+    let rules = Rules { text: format!("{}{line}\n", case.rules.text), lines: Vec::new() };
+    let case = Case { rules, files: case.files.clone(), ..Case::default() };
+    let errors = match read(&case, "", host) {
+        Ok(_) => return Some(format!("`{line}` is read")),
+        Err(Rejected { diagnostics, .. }) => diagnostics,
+    };
+    let first = errors.into_iter().find(|told| told.kind == Kind::Error)?.message;
+    (first != expected).then(|| format!("`{line}` is refused: {first}"))
+}
+
 /// Returns the main text, and one of the files now and then. Left out is what pfctl of OpenBSD,
 /// which ours prints like, does not print, prints elsewhere or prints alike: `load anchor`, weights
 /// in lists, tables in braces, a network of all addresses in a table (`any`, which is none of IPv4
@@ -139,7 +157,7 @@ fn printable(text: &str) -> String {
         let is_other = depends || words.iter().any(|word| line.contains(word));
         let is_table = line.starts_with("table");
         if !(is_other || is_table && depth > 0) {
-            let mut line = without_weights(&line.replace("floating", "no-sync"));
+            let mut line = without_weights(&without_floating(line));
             if is_table {
                 line = line.replace("0.0.0.0/0", "0.0.0.0/1").replace("::/0", "::/1");
             }
@@ -153,6 +171,12 @@ fn printable(text: &str) -> String {
         }
     }
     lines
+}
+
+/// Puts another option in the place of a rule's `floating`.
+fn without_floating(line: &str) -> String {
+    let other = if line.contains("no-sync") { "pflow" } else { "no-sync" };
+    if line.starts_with("set") { line.into() } else { line.replace("floating", other) }
 }
 
 fn without_weights(line: &str) -> String {
