@@ -401,6 +401,16 @@ link_address() {
 	on "$1" ip -o link show "$2" | sed 's/.*link.ether \([0-9a-f:]*\) .*/\1/'
 }
 
+# unowned HOST IFACE ADDRESS... - addresses that the gateway finds at that host by that interface,
+# and no kernel has: a program that hears and sends on the host's wire has both to itself
+unowned() {
+	local address
+	for address in "${@:3}"; do
+		on gateway ip neighbour add "$address" lladdr "$(link_address "$1" eth0)" \
+			dev "$2" nud permanent
+	done
+}
+
 # listening HOST tcp|udp PORT - whether some process listens there
 listening() {
 	[ -n "$(on "$1" ss -Hln "--$2" "sport = :$3")" ]

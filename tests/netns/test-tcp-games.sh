@@ -10,15 +10,8 @@ gateway_between_client_and_server
 between_drivers
 lan=$(link_address gateway lan0)
 wan=$(link_address gateway wan0)
-neighbour() { # HOST IFACE ADDRESS... - addresses that the gateway finds there, and no kernel has
-	local address
-	for address in "${@:3}"; do
-		on gateway ip neighbour add "$address" lladdr "$(link_address "$1" eth0)" \
-			dev "$2" nud permanent
-	done
-}
-neighbour client lan0 192.168.100.9 2001:db8:100::9
-neighbour server wan0 192.168.10.9 2001:db8:10::9
+unowned client lan0 192.168.100.9 2001:db8:100::9
+unowned server wan0 192.168.10.9 2001:db8:10::9
 
 # states - the client's port and the states of both sides of each connection where it came in
 states() {
