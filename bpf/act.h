@@ -131,36 +131,30 @@ __global int count_with_tables(struct pf_scratch *s, __u32 slot, __u32 second, _
 {
 	struct pf_rule_states *rule = bpf_map_lookup_elem(&rule_states, &slot);
 	const struct pf_addr *source, *destination;
+	const struct pf_state_key *key;
 	struct pf_state *state = NULL;
 	bool swapped;
 
 	if (!s || !rule)
 		return 0;
 	count_slot(s, slot, second);
-	/* a rule means the addresses of the packet that made the state, as the host knows them;
-	 * without a state, those that old rules gave the packet */
-	if (s->has_state ? s->pd.direction == PF_IN : !s->cross_to) {
-		source = &s->pd.source;
-		destination = &s->pd.destination;
-	} else {
-		source = &s->pd.original_source;
-		destination = &s->pd.original_destination;
-	}
+	/* without a state: the addresses that old rules gave the packet */
+	source = s->cross_to ? &s->pd.original_source : &s->pd.source;
+	destination = s->cross_to ? &s->pd.original_destination : &s->pd.destination;
 	if (s->cross_to && s->has_state) {
 		/* OpenBSD takes them from the same places, where they are the other way round */
 		source = s->crosses_back ? &s->pd.original_source : &s->pd.destination;
 		destination = s->crosses_back ? &s->pd.original_destination : &s->pd.source;
 	}
 	swapped = s->against_state;
-	/* an ICMP error has other addresses than the packets of its state, a neighbour solicitation
-	 * others than its own */
-	if (s->has_state && !s->cross_to &&
-	    (s->pd.protocol == IPPROTO_ICMP || s->pd.protocol == IPPROTO_ICMPV6))
+	/* with one: those of the packet that made the state, once it was translated */
+	if (s->has_state && !s->cross_to)
 		state = bpf_map_lookup_elem(&states, &s->ref.index);
 	if (state) {
-		source = (const struct pf_addr *)state->key[PF_STACK].address[0];
-		destination = (const struct pf_addr *)state->key[PF_STACK].address[1];
 		swapped = state->direction == PF_OUT;
+		key = &state->key[swapped ? PF_WIRE : PF_STACK];
+		source = (const struct pf_addr *)key->address[0];
+		destination = (const struct pf_addr *)key->address[1];
 	}
 	count_table(s, &rule->tables[0], swapped ? destination : source, op);
 	count_table(s, &rule->tables[1], swapped ? source : destination, op);

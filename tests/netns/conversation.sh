@@ -49,11 +49,12 @@ set xdp on $xdp"
 # rules - loads those on standard input, and one that passes the last datagram of each step; no
 # state stays
 rules() {
-	filter gateway < <(
+	{
 		echo "$SETTINGS"
 		cat
 		echo "pass quick inet proto udp from any port 9 to any port 9 no state"
-	)
+	} >"$WORK/rules"
+	filter gateway <"$WORK/rules"
 	pf gateway -q -F states
 }
 

@@ -13,7 +13,7 @@ use crate::af_to::read_as;
 use crate::packet::Descriptor;
 use crate::rate::Rate;
 use crate::rulebook::{Entry, Rulebook};
-use crate::state::{STACK, State};
+use crate::state::{STACK, State, WIRE};
 use crate::table;
 use crate::translate::Ends;
 
@@ -389,14 +389,17 @@ fn rules_of(state: &State) -> impl Iterator<Item = usize> {
     state.match_rules.iter().copied().chain([state.rule]).chain(state.anchor_rule)
 }
 
-/// Source and destination of the packet that made the state. PF takes them from the same places if
-/// the state crosses to the other family, where they are the other way round and are no addresses
-/// of the family that it looks for.
+/// Returns source and destination of the packet that made the state, as they are once it is
+/// translated. PF takes them from the same places if the state crosses to the other family, where
+/// they are the other way round and are no addresses of the family that it looks for.
 fn endpoints(state: &State, family: Family) -> (IpAddr, IpAddr) {
-    let [first, second] = state.key[STACK].address.map(|address| read_as(family, address));
+    let read = |side: usize| state.key[side].address.map(|address| read_as(family, address));
     match state.direction {
-        Direction::In => (first, second),
-        Direction::Out => (second, first),
+        Direction::In => read(STACK).into(),
+        Direction::Out => {
+            let [destination, source] = read(WIRE);
+            (source, destination)
+        }
     }
 }
 
