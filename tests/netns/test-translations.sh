@@ -1,5 +1,5 @@
 # Addresses and ports on both sides of the gateway, packet by packet: nat, rdr and binat of the old
-# style and of match and pass rules, exemptions, pools, ports that stay, and af-to.
+# style and of match and pass rules, exemptions, pools, ports that stay, prefixes, and af-to.
 #
 #   client ----------------- gateway ----------------- server
 #   c4, c6         lan0                wan0        s4, s6
@@ -12,7 +12,8 @@ between_peers
 peer d4 lan0 client 192.168.100.10
 peer t4 wan0 server 192.168.10.10
 peer a4 wan0 server 192.168.10.82
-ADDRESSES+=" b4=192.168.10.83 a6=2001:db8:10::82 s64=64:ff9b::c0a8:a09"
+peer r6 wan0 server 2001:db8:10::3
+ADDRESSES+=" b4=192.168.10.83 a6=2001:db8:10::82 s64=64:ff9b::c0a8:a09 n6=2001:db8:99::9"
 NEIGHBOURS="pass quick inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state"
 
 # independent - the same port outside for all that one endpoint sends to
@@ -70,6 +71,7 @@ both_ways() {
 }
 
 translations() {
+	local dropped
 	rules <<-END
 		nat on wan0 inet proto udp from 192.168.100.0/24 to any port 50:51 \
 			-> 192.168.10.82 endpoint-independent
@@ -192,6 +194,55 @@ translations() {
 		server hears 5 times b4 s4 udp 1000 50
 		server sends 5 times s4 b4 udp 50 1000
 		client hears 5 times s4 c4 udp 50 1000
+	END
+
+	# prefixes of IPv6 keep the host; errors come back to it, also by way of another router
+	rules <<-END
+		pass
+		match on wan0 inet6 from 2001:db8:100::/64 binat-to 2001:db8:99::/64 bitmask
+		pass out on wan0 inet6 proto udp to port 51 route-to 2001:db8:10::3
+	END
+	converse <<-END
+		# binat-to of a prefix, and an error
+		client sends 5 times c6 s6 udp 1000 50
+		server hears 5 times n6 s6 udp 1000 50
+		server sends 5 times s6 n6 udp 50 1000
+		client hears 5 times s6 c6 udp 50 1000
+		server sends r6 n6 icmp 3 0 about n6 s6 udp 1000 50
+		client hears r6 c6 icmp 3 0 about c6 s6 udp 1000 50
+		# the same by way of a next hop
+		client sends 5 times c6 s6 udp 1000 51
+		server hears 5 times n6 s6 udp 1000 51
+		server sends r6 n6 icmp 1 0 about n6 s6 udp 1000 51
+		client hears r6 c6 icmp 1 0 about c6 s6 udp 1000 51
+	END
+
+	# pools without an address drop, and ports of a MAP-E set
+	rules <<-END
+		table <none> persist
+		nat on wan0 inet proto udp from any to any port 51 \
+			-> 192.168.10.82 map-e-portset 6/8/52
+		pass
+		match out on wan0 inet proto udp to port 50 nat-to <none> round-robin
+		pass in on lan0 inet proto udp to port 52 route-to <none>
+	END
+	dropped=$(reason gateway translate)
+	converse <<-END
+		# no address in the pool
+		client sends 3 times c4 s4 udp 1000 50
+		# a port of the set
+		client sends 3 times c4 s4 udp 1000 51
+		server hears 3 times a4 s4 udp any 51
+		client sends 3 times c4 t4 udp 1001 51
+		server hears 3 times a4 t4 udp any 51
+	END
+	same "$MODE: dropped for want of an address" $((dropped + 3)) "$(reason gateway translate)"
+	same "$MODE: bits of the set in each port" "52 52" \
+		"$(pf gateway -ss | sed -n 's/.* 192\.168\.10\.82:\([0-9]*\) (.*/\1/p' |
+		awk '{ print int($1 / 4) % 256 }' | xargs)"
+	converse <<-END
+		# no next hop in the pool
+		client sends 3 times c4 s4 udp 1000 52
 	END
 
 	rules <<-END
