@@ -220,11 +220,12 @@ __inline void carry(struct __sk_buff *skb, struct pf_scratch *s)
 	__u16 queue = s->act.queue[0] ? s->act.queue[urgent] : carried_queue(skb);
 	__u32 prio = s->prio;
 
-	if (s->act.flags & PF_STATE_SET_PRIO) {
+	if (s->act.flags & PF_STATE_SET_PRIO)
 		prio = s->act.set_prio[urgent];
-		if (s->pd.direction == PF_OUT)
-			skb->priority = prio;
-	}
+	/* the kernel sets its own when it forwards, also over one from the way in */
+	if (s->pd.direction == PF_OUT &&
+	    (s->act.flags & PF_STATE_SET_PRIO || prio != PF_DEFAULT_PRIO))
+		skb->priority = prio;
 	set_queue(skb, queue);
 	/* the kernel fragments IPv4 itself, if it routes: then those are fragments like any */
 	write_mark(skb, s->reassembled && (s->pd.family == AF_INET6 || is_port(&s->interface)) ?
