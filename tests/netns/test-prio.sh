@@ -16,7 +16,7 @@ priorities() {
 		pass in on lan0 proto udp to port 50 set prio 6
 		pass in on lan0 proto { udp, tcp } to port 51 set prio (2, 5)
 		block out on wan0
-		pass out on wan0 prio 3 no state label "three"
+		pass out on wan0 inet proto udp prio 3 no state label "three"
 		pass out on wan0 prio 2 no state label "two"
 		pass out on wan0 prio 5 no state label "five"
 		pass out on wan0 prio 6 no state label "six"
