@@ -244,6 +244,7 @@ extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym;
 #define PACKET_BROADCAST	1
 #define PACKET_MULTICAST	2
 #define PACKET_OTHERHOST	3
+#define PACKET_LOOPBACK		5
 
 #define LOOPBACK_IFINDEX	1
 
@@ -253,12 +254,15 @@ extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym;
 #define AF_INET			2
 #define AF_INET6		10
 
-/* Frames of these devices begin with an Ethernet header, all others with the IP header. */
+/* Frames of these devices begin with an Ethernet header, all others with the IP header. So does a
+ * multicast or broadcast that comes back in by the device that it leaves by, because programs of
+ * this host hear it too (dev_loopback_xmit of Linux). */
 __inline bool has_ethernet_header(struct __sk_buff *skb)
 {
 	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);
 
-	return kern->dev->type == ARPHRD_ETHER || kern->dev->type == ARPHRD_LOOPBACK;
+	return (kern->dev->type == ARPHRD_ETHER || kern->dev->type == ARPHRD_LOOPBACK) &&
+	       skb->pkt_type != PACKET_LOOPBACK;
 }
 
 __inline bool is_loopback(struct __sk_buff *skb)
