@@ -14,7 +14,7 @@
 #define SKIPSTEP_ABI_H
 
 /* bumped on every change of these files: pfctl refuses to talk to pins of another version */
-#define PF_ABI_VERSION		69
+#define PF_ABI_VERSION		70
 
 /* ---- limits ------------------------------------------------------------------------------- */
 

@@ -71,7 +71,9 @@ __inline void log_describe(struct __sk_buff *skb, const struct pf_scratch *s,
 	record->direction = s->pd.direction;
 	record->log_to = target;
 	record->uid = target & LOG_TARGET_USER ? s->owner_uid : NOBODY;
-	record->rewritten = has_new_ends(&s->pd);
+	record->rewritten = PF_LOG_UNCHANGED;
+	if (has_new_ends(&s->pd))
+		record->rewritten = s->cross_to ? PF_LOG_CROSSES : PF_LOG_TRANSLATED;
 	record->wirelen = skb->len - s->pd.ip;
 }
 

@@ -5,6 +5,13 @@
 
 /* ---- log ----------------------------------------------------------------------------------- */
 
+/* What became of the addresses and ports of a logged packet */
+enum pf_log_rewritten {
+	PF_LOG_UNCHANGED,
+	PF_LOG_TRANSLATED,		/* the record's are not those in its data */
+	PF_LOG_CROSSES,			/* and they are of the other family (af-to) */
+};
+
 /* record of the log ring. skipstepd writes it to a pflog file in OpenBSD's layout */
 struct pf_log_record {
 	__u64 time;			/* boot clock, ns */
@@ -22,7 +29,7 @@ struct pf_log_record {
 	__u8 reason;
 	__u8 direction;
 	__u8 log_to;
-	__u8 rewritten;			/* source and destination are not those of data */
+	__u8 rewritten;			/* pf_log_rewritten */
 	__u16 caplen;			/* bytes in data */
 	__u32 wirelen;
 	__u8 data[PF_SNAPLEN];		/* from the IP header on */

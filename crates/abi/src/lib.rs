@@ -56,7 +56,7 @@ pub use table::{EntryStats, Table, TableEntry, TableKey, TableStats};
 pub use table_index::{IndexCell, IndexEntry, IndexHead, IndexLine, IndexNode};
 
 /// Version of the layout; pins of another version are refused (`PF_ABI_VERSION`).
-pub const VERSION: u32 = 69;
+pub const VERSION: u32 = 70;
 
 /// Family number of IPv4 in rules, keys and records (Linux's `AF_INET`).
 pub const INET: u8 = 2;

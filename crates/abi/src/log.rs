@@ -4,6 +4,16 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::limits::{IFNAMSIZ, SNAPLEN};
 
+/// `enum pf_log_rewritten`: what became of the addresses and ports of a logged packet.
+pub mod rewritten {
+    /// They are those in its data.
+    pub const UNCHANGED: u8 = 0;
+    /// They are others.
+    pub const TRANSLATED: u8 = 1;
+    /// They are others, of the other family (`af-to`).
+    pub const CROSSES: u8 = 2;
+}
+
 /// `struct pf_log_record`: a packet as pflog keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -38,7 +48,7 @@ pub struct LogRecord {
     pub direction: u8,
     /// n of pflogN.
     pub log_to: u8,
-    /// 1: source and destination are not those of `data`.
+    /// One of [`rewritten`].
     pub rewritten: u8,
     /// Bytes in `data`.
     pub caplen: u16,

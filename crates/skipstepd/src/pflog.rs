@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 use skipstep_abi::LogRecord;
 use skipstep_abi::limits::SNAPLEN;
+use skipstep_abi::log::rewritten;
 
 /// `LINKTYPE_PFLOG` of the pcap format.
 pub const LINK_TYPE: u32 = 117;
@@ -64,7 +65,13 @@ pub fn header(record: &LogRecord, origin: &Origin) -> [u8; HEADER] {
     for number in [record.uid, NO_PID, origin.uid, origin.pid] {
         header.extend(number.to_le_bytes());
     }
-    header.extend([record.direction, record.rewritten, family, 0]);
+    let new_family = match (record.rewritten, family) {
+        (rewritten::CROSSES, AF_INET) => AF_INET6,
+        (rewritten::CROSSES, _) => AF_INET,
+        _ => family,
+    };
+    let is_rewritten = record.rewritten != rewritten::UNCHANGED;
+    header.extend([record.direction, u8::from(is_rewritten), new_family, 0]);
     header.extend(record.source);
     header.extend(record.destination);
     header.extend(record.source_port);
@@ -81,13 +88,19 @@ pub fn packet(record: &LogRecord, snaplen: usize) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use skipstep_abi::log::rewritten::{CROSSES, TRANSLATED, UNCHANGED};
     use zerocopy::FromZeros;
 
     #[test]
     fn a_translated_packet_says_so() {
-        for rewritten in [0, 1] {
-            let record = LogRecord { direction: 2, rewritten, ..LogRecord::new_zeroed() };
-            assert_eq!(header(&record, &Origin::default())[60..62], [2, rewritten]);
+        for (rewritten, family, of_header) in [
+            (UNCHANGED, skipstep_abi::INET6, [2, 0, AF_INET6]),
+            (TRANSLATED, skipstep_abi::INET, [2, 1, AF_INET]),
+            (CROSSES, skipstep_abi::INET, [2, 1, AF_INET6]),
+            (CROSSES, skipstep_abi::INET6, [2, 1, AF_INET]),
+        ] {
+            let record = LogRecord { direction: 2, rewritten, family, ..LogRecord::new_zeroed() };
+            assert_eq!(header(&record, &Origin::default())[60..63], of_header);
         }
     }
 }

@@ -402,6 +402,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         "TABLE_" abi::table::table_op { BLOCK, MATCH, PASS, XPASS }
         "TABLE_OP_" abi::table::table_op { MAX }
         "QUEUE_" abi::queue { MAJOR, MAX }
+        "LOG_" abi::log::rewritten { UNCHANGED, TRANSLATED, CROSSES }
         "LOG_" abi::state::log_flags { ALL, USER }
         "REASSEMBLE_" abi::config::reassemble { YES, NO_DF, BY_RULE }
         "DECISION_" abi::status::decision { NONE, DEFAULT, RULE, ORPHAN }
