@@ -3,6 +3,7 @@
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0            collects flows
+# long: waits for the reports of each rule set
 . "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
 lab_begin

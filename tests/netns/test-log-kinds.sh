@@ -4,6 +4,7 @@
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0            203.0.113.1 to .12
+# long: tcpdump reads the log of each rule set
 . "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
 lab_begin
