@@ -17,6 +17,10 @@ table <bad> persist { 192.0.2.1 }
 block return quick proto tcp from <bad> label "bad"
 END
 same "web of a client that is not in the table" "passed" "$(probe_web client $SERVER4 80)"
+same "-T add to the main table of that name" "1 table created. 1/1 addresses added." \
+	"$(pf gateway -t bad -T add $CLIENT4 2>&1 | xargs)"
+same "web of a client that only the main table has" "passed" "$(probe_web client $SERVER4 80)"
+pf gateway -q -t bad -T kill
 same "-T add" "1/1 addresses added." "$(pf gateway -a guests/bad -t bad -T add $CLIENT4 2>&1)"
 same "web of one that is" "refused" "$(probe_web client $SERVER4 80)"
 same "rules, with those of anchors" "$(printf '%s\n' 'pass all flags S/SA' \

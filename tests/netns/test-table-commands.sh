@@ -102,6 +102,33 @@ pf gateway -q -a sub/one -F rules
 pf gateway -q -a sub/one -F Tables
 commanded "pfctl: Anchor does not exist." -a sub/one -sT
 
+# a table without counters, which is there before its rules, gets those of its definition
+commanded "1 table created. 1/1 addresses added." -t early -T add $CLIENT4
+filter gateway <<'END'
+table <early> persist counters
+pass
+pass in on lan0 inet proto icmp from <early>
+END
+commanded "$CLIENT4" -t early -T show
+same "ping $SERVER4" passed "$(probe_ping client $SERVER4)"
+same "of its address" "In/Pass: 1 Out/Pass: 1" \
+	"$(pf gateway -t early -T show -vv | awk '/Packets/ && $4 { print $1, $4 }' | xargs)"
+pf gateway -q -F rules
+pf gateway -q -t early -T kill
+
+# rules that differ in an address become a table
+filter gateway < <(
+	echo "block in on lan0 inet proto icmp"
+	printf 'pass in on lan0 inet proto icmp from %s\n' $CLIENT4 192.0.2.{1..7}
+)
+same "rules" 2 "$(pf gateway -sr | wc -l)"
+same "ping from one of them" passed "$(probe_ping client $SERVER4)"
+pf gateway -q -F states
+on client ip address add 192.168.100.55/24 dev eth0
+same "ping from another" "no answer" \
+	"$(on client ping -n -q -c 1 -W 1 -I 192.168.100.55 $SERVER4 >/dev/null && echo passed ||
+	echo "no answer")"
+
 # counters of addresses
 filter gateway <<'END'
 table <lan> counters { 192.168.100.0/24, 192.168.101.0/24 }
