@@ -68,6 +68,25 @@ same "that state" 0 "$(state_count gateway "$SERVER4:52 <- $OTHER4:4052")"
 same "the one of the same packets on the other side" 1 \
 	"$(state_count gateway "$OTHER4:4052 -> $SERVER4:52")"
 
+# states go on when their rules are gone, until they are killed, also by the label of such a rule
+talk
+filter gateway <<'END'
+set skip on lo
+block
+pass inet6 proto icmp6
+END
+# goes_on PORT - from the port that `talk` has used
+goes_on() {
+	[ "$(echo hello | on client timeout 1 nc -u -W 1 -s $CLIENT4 -p $((4000 + $1)) \
+		$SERVER4 "$1")" = hello ] && echo passed || echo "no answer"
+}
+same "a state whose rule is gone" passed "$(goes_on 51)"
+killed "by a label that another rule had" 3 9 -k label -k two
+same "a state whose rule had another label" passed "$(goes_on 51)"
+same "a state that was killed by its label" "no answer" "$(goes_on 52)"
+killed "by the label of the rule that is gone" 3 6 -k label -k one
+same "a state that was killed by its label" "no answer" "$(goes_on 51)"
+
 # a state that sends its packets by a next hop of its own
 filter gateway <<END
 set timeout { udp.first 600, udp.single 600, udp.multiple 600 }
