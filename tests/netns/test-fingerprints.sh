@@ -26,6 +26,13 @@ for name in Linux "Linux 6.18"; do
 done
 holds "-s osfp" eval 'pf gateway -so | grep -Pq "^Linux\t6.18\t$"'
 
+same "-F osfp" "pf.os fingerprints cleared" "$(pf gateway -F osfp 2>&1)"
+same "none is listed any more" "" "$(pf gateway -so | grep Linux)"
+same "and the rule about Linux matches no packet" passed "$(probe_web client $SERVER4 80)"
+rules "Linux 6.18" | filter gateway
+same "until rules are loaded again" refused "$(probe_web client $SERVER4 80)"
+holds "which lists them again" eval 'pf gateway -so | grep -q "^Linux"'
+
 echo '*:64:1:*:M*,S,T,N,W*:Penguin:2:x:as wide as can be' >"$WORK/pf.os"
 rules Penguin "$WORK/pf.os" | filter gateway
 same "where Penguin is refused, whose file says that it looks so" refused \

@@ -76,11 +76,22 @@ fn assemble(
     for interface in interfaces.values_mut() {
         interface.rdomain = rdomain(interface.index, &tables, &masters);
     }
+    let mut scope = None;
     for object in addresses {
         if let RouteNetlinkMessage::NewAddress(message) = object
             && let Some(interface) = interfaces.get_mut(&message.header.index)
+            && let Some(address) = address(&message)
         {
-            interface.addresses.extend(address(&message));
+            // Linux lists IPv6 addresses of one scope newest first; OpenBSD lists the oldest first,
+            // and that is the one of `:0`
+            let (own, here) =
+                (&mut interface.addresses, (message.header.index, message.header.scope));
+            let first = match scope {
+                Some((first, of)) if of == here && address.net.addr().is_ipv6() => first,
+                _ => own.len(),
+            };
+            scope = Some((first, here));
+            own.insert(first, address);
         }
     }
     for interface in interfaces.values_mut().filter(|interface| interface.loopback) {

@@ -268,6 +268,11 @@ impl Instance {
         Ok(self.run.memory()?.without_xdp)
     }
 
+    /// True unless `pfctl -F osfp` has removed the fingerprints of operating systems.
+    pub fn has_fingerprints(&self) -> Result<bool> {
+        Ok(!self.run.memory()?.fingerprints_flushed)
+    }
+
     /// True if the guard drops the packets of interfaces that the filter is not attached to.
     pub fn is_guarded(&self) -> bool {
         self.wants_guard() && guard::is_attached(&self.directory)

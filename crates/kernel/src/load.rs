@@ -124,6 +124,16 @@ impl Instance {
         self.commit(change, next, &host::read()?)
     }
 
+    /// `pfctl -F osfp`: until the main rule set is loaded again, rules that ask for an operating
+    /// system match no packet (`pf_osfp_flush`).
+    pub fn flush_fingerprints(&self) -> Result<()> {
+        let mut change = self.begin()?;
+        change.memory.fingerprints_flushed = true;
+        let mut next = Next::same(&change.record.ruleset);
+        next.ruleset.fingerprints.clear();
+        self.commit(change, next, &host::read()?)
+    }
+
     /// `pfctl -F Reset`: all options become what they are by default; rules and tables stay.
     pub fn reset_options(&mut self) -> Result<()> {
         let change = self.begin()?;
@@ -194,6 +204,7 @@ impl Instance {
         let (prepared, draft) = (prepared?, draft?);
         if main {
             change.memory.debug = record.ruleset.options.debug;
+            change.memory.fingerprints_flushed = false;
         }
         let (queues, names) = (&record.ruleset.queues, &change.memory.names);
         if change.is_unsure || change.record.ruleset.queues != *queues {

@@ -61,6 +61,9 @@ pub struct Memory {
     /// True if rules with `af-to` had loopback take packets with a source of this host's.
     #[serde(default)]
     pub loopback_accepts: bool,
+    /// True from `pfctl -F osfp` to the next load of the main rule set.
+    #[serde(default)]
+    pub fingerprints_flushed: bool,
 }
 
 /// A rule set in the kernel.

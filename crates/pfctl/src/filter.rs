@@ -32,6 +32,11 @@ pub trait Filter {
     /// Limiters in the order of their numbers, those of states first.
     fn limiters(&self) -> Result<Vec<LimiterView>>;
 
+    /// True unless the fingerprints of operating systems were flushed.
+    fn has_fingerprints(&self) -> Result<bool> {
+        Ok(true)
+    }
+
     /// Second of the clock that states count by.
     fn now(&self) -> Result<u32>;
 
@@ -57,6 +62,10 @@ pub trait Filter {
 impl Filter for Instance {
     fn loaded(&self) -> Result<Loaded> {
         Ok(self.loaded()?)
+    }
+
+    fn has_fingerprints(&self) -> Result<bool> {
+        Ok(self.has_fingerprints()?)
     }
 
     fn rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>> {

@@ -25,7 +25,7 @@ pub fn run(
         Flush::States => states(instance.as_deref(), interface, say),
         Flush::Info => info(instance.as_deref(), interface, say),
         Flush::Tables => tables(instance.as_deref(), &anchor, say),
-        Flush::Fingerprints => fingerprints(say),
+        Flush::Fingerprints => fingerprints(instance.as_deref(), say),
         Flush::Reset => reset(instance, say),
         Flush::All => all(instance, &anchor, say),
     }
@@ -41,7 +41,7 @@ fn all(mut instance: Option<&mut Instance>, anchor: &Anchor, say: &dyn Fn(&str))
     states(instance.as_deref(), None, say)?;
     sources(instance.as_deref(), say)?;
     info(instance.as_deref(), None, say)?;
-    fingerprints(say)
+    fingerprints(instance.as_deref(), say)
 }
 
 /// The anchors to flush. One that is not there has nothing in it, which is no error.
@@ -123,8 +123,10 @@ fn tables(instance: Option<&Instance>, anchor: &Anchor, say: &dyn Fn(&str)) -> R
     Ok(())
 }
 
-/// The data plane holds none: no rule that asks for an operating system can be loaded.
-fn fingerprints(say: &dyn Fn(&str)) -> Result<()> {
+fn fingerprints(instance: Option<&Instance>, say: &dyn Fn(&str)) -> Result<()> {
+    if let Some(instance) = instance {
+        instance.flush_fingerprints()?;
+    }
     say("pf.os fingerprints cleared");
     Ok(())
 }

@@ -303,8 +303,12 @@ impl<'a> Live<'a> {
         Ok(show(&StatesView { states: &states, now, hostid, host }))
     }
 
-    /// Those that the rules in force name, or else those of the machine.
+    /// Returns the fingerprints that the rules in force name, or else those of the machine; none if
+    /// they were flushed.
     fn fingerprints(&self) -> Result<Fingerprints> {
+        if !self.filter.map_or(Ok(true), Filter::has_fingerprints)? {
+            return Ok(Fingerprints::default());
+        }
         let named = self.ruleset.options.fingerprints.as_deref();
         let file = named.unwrap_or(fingerprint::FILE);
         let text = match named {
