@@ -412,6 +412,16 @@ __inline bool is_limited(struct pf_scratch *s)
 	return true;
 }
 
+/* True if the packet has no IP options, or a rule that matched allows them; else it is dropped. */
+__inline bool may_have_options(struct pf_scratch *s)
+{
+	if (!s->pd.bad_options || s->test.act.flags & PF_STATE_ALLOW_OPTS)
+		return true;
+	reason_count(s, PF_REASON_IP_OPTION);
+	s->log_force = 1;
+	return false;
+}
+
 /* Lets the rules decide. Returns 1 to pass the packet. */
 __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 {
@@ -460,11 +470,7 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 			pf_log_matches(skb, s, -1, PF_ACTION_PASS);
 		/* what match rules made of it was for the log: without a state it stays as it is */
 		restore_original(&s->pd);
-		if (!s->pd.bad_options)
-			return 1;
-		reason_count(s, PF_REASON_IP_OPTION);
-		s->log_force = 1;
-		return 0;
+		return may_have_options(s);
 	}
 	if (index == NO_RULE)
 		index = config->default_rule;
@@ -504,11 +510,8 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 		answer(skb, s, rule);
 		return 0;
 	}
-	if (s->pd.bad_options && !(rule->flags & PF_RULE_ALLOW_OPTS)) {
-		reason_count(s, PF_REASON_IP_OPTION);
-		s->log_force = 1;
+	if (!may_have_options(s))
 		return 0;
-	}
 	if ((rule->flags & PF_RULE_KEEP_STATE || s->test.needs_state) && !s->test.icmp_error &&
 	    s->pd.virtual_protocol != PF_VPROTO_FRAGMENT) {
 		if (s->pd.virtual_protocol == IPPROTO_TCP &&

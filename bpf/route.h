@@ -48,8 +48,11 @@ __inline enum pf_route find_named_way(struct __sk_buff *skb, struct pf_scratch *
 	__builtin_memset(params, 0, sizeof(*params));
 	if (!ifindex || !*ifindex || bpf_check_mtu(skb, *ifindex, &mtu, 0, 0) < 0)
 		return PF_ROUTE_NONE;
-	if (!(s->next_hop.half[0] | s->next_hop.half[1]))
+	if (!(s->next_hop.half[0] | s->next_hop.half[1])) {
 		s->next_hop = s->pd.destination;
+		/* not every packet of a state that crosses does so */
+		s->hop_family = s->cross_to && s->translated ? s->cross_to : s->pd.family;
+	}
 	params->family = s->hop_family;
 	params->ifindex = *ifindex;
 	params->mtu_result = min(mtu, 0xffff);

@@ -302,6 +302,8 @@ __inline void merge_actions(struct pf_test_ctx *test, const struct pf_rule *rule
 		test->act.flags |= PF_STATE_RANDOM_ID;
 	if (flags & PF_RULE_REASSEMBLE_TCP)
 		test->act.flags |= PF_STATE_REASSEMBLE_TCP;
+	if (flags & PF_RULE_ALLOW_OPTS)
+		test->act.flags |= PF_STATE_ALLOW_OPTS;
 	if (flags & PF_RULE_SET_TOS) {
 		test->act.flags |= PF_STATE_SET_TOS;
 		test->act.set_tos = rule->set_tos;

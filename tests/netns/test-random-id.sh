@@ -41,7 +41,8 @@ def linear_complexity(bits):
 
 shortest = min(linear_complexity([i >> bit & 1 for i in ids]) for bit in range(16))
 print(len(ids), len(set(ids)), shortest)')
-same "packets seen" 400 "$packets"
+# a busy tcpdump loses some
+at_least 390 "packets seen" "$packets"
 at_least 380 "different identifications" "$different"
 # of 400 random bits it is 200, give or take a few; the kernel generator has a state of 113 bits
 at_least 180 "terms of the shortest linear recurrence of a bit" "$complexity"

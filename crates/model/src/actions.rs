@@ -16,6 +16,8 @@ pub struct Actions {
     pub random_id: bool,
     /// `scrub (reassemble tcp)`
     pub reassemble_tcp: bool,
+    /// `allow-opts`
+    pub allow_opts: bool,
     /// `scrub (min-ttl)`, 0 if not set
     pub min_ttl: u8,
     /// `scrub (max-mss)`, 0 if not set
@@ -47,6 +49,7 @@ impl Actions {
         self.no_df |= rule.scrub.no_df;
         self.random_id |= rule.scrub.random_id;
         self.reassemble_tcp |= rule.scrub.reassemble_tcp;
+        self.allow_opts |= rule.allow_opts;
         self.min_ttl = rule.scrub.min_ttl.unwrap_or(self.min_ttl);
         self.max_mss = rule.scrub.max_mss.unwrap_or(self.max_mss);
         self.max_pkt_size = rule.max_pkt_size.unwrap_or(self.max_pkt_size);

@@ -222,7 +222,7 @@ fn first_state(packet: &Descriptor, rule: &Entry, answer: &Answer, world: &World
         refreshed_at: world.now,
         packets: [0, 0],
         bytes: [0, 0],
-        allow_opts: rule.allow_opts,
+        allow_opts: answer.actions.allow_opts,
         sloppy: options.sloppy,
         pflow: options.pflow,
         no_sync: options.no_sync,

@@ -176,7 +176,7 @@ impl Firewall {
             self.answer(packet, rule, journal);
             return ruling;
         }
-        if packet.options && !rule.is_some_and(|rule| rule.allow_opts) {
+        if packet.options && !answer.actions.allow_opts {
             journal.tracer.tell(|| Stage::OptionsRefused);
             journal.count_only(Reason::IpOption);
             ruling.force_log = true;

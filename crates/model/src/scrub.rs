@@ -83,6 +83,7 @@ mod tests {
         set_tos: Some(0x10),
         log_all: false,
         log_matches: false,
+        allow_opts: false,
         max_mss: 0,
         max_pkt_size: 0,
         set_prio: None,

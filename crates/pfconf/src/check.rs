@@ -67,10 +67,10 @@ pub fn rule(
         is(ICMP6) && rule.family == Some(Family::Inet),
         "proto icmp6 doesn't match address family inet",
     );
-    check(
-        rule.allow_opts && rule.action != Action::Pass,
-        "allow-opts can only be specified for pass rules",
-    );
+    // FreeBSD's match rules allow options to the pass rules behind them
+    let allows =
+        rule.action == Action::Pass || rule.action == Action::Match && dialect == Dialect::Any;
+    check(rule.allow_opts && !allows, "allow-opts can only be specified for pass rules");
     let beyond_ip = ports || icmp || rule.tcp_flags.is_some_and(|flags| flags.mask != 0);
     check(rule.fragment && beyond_ip, "fragments can be filtered only on IP header fields");
     let resets =

@@ -448,9 +448,9 @@ fn options(rng: &mut Rng, pool: &mut Pool, head: &Head) -> Vec<String> {
     words.extend(limiters::uses(rng, pool));
     if head.action == "pass" {
         words.extend(state(rng));
-        if one_in(rng, 6) {
-            words.push("allow-opts".into());
-        }
+    }
+    if matches!(head.action, "pass" | "match") && one_in(rng, 6) {
+        words.push("allow-opts".into());
     }
     if one_in(rng, 12) {
         words.push(format!("probability {}%", pick(rng, &["50", "10", "99", "0.5", "100"])));

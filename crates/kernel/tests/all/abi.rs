@@ -175,7 +175,8 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         }
         pf_outcome => abi::Outcome {
             state_id, rule, anchor_rule, anchor, verdict, reason, decision, logged, copies,
-            next_hop_family, rtable, ifindex, next_hop, route, divert, divert_port, counted, pad,
+            next_hop_family, rtable, ifindex, next_hop, fragment_length, route, divert,
+            divert_port, counted, pad,
         }
         pf_kill => abi::Kill { index, serial }
         pf_reassembler => abi::Reassembler {

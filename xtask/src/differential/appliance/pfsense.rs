@@ -9,7 +9,7 @@ const NETWORKS: [&str; 3] = ["10.0.1.0/24", "127.0.0.0/8", "192.168.20.0/24"];
 
 /// Lines that are refused: limiters, the captive portal's rules for frames, the traffic shaper, IP
 /// options of a `match` rule.
-pub(super) const REFUSED: [(&str, &str); 10] = [
+pub(super) const REFUSED: [(&str, &str); 9] = [
     (
         "pass in quick on em0 inet from any to any keep state dnpipe ( 1,2)  label \"a\"",
         "dnpipe is not supported",
@@ -28,10 +28,6 @@ pub(super) const REFUSED: [(&str, &str); 10] = [
     ),
     ("altq on em1 hfsc bandwidth 20Mb queue { qInternet }", "altq is not supported"),
     ("pass in on em0 inet from any to any queue (qAck,qDefault)", "queue qAck is not defined"),
-    (
-        "match in on em0 inet from any to any allow-opts label \"a\"",
-        "allow-opts can only be specified for pass rules",
-    ),
 ];
 
 pub(super) fn text(rng: &mut Rng, pool: &mut Pool) -> String {
@@ -330,7 +326,7 @@ fn options(rng: &mut Rng, action: &str, protocol: &str, id: u32) -> String {
     if !action.starts_with("block") && one_in(rng, 8) {
         words.push(" set prio 5 ".into());
     }
-    if action == "pass" && one_in(rng, 6) {
+    if !action.starts_with("block") && one_in(rng, 6) {
         words.push(" allow-opts ".into());
     }
     words.push(flags(rng, protocol).into());
