@@ -8,6 +8,7 @@
 #   2001:db8:100::2        |                2001:db8:100::3
 #                        eth0 192.168.100.4, 2001:db8:100::4
 #                        third
+# long: 50 s: stations age
 . "$(dirname "$0")/lab.sh"
 lab_begin
 

@@ -1,6 +1,7 @@
 # Datagrams of 1400 to 9000 bytes cross between the families (af-to), whole and in fragments: what
 # came in fragments, or may be fragmented, leaves in fragments that the link takes (RFC 7915). No
 # sender hears of an MTU that its own link cannot have.
+# long: 20 s
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_between_families
