@@ -5,6 +5,7 @@
 #                             dmz0
 #                               |
 #                         stranger 10.8.3.2
+# long: 27 s
 . "$(dirname "$0")/lab.sh"
 lab_begin
 

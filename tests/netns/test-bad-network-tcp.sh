@@ -1,5 +1,6 @@
 # Two real TCP stacks with a bad network on either side of a gateway that takes part in their
 # conversations: every transfer arrives whole, both ways.
+# long: 17 s
 . "$(dirname "$0")/bad-network.sh"
 bad_network_begin
 

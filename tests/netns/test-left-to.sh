@@ -1,5 +1,6 @@
 # Packets that others want go by the kernel, on tcx and in XDP, as long as these are there: `pfctl
 # -s info -v` says for whom, and counts them.
+# long: 17 s
 . "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
 lab_begin

@@ -4,6 +4,7 @@
 #   peer                                     host
 #   eth0 ---------------------------------- lan0 (and mac0, a macvlan on lan0)
 #   10.9.1.2, 2001:db8:1::2        10.9.1.1, 2001:db8:1::1
+# long: 14 s
 . "$(dirname "$0")/lab.sh"
 lab_begin
 

@@ -6,6 +6,7 @@
 #                  lan0                                   wan0
 #
 # /run and /sys/fs/bpf are the test's own: nothing is mounted there when it begins.
+# long: 45 s: it waits for locks
 [ -n "${LOCAL_USERS:-}" ] ||
 	LOCAL_USERS=1 exec unshare --mount --propagation private bash "$0"
 . "$(dirname "$0")/lab.sh"
