@@ -5,7 +5,7 @@
 
 /* ---- log ----------------------------------------------------------------------------------- */
 
-/* What became of the addresses and ports of a logged packet */
+/* State of the addresses and ports of a logged packet */
 enum pf_log_rewritten {
 	PF_LOG_UNCHANGED,
 	PF_LOG_TRANSLATED,		/* the record's are not those in its data */
