@@ -378,7 +378,7 @@ impl Instance {
 
     /// Starts the timer that sweeps, if it does not run yet.
     pub(crate) fn start(&self) -> Result<()> {
-        self.programs.start.call(&()).map(|_| ())
+        self.programs.start_timer().map(drop)
     }
 
     pub(crate) fn follow(&self, change: &mut Change, host: &Host) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use libbpf_rs::libbpf_sys::BPF_F_MMAPABLE;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramType};
+use nix::errno::Errno;
 use skipstep_abi as abi;
 use skipstep_abi::names::map as map_name;
 use skipstep_ruleset::Direction;
@@ -10,6 +11,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::sync::OnceLock;
+use std::time::Duration;
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::error::{Context, Error, Result, last_cause};
@@ -423,6 +425,27 @@ impl Programs {
             Direction::In => &self.ingress,
             Direction::Out => &self.egress,
         }
+    }
+
+    /// Starts the timer that sweeps, if it does not run yet. Returns 0, or the kernel's errno.
+    ///
+    /// The kernel allocates the timer without waiting for memory, and so fails now and then: this
+    /// function tries again for 100 ms. The data plane counts each error, and later packets try
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the program cannot run.
+    pub fn start_timer(&self) -> Result<u32> {
+        const OUT_OF_MEMORY: u32 = Errno::ENOMEM as u32;
+        let start = || Ok((self.start.call(&())? as i32).unsigned_abs());
+        for _ in 0..100 {
+            match start()? {
+                OUT_OF_MEMORY => std::thread::sleep(Duration::from_millis(1)),
+                error => return Ok(error),
+            }
+        }
+        start()
     }
 
     fn from(program: impl Fn(&'static str) -> Result<Program>, has_guard: bool) -> Result<Self> {

@@ -77,10 +77,10 @@ impl TestEngine {
         self.programs.sweep.call(&())
     }
 
-    /// Starts the timer that sweeps.
-    pub fn start_timer(&mut self) -> Result<()> {
+    /// Starts the timer that sweeps. Returns 0, or the kernel's errno.
+    pub fn start_timer(&mut self) -> Result<u32> {
         self.known = None;
-        self.programs.start.call(&()).map(drop)
+        self.programs.start_timer()
     }
 
     /// Returns the number of sources whose states end, and which the sweep has not seen to.

@@ -35,9 +35,9 @@ impl LoneTimer {
         self.held = None;
     }
 
-    /// Starts the timer; the errno of the kernel, or 0.
+    /// Starts the timer. Returns 0, or the kernel's errno.
     pub fn start(&self) -> Result<u32> {
-        Ok((self.programs.start.call(&())? as i32).unsigned_abs())
+        self.programs.start_timer()
     }
 
     /// Returns the number of times that the kernel did not start the timer, and the latest error.
