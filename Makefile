@@ -6,6 +6,7 @@ PACKAGES_LAB   := iproute2 iputils-ping util-linux procps curl busybox-static ip
 PACKAGES_CHECK := shellcheck
 # For `make test-full`: another kernel, and a Debian, in an emulated machine, readers of files, libFuzzer.
 PACKAGES_FULL  := tshark chromium g++ $(if $(filter x86_64,$(shell uname -m)),qemu-system-x86 xz-utils debootstrap e2fsprogs kmod)
+PACKAGES_DOCS  := mandoc
 # The BPF compiler: the first of these that the distribution has; 16 is the oldest that will do.
 CLANGS         := clang-19 clang-20 clang-18 clang-17 clang-16
 
@@ -39,7 +40,7 @@ SAY    := @printf '\n%s\n'
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help packages packages-check packages-lab packages-full kernel root build demo check test test-full bench conformance regress fuzz install uninstall clean
+.PHONY: help packages packages-check packages-lab packages-full kernel root build demo check test test-full bench docs conformance regress fuzz install uninstall clean
 
 help: ## this text
 	@printf 'skipstep: OpenBSD'"'"'s packet filter for Linux\n\n'
@@ -84,6 +85,12 @@ test-full: packages-full ## all tests there are, and FUZZ_SECONDS of fuzzing a t
 bench: kernel packages-lab build ## ns a packet by evaluator and number of rules, the time to load rules, FTP by each front; worst cases, in instructions too
 	@$(XTASK) bench
 	@BIN=$(BIN) tests/older-kernel --worst || echo "without instructions: make packages-full installs the emulator"
+
+docs: packages ## build the pages of docs/ and the manual pages as a site in target/docs
+	@packaging/prepare packages '' $(PACKAGES_DOCS)
+	@packaging/prepare mdbook
+	@docs/build target/docs
+	@echo "target/docs/index.html"
 
 conformance: build ## replay every vector of VECTORS on the model and, as root, on the BPF programs
 	@$(XTASK) conformance --vectors $(VECTORS)

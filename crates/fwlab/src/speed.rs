@@ -127,7 +127,7 @@ impl Paper for Speed {
     }
 
     fn source(&self) -> &'static str {
-        "targets of docs/speed.md; ns of a system are its own: those of a cable in the same round are taken off"
+        "targets of docs/reference/speed.md; ns of a system are its own: those of a cable in the same round are taken off"
     }
 
     fn differences(&self) -> Vec<&'static str> {

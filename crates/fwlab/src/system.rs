@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn each_has_its_place_on_the_page_and_no_long_file() {
-        let page = include_str!("../../../docs/systems.md");
+        let page = include_str!("../../../docs/reference/systems.md");
         for system in all() {
             assert!(page.contains(&format!("| `{}` |", system.name())), "{}", system.name());
         }

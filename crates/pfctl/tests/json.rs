@@ -29,7 +29,7 @@ use skipstep_scenario::{Model, host, parse, run};
 /// Whether `document` is what the schema calls `name`.
 #[track_caller]
 fn is(name: &str, document: &Value) {
-    let text = include_str!("../../../docs/json.schema.json");
+    let text = include_str!("../../../docs/reference/json.schema.json");
     let mut schema: Value = serde_json::from_str(text).unwrap();
     schema["$ref"] = json!(format!("#/$defs/{name}"));
     let validator = jsonschema::validator_for(&schema).unwrap();

@@ -72,7 +72,7 @@ fn fault(proof: &str, titles: &BTreeMap<String, BTreeSet<String>>) -> Option<Str
 
 #[test]
 fn every_behaviour_names_a_proof_that_there_is() {
-    let page = read("docs/behaviour.md");
+    let page = read("docs/how/behaviour.md");
     let titles = titles();
     let proofs = proofs(&page);
     assert!(proofs.len() > 200, "only {} proofs found", proofs.len());
@@ -80,7 +80,7 @@ fn every_behaviour_names_a_proof_that_there_is() {
         .iter()
         .filter_map(|(line, proof)| {
             let fault = fault(proof, &titles)?;
-            Some(format!("docs/behaviour.md:{line}: {proof}: {fault}"))
+            Some(format!("docs/how/behaviour.md:{line}: {proof}: {fault}"))
         })
         .collect();
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));

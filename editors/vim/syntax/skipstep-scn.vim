@@ -1,4 +1,4 @@
-" Scenario files: rules, packets and their fates (docs/scenarios.md).
+" Scenario files: rules, packets and their fates (docs/howto/scenarios.md).
 
 if exists("b:current_syntax")
 	finish

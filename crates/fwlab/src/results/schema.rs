@@ -17,7 +17,8 @@ mod tests {
     use crate::results::example;
     use serde_json::json;
 
-    const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/fwlab.schema.json");
+    const PATH: &str =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/fwlab.schema.json");
 
     fn published() -> Value {
         serde_json::from_str(&std::fs::read_to_string(PATH).unwrap()).unwrap()

@@ -38,7 +38,7 @@ fn the_examples_of_the_paper() {
 
 #[test]
 fn the_example_of_the_documentation() {
-    let page = include_str!("../../../../docs/workload.md");
+    let page = include_str!("../../../../docs/reference/workload.md");
     let example = page.split("```").nth(1).unwrap();
     assert_eq!(parse(example).unwrap().commands(), 40);
 }

@@ -64,7 +64,7 @@ fn head(file: &str) -> String {
     format!(
         "# Made of {file} by `pfctl import iptables`. Numbers in comments are lines of that file.\n\
          # pf sees a packet that is forwarded twice. It is let in, and judged by FORWARD on its way out.\n\
-         # docs/import-iptables.md says what is assumed.\n"
+         # docs/start/iptables.md says what is assumed.\n"
     )
 }
 

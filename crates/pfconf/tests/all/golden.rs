@@ -55,11 +55,10 @@ fn every_row_names_a_text_and_its_words() {
 
 /// ROWS has a row for each row of the table of features, and no other.
 #[test]
-#[ignore = "needs ../shared"]
-fn shared_table_of_features_has_the_same_rows() {
+fn the_table_of_features_has_the_same_rows() {
     let list = std::fs::read_to_string(common::root().join("tests/conf/ROWS")).unwrap();
     let rows: BTreeSet<_> = rows(&list).map(|(place, _)| place).collect();
-    let table = common::root().join("../shared/reference/pf-features.md");
+    let table = common::root().join("docs/reference/pf-features.md");
     let table = std::fs::read_to_string(table).unwrap();
     let known = table_of_features(&table);
     let places: BTreeSet<_> = known.keys().copied().collect();

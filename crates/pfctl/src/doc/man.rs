@@ -26,7 +26,7 @@ tables and counters.
 Flags, output and exit status are those of
 .Ox Ns 's
 .Nm ,
-apart from differences that docs/linux.md lists.
+apart from differences that docs/reference/linux.md lists.
 .Pp
 The filter is a set of programs in the kernel, attached to every interface.
 It needs no process:
