@@ -1,4 +1,4 @@
-//! Address and port criteria.
+//! Compilation of criteria for addresses, ports and owners.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,10 @@ use skipstep_ruleset::{Address, Family, Host, Owner, PortMatch, Ports, TableName
 use crate::slots::Slots;
 use crate::{Error, dynamic, route_label};
 
-/// An address criterion of a rule in `anchor` in the kernel's form.
+/// Compiles an address criterion of a rule in `anchor`.
+///
+/// # Errors
+/// Fails if a table or dynamic address has no slot.
 pub fn address(host: &Host, anchor: &str, slots: &Slots) -> Result<abi::Address, Error> {
     let mut compiled = match &host.address {
         Address::Any => of_kind(kind::ANY),
@@ -28,7 +31,7 @@ pub fn address(host: &Host, anchor: &str, slots: &Slots) -> Result<abi::Address,
     Ok(compiled)
 }
 
-/// The family that a criterion implies.
+/// Returns the family that an address criterion implies, or `None` if it fits both.
 pub fn family(host: &Host) -> Option<Family> {
     match &host.address {
         Address::Net(net) => Some(Family::of(net.addr())),
@@ -37,7 +40,7 @@ pub fn family(host: &Host) -> Option<Family> {
     }
 }
 
-/// A port criterion in the kernel's form.
+/// Compiles a port criterion. Ports are in host byte order.
 pub fn port(ports: Option<Ports>) -> abi::Port {
     let Some(ports) = ports else {
         return abi::Port::default();
@@ -45,7 +48,7 @@ pub fn port(ports: Option<Ports>) -> abi::Port {
     abi::Port { low: ports.low, high: ports.high, op: operator(ports.op), pad: [0; 3] }
 }
 
-/// The criterion for the owner of a socket.
+/// Compiles a criterion for the owner of a socket.
 pub fn owner(owner: Option<Owner>) -> abi::Owner {
     owner.map_or_else(abi::Owner::default, |owner| abi::Owner {
         low: owner.low.unwrap_or(Owner::UNKNOWN),

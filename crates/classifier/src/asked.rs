@@ -1,12 +1,14 @@
-//! What rules ask of a packet besides its headers, and trees may cut along: its tag, or who owns
-//! its socket.
+//! Metadata dimensions: trees may branch by a packet's tag, or by the owner of its socket.
 //!
-//! Of 10,000 rules `pass tagged T` that differ in their tags alone each packet would have to ask
-//! all. So where rules of a stretch ask such a thing, its trees have one axis more. Nobody has
-//! looked at it when the search begins, it may be, and to look has a price (sockets are sought), or
-//! an effect (the packet's tag becomes that of its state). For such a packet there is a value of
-//! its own, [`UNKNOWN`], on which all stand that ask: the first one that is tested looks, and the
-//! search begins anew. So it hides there all behind it.
+//! Of 10,000 rules `pass tagged T` that differ only in their tags, each packet would be evaluated
+//! against all. So if rules of a superblock have a criterion on metadata, its trees get one more
+//! dimension.
+//!
+//! When a search begins, the value may be unknown. Reading it costs time (a socket lookup) or has
+//! an effect (the packet's tag becomes that of its state). So an unread value has a coordinate of
+//! its own, [`UNKNOWN`], at which each of these rules has a box. The first of them that is
+//! evaluated reads the value, and the search starts again. So its box at [`UNKNOWN`] hides all
+//! rules behind it.
 
 use skipstep_abi as abi;
 use skipstep_abi::forest::stretch_asks;
@@ -15,12 +17,12 @@ use skipstep_abi::rule::{port_op, rule_flags as flags};
 use crate::packets::{TCP, UDP};
 use crate::tree::{Covering, Region, Space};
 
-/// The value of a packet that nobody has looked at: `PF_ASKED_UNKNOWN`.
+/// The coordinate of an unread value: `PF_ASKED_UNKNOWN`.
 const UNKNOWN: u32 = abi::forest::ASKED_UNKNOWN;
-/// No id of a user or group: nobody's.
+/// The id of no user or group: the socket has no known owner.
 const NOBODY: u32 = u32::MAX;
 
-/// What is asked.
+/// The metadata of a superblock's extra dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asks {
     Tag,
@@ -31,7 +33,7 @@ pub(crate) enum Asks {
 impl Asks {
     const ALL: [Asks; 3] = [Asks::Tag, Asks::User, Asks::Group];
 
-    /// How the cells of a stretch say it.
+    /// Returns the number of the dimension in the superblock's header nodes.
     pub fn number(self) -> u32 {
         match self {
             Asks::Tag => stretch_asks::TAG,
@@ -40,9 +42,10 @@ impl Asks {
         }
     }
 
-    /// What most of these rules ask, if they are more than so few.
+    /// Returns the metadata that most of these rules have a criterion on, or `None` if no more than
+    /// `few` rules have one.
     pub fn of_stretch(rules: &[abi::Rule], few: u32) -> Option<Asks> {
-        // all at once, for rules are far larger than this
+        // One pass for all three, because rules are far larger than the counters.
         let mut asking = [0; Asks::ALL.len()];
         for rule in rules {
             for (count, asks) in asking.iter_mut().zip(Asks::ALL) {
@@ -54,7 +57,7 @@ impl Asks {
     }
 
     fn is_asked_by(self, rule: &abi::Rule) -> bool {
-        // of other protocols no owner is asked
+        // Rules without TCP or UDP never look up an owner.
         let has_owner = [TCP, UDP].contains(&rule.protocol);
         match self {
             Asks::Tag => rule.tagged != 0,
@@ -63,7 +66,8 @@ impl Asks {
         }
     }
 
-    /// The values that a rule asks for, and some more it may be.
+    /// Returns the coordinates, inclusive, that a rule accepts. The range may be wider than the
+    /// rule's.
     fn values(self, rule: &abi::Rule) -> (u32, u32) {
         match self {
             Asks::Tag if rule.flags & flags::TAGGED_NOT != 0 => (0, UNKNOWN - 1),
@@ -74,7 +78,8 @@ impl Asks {
     }
 }
 
-/// The greatest id of all is on the axis what the next one is, for its place is taken.
+/// Returns the ids that a criterion accepts, inclusive. The id 0xfffffffe has the coordinate of
+/// 0xfffffffd, because its own is [`UNKNOWN`].
 fn ids(owner: &abi::Owner) -> (u32, u32) {
     let place = |id: u32| if id == NOBODY { id } else { id.min(UNKNOWN - 1) };
     let (low, high) = (place(owner.low), place(owner.high));
@@ -87,16 +92,18 @@ fn ids(owner: &abi::Owner) -> (u32, u32) {
     }
 }
 
-/// What a box has of a rule.
+/// The completeness of a box: a complete box has every criterion of its part of the rule.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Whole {
-    /// All that is asked of the header.
+    /// True if the box has all criteria on the header.
     pub header: bool,
-    /// All.
+    /// True if the box has all criteria of the rule, so that a packet in the box needs no
+    /// evaluation.
     pub rule: bool,
 }
 
-/// The boxes of a rule in a space that may have an axis for what is asked besides.
+/// Returns the boxes of a rule, in a space with or without a metadata dimension. A rule with a
+/// criterion on that dimension has one box for its values and one at [`UNKNOWN`].
 pub(crate) fn boxes<const N: usize>(
     space: &Space<N>,
     asks: Option<Asks>,
@@ -115,14 +122,14 @@ pub(crate) fn boxes<const N: usize>(
         (region.low[axis], region.high[axis]) = (low, high);
         Some(Covering { region, whole: false, hides, order })
     };
-    // whether it looks must not hang on anything else
+    // The box hides others only if each packet in it makes the rule read the value.
     let looks = whole.header && rule.flags & (flags::ONCE | flags::PROBABILITY) == 0;
     let (low, high) = asks.values(rule);
     let known = if low <= high { between((low, high), false) } else { None };
     [known, between((UNKNOWN, UNKNOWN), looks)].into_iter().flatten()
 }
 
-/// Whether a box is that of packets that nobody has looked at.
+/// True if the box is for packets whose value is unread.
 pub(crate) fn is_unknown<const N: usize>(space: &Space<N>, region: &Region<N>) -> bool {
     space.asked().is_some_and(|axis| region.low[axis] == UNKNOWN)
 }
@@ -132,7 +139,7 @@ mod tests {
     use super::*;
     use crate::tree::INET_ASKED;
 
-    /// What the data plane says: `match_id` in bpf/owner.h.
+    /// Returns the verdict of the data plane on a socket's owner: `match_id` in bpf/owner.h.
     fn matches(owner: &abi::Owner, id: u32) -> bool {
         let (low, high) = (owner.low, owner.high);
         match owner.op {
@@ -192,7 +199,7 @@ mod tests {
         assert!(hides(&rule));
         assert!(!hides(&abi::Rule { flags: flags::ONCE, ..rule }));
         assert!(!hides(&abi::Rule { flags: flags::PROBABILITY, ..rule }));
-        // who asks nothing has the box that it had
+        // A rule without a criterion on the tag keeps its box.
         let plain = drawn(&abi::Rule::default(), Asks::Tag);
         assert_eq!(plain.iter().map(|of| of.region).collect::<Vec<_>>(), [INET_ASKED.whole]);
     }
@@ -205,7 +212,7 @@ mod tests {
         assert_eq!(Asks::of_stretch(&[tagged, owned, owned], 1), Some(Asks::User));
         assert_eq!(Asks::of_stretch(&[tagged, tagged, owned], 1), Some(Asks::Tag));
         assert_eq!(Asks::of_stretch(&[tagged, owned], 1), None);
-        // other protocols have no owners
+        // Other protocols have no owners.
         let other = abi::Rule { protocol: 47, ..owned };
         assert_eq!(Asks::of_stretch(&[other; 3], 1), None);
     }

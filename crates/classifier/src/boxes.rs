@@ -1,4 +1,4 @@
-//! The boxes of rules: what of a header each asks for, as far as trees can tell.
+//! The boxes of rules: the part of a rule's criteria on headers that trees can branch by.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
@@ -17,12 +17,12 @@ use crate::tree::{Covering, Region, Space};
 const SYN: u8 = 0x02;
 const SYN_ACK: u8 = 0x12;
 
-/// Whether a rule does nothing before the walk is over, whether it matches or not.
+/// True if a rule has no side effects during evaluation, whether it matches or not.
 pub(crate) fn only_decides(rule: &abi::Rule) -> bool {
     matches!(rule.action, action::PASS | action::BLOCK)
         && rule.flags & (flags::ANCHOR | flags::ONCE | flags::PROBABILITY | flags::MAX_PKT_RATE)
             == 0
-        // a packet's own tag becomes that of its state where a rule has looked at it
+        // Reading a packet's tag is a side effect: the tag becomes that of the packet's state.
         && rule.tag == 0
         && rule.tagged == 0
         && rule.limiter == [0; 2]
@@ -32,7 +32,7 @@ fn asks_for_owner(rule: &abi::Rule) -> bool {
     rule.user.op != 0 || rule.group.op != 0
 }
 
-/// A box while it is made.
+/// A box under construction; `whole` is true while the box has all criteria of the rule.
 pub(crate) struct Asked<const N: usize> {
     region: Region<N>,
     whole: bool,
@@ -48,16 +48,17 @@ impl<const N: usize> Asked<N> {
         }
     }
 
-    /// Something is asked that no axis is for.
+    /// Marks the box as incomplete if the rule has a criterion without an axis.
     fn more_if(&mut self, asked: bool) {
         self.whole &= !asked;
     }
 }
 
-/// The boxes of those rules of a stretch that packets of a kind may match, several of one that
-/// looks into a table that is spread, in the order in which they decide: the first `quick` one, or
-/// else the last of the others. Or else in that in which they are met; there only a `quick` rule
-/// hides others.
+/// Returns the boxes of the rules of a superblock that packets of a kind may match. A rule with an
+/// expanded table has several.
+///
+/// Without `meets_all` the order is that of decision: first the `quick` rules, then the others from
+/// last to first. With it the order is that of evaluation, and only a `quick` rule hides others.
 pub(crate) fn coverings<const N: usize>(
     space: &Space<N>,
     rules: &[abi::Rule],
@@ -95,7 +96,7 @@ pub(crate) fn coverings<const N: usize>(
     quick.chain(others).filter(may_match).flat_map(boxes).collect()
 }
 
-/// Whether any packet of a kind may match a rule.
+/// True if some packet of the kind may match the rule.
 fn may_match(rule: &abi::Rule, kind: &Packets) -> bool {
     let never = |address: &abi::Address| {
         address.kind == address_kind::NEVER
@@ -111,12 +112,12 @@ fn may_match(rule: &abi::Rule, kind: &Packets) -> bool {
         && !kind.have_not(rule)
         && !never(&rule.source)
         && !never(&rule.destination)
-        // fragments are not searched for
+        // Fragments are not searched in trees.
         && rule.flags & flags::FRAGMENT == 0
         && (!kind.follows || tcp || icmp)
 }
 
-/// `flags S/SA`
+/// True for `flags S/SA`.
 fn wants_first(rule: &abi::Rule) -> bool {
     (rule.tcp_flags, rule.tcp_mask) == (SYN, SYN_ACK)
 }
@@ -125,8 +126,8 @@ fn makes_no_state_of_answers(rule: &abi::Rule) -> bool {
     rule.flags & flags::KEEP_STATE != 0 && rule.flags & flags::SLOPPY == 0
 }
 
-/// All but the addresses, behind whose axes is the first of the others, and but for what else is
-/// asked.
+/// Narrows a box by all criteria on the header except addresses. `first` is the axis behind those
+/// of the addresses.
 fn header<const N: usize>(rule: &abi::Rule, kind: &Packets, first: usize, asked: &mut Asked<N>) {
     let [source_port, destination_port, protocol, interface] =
         [0, 1, 2, 3].map(|axis| first + axis);
@@ -154,7 +155,7 @@ fn header<const N: usize>(rule: &abi::Rule, kind: &Packets, first: usize, asked:
     }
     match rule.interface_match {
         interface_match::NONE => {}
-        // no box says that it is by none at all
+        // No box can express that the packet has no such interface.
         interface_match::NAME if rule.interface == 0 => asked.more_if(true),
         interface_match::NAME if rule.flags & flags::INTERFACE_NOT == 0 => {
             let class = rule.interface.min(CLASS_OTHER);
@@ -178,7 +179,7 @@ fn header<const N: usize>(rule: &abi::Rule, kind: &Packets, first: usize, asked:
 fn port<const N: usize>(port: &abi::Port, axis: usize, asked: &mut Asked<N>) {
     let (low, high) = (u32::from(port.low), u32::from(port.high));
     let all = u32::from(u16::MAX);
-    // what is no range at all becomes one from a value to a lesser
+    // A set of ports that is no range becomes an empty one, low > high.
     let (from, to) = match port.op {
         port_op::ANY => (0, all),
         port_op::EQ => (low, low),
@@ -209,7 +210,7 @@ pub(crate) fn inet_addresses<const N: usize>(rule: &abi::Rule, asked: &mut Asked
             }
             address_kind::RANGE => {
                 asked.between(axis, low, high);
-                // a leaf has the prefix that covers it
+                // A leaf stores the prefix that covers the range.
                 let bits = (low ^ high).leading_zeros();
                 let rest = u32::MAX.checked_shr(bits).unwrap_or(0);
                 asked.more_if((low & rest, high & rest) != (0, rest));
@@ -219,7 +220,8 @@ pub(crate) fn inet_addresses<const N: usize>(rule: &abi::Rule, asked: &mut Asked
     }
 }
 
-/// Boxes of IPv6 are prefixes: a range is covered by the longest that has it all.
+/// Narrows a box by the rule's IPv6 addresses. The box has prefixes, so a range becomes the longest
+/// prefix that contains it.
 pub(crate) fn inet6_addresses<const N: usize>(rule: &abi::Rule, asked: &mut Asked<N>) {
     let number = |bytes: &[u8; 16]| Ipv6Addr::from(*bytes).to_bits();
     for (axis, address) in [(0, &rule.source), (4, &rule.destination)] {
@@ -247,7 +249,7 @@ pub(crate) fn inet6_addresses<const N: usize>(rule: &abi::Rule, asked: &mut Aske
     }
 }
 
-/// The kind of an address, if its box says all about it; else one that says nothing.
+/// Returns the kind of an address that a box can express; for all others `TABLE`, which no box can.
 fn plain_kind(rule: &abi::Rule, address: &abi::Address) -> u8 {
     match address.kind {
         address_kind::ANY => address_kind::ANY,

@@ -1,4 +1,4 @@
-//! A few networks that have all entries of a table in them.
+//! Covering prefixes: a few networks that contain all entries of a table.
 
 use std::collections::BinaryHeap;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -7,9 +7,9 @@ use std::ops::Range;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use skipstep_ruleset::TableEntry;
 
-/// At most so many networks of either family, none in another, that cover these entries and little
-/// besides. As they are, if they are no more than that. What is taken out of a table counts for
-/// nothing.
+/// Returns at most `most` disjoint networks of each family that cover the entries and little else.
+/// If the entries need no more networks than that, returns the entries without nested ones. Negated
+/// entries are ignored. IPv4 comes first; each family is sorted.
 pub fn cover(entries: &[TableEntry], most: usize) -> Vec<IpNet> {
     let nets = || entries.iter().filter(|entry| !entry.negated).map(|entry| entry.net);
     let of_inet = nets().filter_map(|net| match net {
@@ -32,25 +32,25 @@ pub fn cover(entries: &[TableEntry], most: usize) -> Vec<IpNet> {
     inet.chain(inet6).collect()
 }
 
-/// Whether one of the networks that [`cover`] made has all of another in it.
+/// True if one of the networks that [`cover`] returned contains all of `net`.
 pub fn covers(cover: &[IpNet], net: &IpNet) -> bool {
     let behind = cover.partition_point(|covering| covering.network() <= net.network());
     behind.checked_sub(1).is_some_and(|at| cover[at].contains(net))
 }
 
-/// Networks of one family, in their order, none in another.
+/// Networks of one family, sorted, none inside another.
 struct Networks {
-    /// First and last address of each.
+    /// First and last address of each network, inclusive.
     ends: Vec<(u128, u128)>,
-    /// How many addresses those before each have.
+    /// Number of addresses in all networks before each, and at the end in all.
     before: Vec<f64>,
-    /// Bits of an address.
+    /// Number of bits of an address: 32 or 128.
     width: u32,
 }
 
-/// Some that stand together, with what they waste: the addresses of the least network around them
-/// that none of them has. The most wasteful is the greatest; its bits are in the order of numbers
-/// that are not negative.
+/// A run of neighbouring networks, ordered by its waste. The waste is the number of addresses in
+/// the smallest enclosing network that no network of the run has. `waste` has the bits of a
+/// non-negative float, which sort like the float.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Part {
     waste: u64,
@@ -77,8 +77,8 @@ impl Networks {
         Networks { ends, before, width }
     }
 
-    /// The first addresses and the bits of at most so many networks around them: again and again
-    /// the one that wastes most is halved.
+    /// Returns the first addresses and prefix lengths of at most `most` networks that contain all
+    /// networks. Splits the part with the most waste until there are enough.
     fn parts(&self, most: usize) -> Vec<(u128, u32)> {
         let mut parts = BinaryHeap::new();
         parts.extend((!self.ends.is_empty()).then(|| self.part(0..self.ends.len())));
@@ -96,12 +96,13 @@ impl Networks {
         let (_, bits) = self.around(of.clone());
         let size = ((self.width - bits) as f64).exp2();
         let waste = size - (self.before[of.end] - self.before[of.start]);
-        // one network wastes nothing and cannot be halved
+        // A single network wastes nothing and cannot be split.
         let waste = if of.len() > 1 { 1.0 + waste.max(0.0) } else { 0.0 };
         Part { waste: waste.to_bits(), from: of.start, to: of.end }
     }
 
-    /// The least network around some of them: its first address, and its bits.
+    /// Returns the smallest network that contains a run of networks: first address and prefix
+    /// length.
     fn around(&self, of: Range<usize>) -> (u128, u32) {
         let (first, last) = (self.ends[of.start].0, self.ends[of.end - 1].1);
         let differ = u128::BITS - (first ^ last).leading_zeros();
@@ -109,7 +110,8 @@ impl Networks {
         (first & !rest, self.width - differ)
     }
 
-    /// Where the second half of the network around some of them begins; there are some in either.
+    /// Returns the index at which the second half of the enclosing network begins. Both halves have
+    /// at least one network.
     fn half(&self, of: Range<usize>) -> usize {
         let (first, bits) = self.around(of.clone());
         let middle = first | 1 << (self.width - bits - 1);

@@ -1,5 +1,4 @@
-//! The addresses that `(em0)`, `(em0:network)` and their like stand for at this moment
-//! (pf-features section 4).
+//! The current addresses of `(em0)`, `(em0:network)` and their like (pf-features section 4).
 
 use std::net::IpAddr;
 
@@ -8,7 +7,7 @@ use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
 use skipstep_ruleset::{Family, TableName};
 
-/// Contents of a dynamic address, in the order in which the host lists them, without repetition.
+/// Returns the contents of a dynamic address, in the order of the host's list, without duplicates.
 pub fn contents(dynamic: &DynamicAddress, host: &Host) -> Vec<IpNet> {
     let mut nets = Vec::new();
     for interface in host.interfaces.iter().filter(|i| is_meant(i, &dynamic.interface)) {
@@ -21,8 +20,8 @@ pub fn contents(dynamic: &DynamicAddress, host: &Host) -> Vec<IpNet> {
     nets
 }
 
-/// The text in pf.conf, in parentheses, which no table has: what names its table slot. It means the
-/// same in every anchor.
+/// Returns the name of the address's table slot: its text in pf.conf with the parentheses, which no
+/// table name has. It means the same in every anchor.
 pub fn name(dynamic: &DynamicAddress) -> TableName {
     let mut name = format!("({}", dynamic.interface);
     for (set, suffix) in [
@@ -63,7 +62,7 @@ fn of_interface(dynamic: &DynamicAddress, interface: &Interface) -> Vec<IpNet> {
     nets
 }
 
-/// Which address of the entry is meant, if the entry has such a one.
+/// Returns the address that the modifiers select from the entry, if it has one.
 fn choose(dynamic: &DynamicAddress, address: &InterfaceAddress) -> Option<IpAddr> {
     if dynamic.broadcast {
         return address.broadcast;

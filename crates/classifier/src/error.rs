@@ -1,100 +1,100 @@
-//! What can be too much for the data plane.
+//! Errors of compilation: limits of the data plane, and names that cannot be compiled.
 
 use skipstep_ruleset::TableName;
 
-/// A rule set that does not fit, and which limit says so.
+/// An error in a rule set, with the limit that it exceeds if there is one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// More names behind `os` than a rule can ask for.
+    /// The rules use too many different names behind `os`.
     #[error("{names} different names behind `os`: at most {limit} can be told apart")]
     Systems {
-        /// how many there are
+        /// number of names used
         names: usize,
-        /// how many there can be
+        /// most names possible
         limit: usize,
     },
-    /// More fingerprints than there is room for.
+    /// The rule set has more fingerprints than the data plane has room for.
     #[error("{count} fingerprints of operating systems: at most {limit} are looked at")]
     Fingerprints {
-        /// how many there are
+        /// number of fingerprints
         count: usize,
-        /// how many there can be
+        /// most fingerprints possible
         limit: u32,
     },
-    /// More rules than one rule set may have.
+    /// The rule set has more rules than the data plane has room for.
     #[error("{rules} rules: a rule set holds at most {limit}")]
     Rules {
-        /// rules there are
+        /// number of rules
         rules: usize,
-        /// rules there may be
+        /// most rules possible
         limit: u32,
     },
-    /// More anchors than `set limit anchors` allows.
+    /// The rule set has more anchors than `set limit anchors` allows.
     #[error("{anchors} anchors exceed the limit of {limit}: write `set limit anchors {anchors}`")]
     Anchors {
-        /// anchors there are
+        /// number of anchors
         anchors: usize,
-        /// what the limit says
+        /// value of `set limit anchors`
         limit: u32,
     },
-    /// More tables than `set limit tables` allows.
+    /// The rule set has more tables than `set limit tables` allows.
     #[error("{tables} tables exceed the limit of {limit}: write `set limit tables {tables}`")]
     Tables {
-        /// tables there are
+        /// number of tables
         tables: usize,
-        /// what the limit says
+        /// value of `set limit tables`
         limit: u32,
     },
-    /// More tables and dynamic addresses than the data plane has places for.
+    /// The rule set has more tables and dynamic addresses than the data plane has slots for.
     #[error("{tables} tables and dynamic addresses: an instance holds at most {limit}")]
     TableSlots {
-        /// tables and dynamic addresses there are
+        /// number of tables and dynamic addresses
         tables: usize,
-        /// places there are
+        /// number of slots
         limit: u32,
     },
-    /// More addresses in tables than `set limit table-entries` allows.
+    /// The tables have more addresses than `set limit table-entries` allows.
     #[error(
         "{entries} table entries exceed the limit of {limit}: write `set limit table-entries {entries}`"
     )]
     TableEntries {
-        /// addresses there are
+        /// number of addresses
         entries: usize,
-        /// what the limit says
+        /// value of `set limit table-entries`
         limit: u32,
     },
     /// A registry of names is full.
     #[error("{line}no number left for {what} {name}: an instance knows at most {limit}", line = at(*.line))]
     Names {
-        /// line of the rule, 0 if it is in none
+        /// line of the rule, 0 if the name is in no rule
         line: u32,
-        /// kind of name
+        /// kind of name, as printed
         what: &'static str,
-        /// the name
+        /// the name without a number
         name: String,
-        /// how many there may be
+        /// most names possible
         limit: u32,
     },
-    /// An interface name longer than the kernel's.
+    /// An interface name is longer than the kernel allows.
     #[error("{line}{name}: interface names have at most 15 bytes", line = at(*.line))]
     InterfaceName {
-        /// line of the rule, 0 if it is in none
+        /// line of the rule, 0 if the name is in no rule
         line: u32,
-        /// the name
+        /// the interface name
         name: String,
     },
-    /// A rule uses a table that the rule set does not list.
+    /// A rule uses a table that has no slot.
     #[error("{line}table {name} is not part of the rule set", line = at(*.line))]
     UnknownTable {
-        /// line of the rule
+        /// line of the rule, 0 if not known yet
         line: u32,
-        /// the table or dynamic address
+        /// name of the table or dynamic address
         name: TableName,
     },
 }
 
 impl Error {
-    /// The same error, said of a rule on `line`.
+    /// Sets the line of the rule in errors that have one.
     pub(crate) fn on_line(mut self, number: u32) -> Self {
         match &mut self {
             Error::Names { line, .. }

@@ -1,4 +1,4 @@
-//! Fingerprints in the kernel's form.
+//! Compilation of fingerprints of operating systems.
 
 use skipstep_abi as abi;
 use skipstep_abi::fingerprint::{measure, syn_flags};
@@ -8,7 +8,8 @@ use skipstep_ruleset::fingerprint::{Fingerprint, Measure, Signature, Window};
 
 use crate::Error;
 
-/// The fingerprints of a rule set, and which names mean that none fits.
+/// Compiles the fingerprints of a rule set. Also returns the bits of the names that match a SYN
+/// without a known fingerprint.
 pub(crate) fn fingerprints(ruleset: &Ruleset) -> Result<(Vec<abi::Fingerprint>, u64), Error> {
     let (systems, fingerprints) = (&ruleset.systems, &ruleset.fingerprints);
     if systems.len() > SYSTEMS {
@@ -28,10 +29,10 @@ pub(crate) fn fingerprints(ruleset: &Ruleset) -> Result<(Vec<abi::Fingerprint>, 
     Ok((compiled.collect(), names(None)))
 }
 
-/// What the kernel knows a name behind `os` by.
+/// Returns the number of a name behind `os`, from 1.
 pub(crate) fn number(ruleset: &Ruleset, name: &str) -> u8 {
     let place = ruleset.systems.keys().position(|system| system == name);
-    // a name that was never looked up is that of no system: a bit that nothing has
+    // A name that was never resolved gets a number whose bit no fingerprint has.
     place.unwrap_or(SYSTEMS) as u8 + 1
 }
 

@@ -1,4 +1,4 @@
-//! The image of a whole rule set.
+//! Compilation of a whole rule set to an image.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,39 +22,43 @@ use crate::slots::Slots;
 use crate::standing::{Planted, Standing};
 use crate::{Error, Names, Planner};
 
-/// Three lists of old rules, then the filter rules.
+/// Lists evaluated for a packet: three of legacy rules, then the filter rules.
 const LISTS_OF_A_PACKET: u32 = 4;
 
-/// A rule set as the kernel walks it.
+/// A compiled rule set, ready to be written to the kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Image {
-    /// Which of the rules belong to which anchor: path and place.
+    /// Path of each anchor with the indexes of its filter rules; the main rule set is first.
     pub rule_sets: Vec<(String, Range<usize>)>,
-    /// Rules with their skip steps: the main rule set, then the anchors, then the lists of old
-    /// rules in the same order, and last what decides if no rule does.
+    /// Rules with their skip steps: the main rule set, the anchors, the lists of legacy rules in
+    /// the same order, and the default rule.
     pub rules: Vec<abi::Rule>,
-    /// What is kept for the states of each rule of an anchor, with its slot; nothing for those of
-    /// one that stands, of which it is there.
+    /// Slot and state settings of each rule, by anchor path. Unchanged rule sets have no entry,
+    /// because the kernel has their settings.
     pub states: BTreeMap<String, Vec<(u32, abi::RuleStates)>>,
-    /// Pools of the rules, likewise.
+    /// Pools of the rules, except those of unchanged rule sets.
     pub pools: Vec<(abi::PoolKey, abi::Pool)>,
-    /// What is in those of them that are lists.
+    /// Members of the pools that are lists.
     pub pool_members: Vec<(abi::PoolMemberKey, abi::PoolMember)>,
-    /// Limiters, with the place of each in the map: its kind and its number.
+    /// Limiters, each with its index in the map.
     pub limiters: Vec<(u32, abi::Limiter)>,
-    /// Fingerprints in their order.
+    /// Fingerprints of operating systems, in the order of lookup.
     pub fingerprints: Vec<abi::Fingerprint>,
-    /// Trees of the stretches that are searched.
+    /// Nodes of all trees.
     pub cells: Vec<abi::Cell>,
-    /// Where each rule set is, and its trees are among them.
+    /// Position of each rule set and of its trees, by anchor path.
     pub planted: BTreeMap<String, Planted>,
-    /// Cells that the longest search in them looks at.
+    /// Most nodes that one search reads.
     pub longest_search: u32,
-    /// Settings.
+    /// Settings of the data plane.
     pub config: abi::Config,
 }
 
-/// Checks that the data plane holds the number of rules, before slots are looked for.
+/// Checks the numbers of rules and anchors. Called before slots are assigned.
+///
+/// # Errors
+/// Fails if the rule set has more rules than the data plane has room for, or more anchors than its
+/// limit.
 pub fn check_rules(ruleset: &Ruleset) -> Result<(), Error> {
     let rules = ruleset.every_rule().count();
     if rules > MAX_RULES as usize {
@@ -67,7 +71,7 @@ pub fn check_rules(ruleset: &Ruleset) -> Result<(), Error> {
     Ok(())
 }
 
-/// How many anchors there are: those with contents, those that rules call, and those on the way.
+/// Returns the number of anchors: with contents, called by rules, and their parents.
 fn count_anchors(ruleset: &Ruleset) -> usize {
     let called = ruleset.every_rule().filter_map(|(_, rule)| rule.anchor.as_ref());
     let named = called.map(|call| &call.path).chain(ruleset.anchors.keys());
@@ -79,8 +83,12 @@ fn count_anchors(ruleset: &Ruleset) -> usize {
     paths.len()
 }
 
-/// Makes the image. `slots` has one for every rule and every table; rule sets that stand are taken
-/// as they are.
+/// Compiles a rule set to an image. `slots` has a slot for every rule and every table. Rule sets in
+/// `standing` are copied.
+///
+/// # Errors
+/// Fails if the rule set exceeds a limit of the data plane, or if a rule uses a table without a
+/// slot. Also fails if a name is too long or cannot get a number.
 pub fn compile(
     ruleset: &Ruleset,
     host: &Host,
@@ -122,7 +130,7 @@ pub fn compile(
     image.limiters = limiters.collect();
     let (fingerprints, unknown_systems) = crate::fingerprint::fingerprints(ruleset)?;
     let main = image.rule_sets[0].1.len() as u32;
-    // an empty list is passed over
+    // Empty lists are skipped.
     let walked: u32 = old.iter().map(|list| list.end - list.first).sum();
     let walked = if walked > 0 { walked + LISTS_OF_A_PACKET } else { 0 };
     let sets = &image.rule_sets;
@@ -157,7 +165,7 @@ pub fn compile(
     Ok(image)
 }
 
-/// Rules of the lists that a packet of either direction may be tested against.
+/// Returns the most legacy rules that one packet may be evaluated against, of either direction.
 fn longest_legacy_walk(old: &[abi::Stretch; old_list::LISTS]) -> u32 {
     let of = |lists: [usize; 2]| lists.map(|list| old[list].end - old[list].first).iter().sum();
     let (inbound, outbound): (u32, u32) =
@@ -165,7 +173,7 @@ fn longest_legacy_walk(old: &[abi::Stretch; old_list::LISTS]) -> u32 {
     of([old_list::SCRUB; 2]) / 2 + inbound.max(outbound)
 }
 
-/// Where the data plane has a list.
+/// Returns the index of a list in the configuration.
 fn place_of(list: OldList) -> usize {
     match list {
         OldList::Nat => old_list::NAT,
@@ -176,13 +184,14 @@ fn place_of(list: OldList) -> usize {
     }
 }
 
-/// Passes, and keeps no state unless an old rule has translated. It has no number.
+/// Returns the default rule. It passes, and keeps no state unless a legacy rule has translated. It
+/// has no number.
 fn default_of(index: u32) -> abi::Rule {
     let skip = [index + 1; abi::rule::SKIP_MAX];
     abi::Rule { skip, number: u32::MAX, slot: IDLE_SLOT, ..abi::Rule::default() }
 }
 
-/// Puts lists of rules behind each other.
+/// The builder of the array of rules: appends one list of rules after the other.
 struct Lists<'a> {
     ruleset: &'a Ruleset,
     slots: &'a Slots,
@@ -193,13 +202,13 @@ struct Lists<'a> {
 }
 
 impl Lists<'_> {
-    /// Adds the filter rules, or a list of old rules: those of the main rule set, then those of the
-    /// anchors. Returns where those of the main rule set stand.
+    /// Appends the filter rules, or a list of legacy rules: those of the main rule set, then those
+    /// of the anchors. Returns the indexes of the main rule set's rules.
     fn add(&mut self, list: Option<OldList>) -> Result<abi::Stretch, Error> {
         let start = self.image.rules.len();
         let sets = layout(self.ruleset, list, start);
         let end = sets.last().map_or(start, |(_, place)| place.end);
-        // and for what decides if no rule does
+        // One more for the default rule.
         self.image.rules.reserve(end - start + 1);
         let called = |call: &AnchorCall| called(call, &sets);
         let mut compiler = Compiler {
@@ -249,11 +258,11 @@ impl Lists<'_> {
                 states.push((slot, abi::RuleStates { old, ..of_rule }));
                 self.image.rules.push(compiled);
             }
-            // the second list of `binat` has the same rules once more
+            // The second list of `binat` has the same rules as the first.
             if !states.is_empty() && list != Some(OldList::BinatIn) {
                 let of_set = self.image.states.entry(path.clone()).or_default();
                 if of_set.is_empty() {
-                    // many megabytes of many rules: they stay where they are
+                    // Move, not copy: many rules make many megabytes.
                     *of_set = states;
                 } else {
                     of_set.append(&mut states);
@@ -268,13 +277,13 @@ impl Lists<'_> {
     }
 }
 
-/// The table that a rule of an anchor puts sources in.
+/// Returns the slot of the table that a rule of an anchor adds sources to.
 fn overload_table(slots: &Slots, rule: &Rule, path: &str) -> Option<u32> {
     let overload = rule.state.as_ref()?.overload.as_ref()?;
     slots.tables.get(&TableName::new(path, &overload.table)).copied()
 }
 
-/// The rules that an anchor has in a list, with their slots.
+/// Returns the rules of an anchor in a list, with their slots.
 fn contents<'a>(
     ruleset: &'a Ruleset,
     slots: &Slots,
@@ -291,16 +300,15 @@ fn contents<'a>(
     (rules.into(), slots)
 }
 
-/// Slots of the `scrub` rules of an anchor that leave fragments alone.
+/// Returns the slots of an anchor's `scrub` rules that do not reassemble fragments.
 fn leaving_fragments(ruleset: &Ruleset, slots: &Slots, path: &str) -> BTreeSet<u32> {
     let slots = slots.old_rules.get(path).into_iter().flatten();
     let all = ruleset.old_rules_of(path).iter().zip(slots);
     all.filter(|(old, _)| old.leave_fragments).map(|(_, slot)| *slot).collect()
 }
 
-/// Where the rules of each rule set stand: the main rule set, then the anchors. Those below one
-/// anchor stand together in the order of their names, so that a wildcard means one stretch of
-/// rules.
+/// Returns the rule sets with the indexes of their rules: the main rule set, then the anchors. The
+/// children of an anchor are neighbours, sorted by name, so a wildcard call is one range of rules.
 fn layout(ruleset: &Ruleset, list: Option<OldList>, start: usize) -> Vec<(String, Range<usize>)> {
     let mut paths: Vec<&str> = ruleset.anchors.keys().map(String::as_str).collect();
     paths.sort_by_key(|path| path.rsplit_once('/').unwrap_or(("", path)));
@@ -319,7 +327,7 @@ fn layout(ruleset: &Ruleset, list: Option<OldList>, start: usize) -> Vec<(String
     sets.collect()
 }
 
-/// The stretch of rules that a call means.
+/// Returns the indexes of the rules that an anchor call evaluates.
 fn called(call: &AnchorCall, rule_sets: &[(String, Range<usize>)]) -> Range<usize> {
     let means = |path: &str| match call.wildcard {
         false => path == call.path,
@@ -339,7 +347,7 @@ fn reassemble(options: &Options, rules: &[abi::Rule]) -> u32 {
         | wants(by_rule, reassemble::BY_RULE)
 }
 
-/// What `set` says.
+/// Compiles the settings (`set`) of the rule set.
 fn config(
     ruleset: &Ruleset,
     image: &Image,
@@ -347,7 +355,7 @@ fn config(
     names: &mut Names,
 ) -> Result<abi::Config, Error> {
     let options = &ruleset.options;
-    // the counters of a group are the sum over its members, which pfctl makes
+    // pfctl computes the counters of a group as the sum over its members.
     let loginterface = match &options.loginterface {
         Some(name) if host.interface(name).is_some() => names.interfaces.number(name)?,
         _ => 0,

@@ -1,4 +1,4 @@
-//! The interfaces map: what each interface of the host is to the rules.
+//! The map of interfaces: the id, flags, groups and addresses of each interface of the host.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,16 @@ use skipstep_ruleset::{InterfaceMatch, Not, Ruleset};
 
 use crate::{Error, Names};
 
-/// Groups that always exist, though perhaps no interface is in them.
+/// Groups that always exist, even without members.
 pub(crate) const STANDING_GROUPS: [&str; 2] = ["all", "egress"];
 
-/// Value of the interfaces map for every interface of `host`, with its index. `skip` holds the
-/// operands of `set skip on` of the two generations, the even one's first.
+/// Compiles every interface of `host` to a value of the map of interfaces. Each value comes with
+/// the interface index. `skip` has the operands of `set skip on` of the even and of the odd
+/// generation, in this order.
+///
+/// # Errors
+/// Fails if a name is longer than 15 bytes, or if a registry has no number left for an interface or
+/// group.
 pub fn interfaces(
     host: &Host,
     skip: [&[String]; 2],
@@ -48,9 +53,9 @@ fn interface(
     })
 }
 
-/// Names in rules that mean a group of the host, but for the standing ones. What is neither an
-/// interface nor a group is taken for an interface that will come; if it comes as a group, the
-/// rules have to be compiled anew.
+/// Returns the names in rules that mean a group of the host, except those that always exist. A name
+/// that is neither an interface nor a group counts as an interface that may appear. If a group of
+/// that name appears, the rules have to be compiled again.
 pub fn groups(ruleset: &Ruleset, host: &Host) -> BTreeSet<String> {
     let operands = ruleset
         .every_rule()
@@ -66,7 +71,10 @@ pub fn groups(ruleset: &Ruleset, host: &Host) -> BTreeSet<String> {
     names.filter(is_group).cloned().collect()
 }
 
-/// An interface name as the kernel keeps it.
+/// Returns an interface name as the kernel stores it: NUL-terminated and padded with zeros.
+///
+/// # Errors
+/// Fails if the name has more than 15 bytes.
 pub fn name_bytes(name: &str) -> Result<[u8; IFNAMSIZ], Error> {
     let mut bytes = [0; IFNAMSIZ];
     if name.len() >= IFNAMSIZ {

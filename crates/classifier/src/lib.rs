@@ -1,10 +1,10 @@
-//! From a rule set to the flat image that the kernel walks.
+//! The compiler from a rule set to the flat image that the data plane evaluates.
 //!
-//! Names become numbers on the way: interfaces, groups and tags through [`Names`], which grows and
-//! is kept as long as the instance lives; tables and rules through slots that the loader hands out.
-//! Loading a rule set takes three steps: [`fn@tables`] says which tables it needs and what is in
-//! them, the loader gives each a slot, and [`compile`] makes the [`Image`]. Nothing here needs the
-//! kernel.
+//! Compilation replaces names by numbers. [`Names`] numbers interfaces, groups and tags; it grows,
+//! and lives as long as the instance. Tables and rules have slots, which the loader assigns.
+//!
+//! A load takes three steps: [`fn@tables`] lists the tables and their contents, the loader assigns
+//! a slot to each, and [`compile`] makes the [`Image`]. This crate does not need the kernel.
 
 pub mod address;
 mod asked;

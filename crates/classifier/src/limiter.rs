@@ -1,4 +1,4 @@
-//! Limiters in the kernel's form.
+//! Compilation of limiters.
 
 use skipstep_abi as abi;
 use skipstep_abi::limiter::{LIMITER_NO_MATCH, limiter_kind};
@@ -9,13 +9,13 @@ use crate::slots::Slots;
 
 const NANOSECONDS: u64 = 1_000_000_000;
 
-/// Where a limiter stands among those of its generation.
+/// Returns the index of a limiter in the map of limiters. `source` is true for a source limiter.
 pub fn place(source: bool, id: u32) -> u32 {
     let kind = if source { limiter_kind::SOURCE } else { limiter_kind::STATE };
     u32::from(kind) * LIMITERS + id
 }
 
-/// A limiter, and its place.
+/// Compiles a limiter. Returns its index in the map of limiters with its value.
 pub(crate) fn limiter(limiter: &Limiter, slots: &Slots) -> (u32, abi::Limiter) {
     let (states, seconds) = limiter.rate.unwrap_or((1, 0));
     let bucket = u64::from(seconds) * NANOSECONDS;
@@ -38,7 +38,7 @@ pub(crate) fn limiter(limiter: &Limiter, slots: &Slots) -> (u32, abi::Limiter) {
     (place(limiter.source, limiter.id), compiled)
 }
 
-/// What a rule says of a limiter.
+/// Compiles a rule's use of a limiter: the limiter's number and flag, or 0 for none.
 pub(crate) fn used(used: Option<LimiterUse>) -> u16 {
     used.map_or(0, |used| used.id as u16 | if used.no_match { LIMITER_NO_MATCH } else { 0 })
 }

@@ -1,5 +1,5 @@
-//! Numbers for names. They are handed out once and never change while the instance lives, so that
-//! states, packets in flight and the next rule set mean the same interface or tag by them.
+//! Numbers for names. A number is assigned once and stays valid while the instance lives. So
+//! states, packets in flight and the next rule set mean the same interface or tag by it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,23 +9,23 @@ use skipstep_abi::mark::MAX_TAG;
 
 use crate::Error;
 
-/// Anchors that have a number, those that states were made in and that are gone included.
+/// Most anchors with a number, removed anchors that still have states included.
 const MAX_ANCHORS: u32 = 1 << 16;
-/// Queues: minor numbers of classes.
+/// End of the numbers of queues, which are minor numbers of traffic classes.
 const MAX_QUEUES: u32 = skipstep_abi::queue::MAX + 1;
 
-/// Everything that has a number: what an instance keeps from one rule set to the next.
+/// All names with numbers, kept by an instance from one rule set to the next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Names {
-    /// Interfaces, ids from 1.
+    /// Interfaces, numbered from 1.
     pub interfaces: Registry,
-    /// Interface groups, bits from 0.
+    /// Interface groups; the number is a bit, from 0.
     pub groups: Registry,
-    /// Tags, from 1.
+    /// Tags, numbered from 1.
     pub tags: Registry,
-    /// Paths of anchors, from 1; 0 is the main rule set.
+    /// Paths of anchors, numbered from 1; 0 is the main rule set.
     pub anchors: Registry,
-    /// Queues, from 1.
+    /// Queues, numbered from 1.
     pub queues: Registry,
 }
 
@@ -41,14 +41,14 @@ impl Default for Names {
     }
 }
 
-/// Numbers for names of one kind.
+/// The numbers of the names of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Registry {
     what: String,
     first: u32,
     end: u32,
     numbers: BTreeMap<String, u32>,
-    /// Some were forgotten: numbers are not handed out in a row any more.
+    /// True once a name was removed: the numbers in use are no longer contiguous.
     has_gaps: bool,
 }
 
@@ -57,7 +57,10 @@ impl Registry {
         Registry { what: what.to_owned(), first, end, numbers: BTreeMap::new(), has_gaps: false }
     }
 
-    /// The number of `name`, a new one if it has none yet.
+    /// Returns the number of `name`, and assigns one if it has none.
+    ///
+    /// # Errors
+    /// Fails if all numbers are in use.
     pub fn number(&mut self, name: &str) -> Result<u32, Error> {
         if let Some(number) = self.get(name) {
             return Ok(number);
@@ -77,7 +80,7 @@ impl Registry {
         Ok(number)
     }
 
-    /// The lowest number that nobody has.
+    /// Returns the lowest number that is not in use.
     fn free(&self) -> Option<u32> {
         let next = self.first + self.numbers.len() as u32;
         if next < self.end && !self.has_gaps {
@@ -87,13 +90,13 @@ impl Registry {
         (self.first..self.end).find(|number| !taken.contains(number))
     }
 
-    /// Whether it is time to think about who may be forgotten.
+    /// True if three quarters of the numbers are in use, so that unused names should be removed.
     pub fn is_nearly_full(&self) -> bool {
         self.numbers.len() as u32 >= (self.end - self.first) / 4 * 3
     }
 
-    /// Forgets the names for which `keep` is false and gives their numbers away again; returns
-    /// those numbers. Nobody may use them any more: no rule, no state, no packet.
+    /// Removes the names for which `keep` returns false, and returns their numbers, which become
+    /// free for reuse. No rule, state or packet may use a removed number any more.
     pub fn retain(&mut self, keep: impl Fn(&str, u32) -> bool) -> Vec<u32> {
         let mut free = Vec::new();
         self.numbers.retain(|name, number| {
@@ -107,17 +110,17 @@ impl Registry {
         free
     }
 
-    /// The number of `name`, if it has one.
+    /// Returns the number of `name`, or `None` if it has none.
     pub fn get(&self, name: &str) -> Option<u32> {
         self.numbers.get(name).copied()
     }
 
-    /// The name that has `number`.
+    /// Returns the name that has `number`.
     pub fn name(&self, number: u32) -> Option<&str> {
         self.numbers.iter().find(|(_, n)| **n == number).map(|(name, _)| name.as_str())
     }
 
-    /// Names with their numbers, in order of name.
+    /// Returns all names with their numbers, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u32)> {
         self.numbers.iter().map(|(name, number)| (name.as_str(), *number))
     }

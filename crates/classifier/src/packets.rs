@@ -1,4 +1,4 @@
-//! Kinds of packets, each of which has trees of its own.
+//! Kinds of packets, each of which has its own tree set.
 
 use skipstep_abi as abi;
 use skipstep_abi::forest::forest_of;
@@ -11,16 +11,17 @@ pub(crate) const UDP: u8 = 17;
 pub(crate) const ICMP6: u8 = 58;
 pub(crate) const SCTP: u8 = 132;
 
-/// What the packets of a forest have in common.
+/// The properties that all packets of a tree set share.
 pub(crate) struct Packets {
     pub direction: u8,
     pub family: u8,
-    /// TCP, UDP, or 0 for all other protocols
+    /// Protocol number of TCP or UDP, or 0 for all other protocols.
     pub protocol: u8,
-    /// 0 is for all protocols
+    /// True if `protocol` 0 means every protocol.
     all_protocols: bool,
-    /// They are TCP but not the first of a connection, or answer an ICMP query: no rule of them
-    /// that asks for `flags S/SA`, or keeps state, matches. None of the others is such a packet.
+    /// True for TCP segments that do not begin a connection, and for answers to ICMP queries. No
+    /// rule with `flags S/SA` matches such a segment; no rule that keeps state matches such an
+    /// answer. If false, the kind has no such packets.
     pub follows: bool,
 }
 
@@ -40,12 +41,14 @@ impl Packets {
         Packets { direction, family, protocol, all_protocols: false, follows }
     }
 
-    /// The first packets of every protocol.
+    /// Returns the kind with the first packets of every protocol, for the same direction and
+    /// family.
     pub fn of_all_protocols(&self) -> Self {
         Packets { protocol: 0, all_protocols: true, follows: false, ..*self }
     }
 
-    /// Whether these rules are what those of all protocols mean to such packets.
+    /// True if `rules` are exactly the boxes in `all`, those of all protocols, that such packets
+    /// can match.
     pub fn is_part_of<const N: usize>(
         &self,
         space: &Space<N>,
@@ -68,7 +71,7 @@ impl Packets {
         seen.eq(rules.iter().copied())
     }
 
-    /// Whether packets of a protocol may be among them.
+    /// True if the kind has packets of the protocol.
     fn are_among(&self, protocol: u8) -> bool {
         match protocol {
             _ if self.all_protocols => true,
@@ -77,12 +80,12 @@ impl Packets {
         }
     }
 
-    /// Whether a rule asks for a protocol that none of them has.
+    /// True if the rule requires a protocol that no packet of the kind has.
     pub fn have_not(&self, rule: &abi::Rule) -> bool {
         rule.protocol != 0 && !self.have(rule, rule.protocol)
     }
 
-    /// Whether packets of a protocol may be among those of them that the rule asks for.
+    /// True if the kind has packets of the protocol that the rule's protocol criterion accepts.
     pub fn have(&self, rule: &abi::Rule, protocol: u8) -> bool {
         self.are_among(protocol) && (rule.protocol == 0 || rule.protocol == protocol)
     }

@@ -1,8 +1,8 @@
 //! Decides which rules the fast path of the data plane may evaluate: `bpf/plain.h`.
 //!
-//! A rule is not eligible unless everything about it is known to be harmless. So each struct is
-//! taken apart field by field, without `..`: a field that is new does not compile until somebody
-//! decides about it here, and says why it may be ignored if it may.
+//! A rule is eligible only if each of its properties is known to be harmless. So the functions
+//! below destructure each struct without `..`. A new field does not compile until it is
+//! classified here; the comment above a group of ignored fields gives the reason.
 
 use skipstep_abi as abi;
 use skipstep_abi::interface::interface_match;
@@ -10,14 +10,14 @@ use skipstep_abi::rule::{address_kind, divert_kind, plain, port_op, rule_flags a
 use skipstep_abi::verdict::action;
 use skipstep_ruleset::{Options, Syncookies};
 
-/// Flags of tests that read headers and the interface, which the fast path has.
+/// Flags of criteria on headers and the interface, which the fast path can read.
 const TESTS_HEADERS: u32 = flags::FRAGMENT
     | flags::MATCH_TOS
     | flags::MATCH_ICMP_TYPE
     | flags::MATCH_ICMP_CODE
     | flags::INTERFACE_NOT;
 
-/// Flags of tests that need more than headers.
+/// Flags of criteria that need more than headers.
 const TESTS_MORE: u32 = flags::MATCH_PRIO
     | flags::PROBABILITY
     | flags::ONCE
@@ -25,7 +25,7 @@ const TESTS_MORE: u32 = flags::MATCH_PRIO
     | flags::RECEIVED_NOT
     | flags::TAGGED_NOT;
 
-/// Flags of a rule that decides and does nothing else. The fast path knows the flags of states.
+/// Flags of a rule that only decides. The fast path implements the flags of states.
 const DECIDES: u32 = flags::QUICK
     | flags::ALLOW_OPTS
     | flags::KEEP_STATE
@@ -33,7 +33,7 @@ const DECIDES: u32 = flags::QUICK
     | flags::SLOPPY
     | flags::NO_SYNC;
 
-/// Flags of what a rule does with the packet besides, or instead, once it matches.
+/// Flags of side effects of a matching rule, and of decisions that the fast path cannot make.
 const ACTS: u32 = flags::LOG
     | flags::LOG_ALL
     | flags::LOG_MATCHES
@@ -50,8 +50,8 @@ const ACTS: u32 = flags::LOG
     | flags::SET_PRIO
     | flags::ANCHOR;
 
-/// Returns how much of a filter rule the fast path does: [`plain`]. `states` is what the data plane
-/// keeps for the rule's states.
+/// Returns the parts of a filter rule that the fast path can do, as flags of [`plain`]. `states`
+/// are the rule's state settings.
 pub fn of(rule: &abi::Rule, states: &abi::RuleStates) -> u8 {
     let mut all = 0;
     if asks_headers_alone(rule) {
@@ -73,7 +73,7 @@ fn asks_headers_alone(rule: &abi::Rule) -> bool {
         flags,
         interface_match,
         received_match,
-        // an anchor's or a `match` rule's, which tests behind it may ask for
+        // Set by an anchor or a `match` rule, and read by rules behind it.
         tag,
         tagged,
         source,
@@ -94,11 +94,11 @@ fn asks_headers_alone(rule: &abi::Rule) -> bool {
         icmp_type: _,
         icmp_code: _,
         tos: _,
-        // without their flag, or `received_match`, nobody looks at these
+        // Unused without their flag, or without `received_match`.
         received_on: _,
         prio: _,
         probability: _,
-        // the walk reads these before or after the test: where it goes on, and what it counts
+        // Read before or after the rule's evaluation: the next rule, and the counters.
         skip: _,
         slot: _,
         number: _,
@@ -107,7 +107,7 @@ fn asks_headers_alone(rule: &abi::Rule) -> bool {
         call_end: _,
         set_end: _,
         segment: _,
-        // these count once the rule matches: `decides_and_nothing_else`
+        // Relevant once the rule matches: see `decides_and_nothing_else`.
         action: _,
         return_ttl: _,
         return_icmp_type: _,
@@ -126,9 +126,9 @@ fn asks_headers_alone(rule: &abi::Rule) -> bool {
         rtable: _,
         cross_to: _,
         delay: _,
-        // only for lists of old rules, which `may_ask` excludes
+        // Only in lists of legacy rules, which `may_ask` excludes.
         leave_fragments: _,
-        // the result
+        // The result of this function.
         plain: _,
     } = rule;
     flags & !(TESTS_HEADERS | DECIDES | ACTS) == 0
@@ -144,30 +144,30 @@ fn asks_headers_alone(rule: &abi::Rule) -> bool {
         && *tag == 0
 }
 
-/// True if the fast path compares the packet's interface in this way.
+/// True if the fast path implements this kind of interface criterion.
 fn is_known_interface(kind: u8) -> bool {
     use interface_match::{ANY, GROUP, NAME, NONE, RDOMAIN};
     [NONE, NAME, GROUP, ANY, RDOMAIN].contains(&kind)
 }
 
-/// True if the address in the packet's header is all that the criterion asks for.
+/// True if the criterion depends only on the address in the packet's header.
 fn is_in_headers(address: &abi::Address) -> bool {
     use address_kind::{ANY, MASK, NEVER, RANGE, TABLE};
-    // what the address is compared with, and how: kinds that ask for routes are not listed
+    // Operands of the comparison. Kinds that need a route lookup are not in the list below.
     let abi::Address { kind, negated: _, pad: _, table: _, low: _, high: _ } = address;
     [ANY, MASK, RANGE, TABLE, NEVER].contains(kind)
 }
 
-/// True if the port in the packet's header is all that the criterion asks for.
+/// True if the criterion depends only on the port in the packet's header.
 fn is_number(port: &abi::Port) -> bool {
-    // what the port is compared with
+    // Operands of the comparison.
     let abi::Port { op, low: _, high: _, pad: _ } = port;
     *op <= port_op::RANGE
 }
 
-/// True if the criterion asks for no owner of a socket.
+/// True if there is no criterion on the owner of a socket.
 fn is_anybody(owner: &abi::Owner) -> bool {
-    // without an operation nobody looks at the operands
+    // The operands are unused without an operation.
     let abi::Owner { op, low: _, high: _, pad: _ } = owner;
     *op == 0
 }
@@ -187,7 +187,7 @@ fn decides_and_nothing_else(rule: &abi::Rule) -> bool {
         rtable,
         cross_to,
         delay,
-        // criteria: `asks_headers_alone`
+        // Criteria: see `asks_headers_alone`.
         interface: _,
         received_on: _,
         interface_match: _,
@@ -211,7 +211,7 @@ fn decides_and_nothing_else(rule: &abi::Rule) -> bool {
         group: _,
         os: _,
         limiter: _,
-        // without their flag, which is one of ACTS, nobody looks at these
+        // Unused without their flag, which is one of ACTS.
         return_ttl: _,
         return_icmp_type: _,
         return_icmp_code: _,
@@ -222,20 +222,20 @@ fn decides_and_nothing_else(rule: &abi::Rule) -> bool {
         log_to: _,
         call_first: _,
         call_end: _,
-        // places in rule sets and counters: `name_rule` and `count_rule` handle both paths alike
+        // Positions and counters: `name_rule` and `count_rule` treat both paths alike.
         skip: _,
         slot: _,
         number: _,
         anchor: _,
         set_end: _,
         segment: _,
-        // only for lists of old rules, which `may_ask` excludes
+        // Only in lists of legacy rules, which `may_ask` excludes.
         leave_fragments: _,
-        // the result
+        // The result of `of`.
         plain: _,
     } = rule;
     [action::PASS, action::BLOCK].contains(action)
-        // a rule with one of TESTS_MORE decides on the slow path: it has no `plain::TEST`
+        // A rule with one of TESTS_MORE decides on the slow path, because it has no `plain::TEST`.
         && flags & !(DECIDES | TESTS_HEADERS | TESTS_MORE) == 0
         && *tag == 0
         && *min_ttl == 0
@@ -253,22 +253,22 @@ fn decides_and_nothing_else(rule: &abi::Rule) -> bool {
 fn leaves_packets_here(states: &abi::RuleStates) -> bool {
     let abi::RuleStates {
         divert,
-        // without `divert` nobody looks at these
+        // Unused without `divert`.
         divert_port: _,
         divert_address: _,
-        // without TESTS_MORE nobody looks at these
+        // Unused without TESTS_MORE.
         expired: _,
         pkt_rate: _,
         max_packets: _,
         max_packets_seconds: _,
-        // counters, and what counts with them
+        // Counters, and values used to count.
         total: _,
         current: _,
         number: _,
         anchor: _,
         tables: _,
         source_nodes: _,
-        // of states that the rule keeps: `has_no_limits`
+        // Settings of states: see `has_no_limits`.
         max: _,
         timeouts: _,
         source_flags: _,
@@ -280,19 +280,19 @@ fn leaves_packets_here(states: &abi::RuleStates) -> bool {
         overload_table: _,
         pflow: _,
         flow_tos: _,
-        // only for old rules, which `may_ask` excludes
+        // Only for legacy rules, which `may_ask` excludes.
         old: _,
     } = states;
     *divert == divert_kind::NO
 }
 
-/// True if the fast path may make the rule's states: nothing limits, tracks or reports them.
+/// True if the fast path may create the rule's states: nothing limits, tracks or reports them.
 fn has_no_limits(states: &abi::RuleStates) -> bool {
     let abi::RuleStates {
         max,
         source_flags,
         pflow,
-        // without `source_flags` nobody looks at these
+        // Unused without `source_flags`.
         source_nodes: _,
         max_src_nodes: _,
         max_src_states: _,
@@ -300,18 +300,18 @@ fn has_no_limits(states: &abi::RuleStates) -> bool {
         max_src_conn_rate: _,
         max_src_conn_seconds: _,
         overload_table: _,
-        // without `pflow` nobody looks at it
+        // Unused without `pflow`.
         flow_tos: _,
-        // `expired` in bpf/timeout.h asks for these whichever path made the state
+        // `expired` in bpf/timeout.h reads these for states of both paths.
         timeouts: _,
-        // `begin_state` and `count_rule` raise these on both paths
+        // `begin_state` and `count_rule` increment these on both paths.
         total: _,
         current: _,
         tables: _,
-        // names of the rule
+        // Identity of the rule.
         number: _,
         anchor: _,
-        // of rules: `leaves_packets_here`
+        // Settings of rules: see `leaves_packets_here`.
         pkt_rate: _,
         expired: _,
         max_packets: _,
@@ -324,35 +324,35 @@ fn has_no_limits(states: &abi::RuleStates) -> bool {
     *max == 0 && *source_flags == 0 && *pflow == 0
 }
 
-/// True if it pays to evaluate filter rules on the fast path: nothing comes before them, and the
-/// fast path can carry out one of them at least.
+/// True if the fast path should evaluate filter rules. There must be no legacy rules and no SYN
+/// cookies, and the fast path must be able to carry out at least one of the rules.
 pub fn may_ask(options: &Options, old: &[abi::Stretch], rules: &[abi::Rule]) -> bool {
     let Options {
         syncookies,
-        // parts of each rule by now
+        // Compiled into each rule.
         block_policy: _,
         fail_policy: _,
         state_policy: _,
-        // `expired` and `take_state` ask for these on both paths
+        // `expired` and `take_state` read these on both paths.
         timeouts: _,
         limits: _,
-        // both paths look at the interface's flags, and count for it, before they ask rules
+        // Both paths read the interface's flags, and count for it, before they evaluate rules.
         skip: _,
         loginterface: _,
-        // fragments take the slow path before rules are asked
+        // Fragments take the slow path before any rule is evaluated.
         reassemble: _,
         reassemble_no_df: _,
-        // both paths walk the same rules and trees
+        // Both paths evaluate the same rules and trees.
         evaluator: _,
         ruleset_optimization: _,
-        // where the fast path runs, and what it leaves to the kernel: not what rules say
+        // Settings of the fast path's hooks, independent of rules.
         fast_forward: _,
         xdp: _,
-        // for the guard, which asks no rules
+        // For the guard, which evaluates no rules.
         unattached: _,
-        // for rules with `os`, which are not eligible
+        // For rules with `os`, which are not eligible.
         fingerprints: _,
-        // no packet is treated otherwise for these
+        // No effect on packets.
         keep_counters: _,
         hostid: _,
         debug: _,
@@ -394,7 +394,7 @@ mod tests {
         assert_eq!(of(&matches, &abi::RuleStates::default()), plain::TEST);
     }
 
-    /// A flag that is new is no flag of ours until somebody puts it into one of the four.
+    /// A new flag fails this test until it is added to one of the four groups.
     #[test]
     fn every_flag_is_of_one_kind() {
         let kinds = [TESTS_HEADERS, TESTS_MORE, DECIDES, ACTS];

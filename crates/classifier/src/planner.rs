@@ -1,30 +1,32 @@
-//! What is searched, and what is left to skip steps.
+//! The thresholds that decide between a tree search and skip steps.
 
-/// What is searched, and what is left to skip steps.
+/// The thresholds that decide between a tree search and skip steps, in rule evaluations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Planner {
-    /// A search costs about as much as testing so many rules: what skip steps test no more of,
-    /// whatever the packet, is walked.
+    /// Cost of a search, in rule evaluations. A superblock has no tree for packets that skip steps
+    /// evaluate against at most this number of rules.
     pub sooner_walked: u32,
-    /// What one more costs in tests for each rule that such a search finds, if it is for all that
-    /// may match.
+    /// Extra cost, in rule evaluations, of each candidate in a search that returns all matching
+    /// rules.
     pub of_a_candidate: u32,
-    /// If no more tables are asked by the rules of a set, none is spread ([`crate::spread`]).
+    /// Tables of a rule set are expanded ([`crate::spread`]) only if its rules refer to tables more
+    /// often than this.
     pub tables_asked: usize,
-    /// In its stead stand networks that cover it, in either family so many at most.
+    /// Most networks that a table is expanded to, in each family. Covering prefixes replace the
+    /// entries of a larger table.
     pub networks_of_a_table: usize,
 }
 
 impl Default for Planner {
-    /// As measured (docs/performance.md).
+    /// Returns the measured values (docs/performance.md).
     fn default() -> Self {
         Planner { sooner_walked: 8, of_a_candidate: 2, tables_asked: 16, networks_of_a_table: 256 }
     }
 }
 
 impl Planner {
-    /// For tests: small rule sets are searched too, yet some kinds of packets are left to skip
-    /// steps.
+    /// Thresholds for tests: small rule sets get trees too, and some kinds of packets still use
+    /// skip steps.
     pub const EAGER: Self =
         Planner { sooner_walked: 2, of_a_candidate: 0, tables_asked: 2, networks_of_a_table: 2 };
 }

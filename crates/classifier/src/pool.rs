@@ -1,4 +1,4 @@
-//! Pools of addresses in the kernel's form.
+//! Compilation of address pools.
 
 use std::net::IpAddr;
 
@@ -12,20 +12,23 @@ use skipstep_ruleset::{
 use crate::slots::Slots;
 use crate::{Error, Names, dynamic, interfaces};
 
-/// Where translated ports come from if the rule does not say.
+/// Range of translated ports if the rule names none, inclusive.
 const DYNAMIC_PORTS: (u16, u16) = (50001, 65535);
 
-/// The pools of a rule in the kernel's form.
+/// The compiled pools of a rule.
 #[derive(Default)]
 pub struct Pools {
-    /// Where they choose from, and how.
+    /// Pools: the source of addresses and the method of choice.
     pub pools: Vec<(PoolKey, abi::Pool)>,
-    /// What is in those that are lists.
+    /// Members of the pools that are lists.
     pub members: Vec<(PoolMemberKey, PoolMember)>,
 }
 
-/// The pools of a rule of `anchor`, which is kept under `slot`; `old` says what it is about if it
-/// is an old one.
+/// Compiles the pools of a rule of `anchor`, to be stored under `slot`. `old` is the kind of a
+/// legacy rule, `None` for a filter rule.
+///
+/// # Errors
+/// Fails if a table has no slot, or an interface name is too long or gets no number.
 pub fn pools(
     rule: &Rule,
     old: Option<OldKind>,
@@ -66,7 +69,7 @@ pub fn pools(
     Ok(compiled)
 }
 
-/// What becomes of ports.
+/// Compiles the port translation of a pool. All other fields have their defaults.
 fn ports(ports: PoolPorts, purpose: u32) -> abi::Pool {
     let none = abi::Pool::default();
     match (ports, purpose) {
@@ -81,7 +84,7 @@ fn ports(ports: PoolPorts, purpose: u32) -> abi::Pool {
     }
 }
 
-/// The pools of a rule with their purposes.
+/// Returns the pools of a rule with their purposes.
 pub fn by_purpose(rule: &Rule) -> impl Iterator<Item = (u32, &Pool)> {
     let af_to = rule.af_to.as_deref();
     let from = af_to.map(|af_to| &af_to.from).or(rule.nat.as_deref());
@@ -92,7 +95,7 @@ pub fn by_purpose(rule: &Rule) -> impl Iterator<Item = (u32, &Pool)> {
         .filter_map(|(purpose, pool)| Some((purpose, pool?)))
 }
 
-/// The table that an address of a pool stands for, as the anchor of its rule names it.
+/// Returns the name of the table behind a pool address, as seen from the rule's anchor.
 pub fn table_of(address: &PoolAddress, anchor: &str) -> Option<TableName> {
     match address {
         PoolAddress::Table(name) => Some(TableName::new(anchor, name)),
@@ -102,12 +105,12 @@ pub fn table_of(address: &PoolAddress, anchor: &str) -> Option<TableName> {
     }
 }
 
-/// `1 << purpose` of the pools that a rule has.
+/// Returns `1 << purpose` of each pool that the rule has.
 pub fn purposes(rule: &Rule) -> u8 {
     by_purpose(rule).fold(0, |all, (purpose, _)| all | 1 << purpose)
 }
 
-/// What a rule routes.
+/// Returns the ABI's number for the rule's route option, or of none.
 pub fn route_kind(rule: &Rule) -> u8 {
     rule.route.as_ref().map_or(route_kind::NO, |route| match route.kind {
         RouteKind::RouteTo => route_kind::ROUTE_TO,
@@ -116,7 +119,7 @@ pub fn route_kind(rule: &Rule) -> u8 {
     })
 }
 
-/// How one of the addresses is chosen.
+/// Adds the addresses and the method of choice to a pool.
 fn with_addresses(pool: &Pool, whole: abi::Pool, addresses: PoolMember) -> abi::Pool {
     let (kind, key) = match pool.kind {
         PoolKind::None => (pool_kind::NONE, 0),
@@ -126,7 +129,7 @@ fn with_addresses(pool: &Pool, whole: abi::Pool, addresses: PoolMember) -> abi::
         PoolKind::RoundRobin => (pool_kind::ROUND_ROBIN, 0),
         PoolKind::LeastStates => (pool_kind::LEAST_STATES, 0),
     };
-    // four words, which pf keeps in the byte order of its commonest machines
+    // pf stores the key as four words in little-endian byte order.
     let mut key = key.to_be_bytes();
     key.chunks_exact_mut(4).for_each(<[u8]>::reverse);
     let PoolMember { listed, family, table, interface, address, mask, .. } = addresses;
@@ -147,7 +150,8 @@ fn with_addresses(pool: &Pool, whole: abi::Pool, addresses: PoolMember) -> abi::
     }
 }
 
-/// Where addresses come from; nothing for a list, whose members are beside it.
+/// Compiles the addresses of a pool. A list gives an empty value, because its members are stored
+/// separately.
 fn addresses(
     pool: &PoolAddress,
     anchor: &str,
@@ -168,7 +172,7 @@ fn addresses(
     match pool {
         PoolAddress::Any | PoolAddress::List(_) => Ok(PoolMember::default()),
         PoolAddress::Net(net) => Ok(within(net.network(), net.netmask())),
-        // pf takes the upper end for the mask of the lower one
+        // pf uses the upper end of a range as the mask of the lower end.
         PoolAddress::Range(low, high) => Ok(within(*low, *high)),
         PoolAddress::Table(name) => listed(TableName::new(anchor, name)),
         PoolAddress::Dynamic(address) => listed(dynamic::name(address)),
@@ -177,7 +181,7 @@ fn addresses(
             let interface = names.interfaces.number(name)?;
             let hop = match hop {
                 Some(hop) => addresses(hop, anchor, slots, names)?,
-                // each packet's destination
+                // The next hop is each packet's destination.
                 None => PoolMember { mask: [0xff; 16], ..PoolMember::default() },
             };
             Ok(PoolMember { interface, ..hop })
@@ -185,7 +189,7 @@ fn addresses(
     }
 }
 
-/// A mask whose unused bytes, those behind an IPv4 address, are set.
+/// Returns a mask as bytes; those behind an IPv4 mask are set.
 fn mask(mask: IpAddr) -> [u8; 16] {
     let mut bytes = address_bytes(mask);
     if mask.is_ipv4() {

@@ -1,6 +1,8 @@
-//! The addresses that `route "label"` stands for at this moment: those whose route in the main
-//! table has the label. All routes become one table, where the longest match decides as it does for
-//! routes; those with another label, or none, are in it negated.
+//! The addresses of `route "label"`: the destinations of routes in the main routing table that have
+//! the label.
+//!
+//! All routes become entries of one table, in which the longest match decides as it does for
+//! routes. Routes with another label, or with none, become negated entries.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +10,13 @@ use ipnet::IpNet;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{TableEntry, TableName};
 
-/// Contents of the table of a label.
+/// Returns the contents of the table of a label. The table is empty if no route has the label.
 pub fn contents(label: &str, host: &Host) -> Vec<TableEntry> {
     let mut has_label: BTreeMap<IpNet, bool> = BTreeMap::new();
     let main =
         host.routes.iter().filter(|route| route.table == 0 && host.rdomain(&route.interface) == 0);
     for route in main {
-        // of several to one destination the kernel lists the one that it uses first
+        // Of several routes to one destination, the kernel lists the one in use first.
         has_label.entry(route.destination).or_insert(route.label.as_deref() == Some(label));
     }
     if !has_label.values().any(|has_label| *has_label) {
@@ -27,8 +29,8 @@ pub fn contents(label: &str, host: &Host) -> Vec<TableEntry> {
     has_label.into_iter().map(entry).collect()
 }
 
-/// What names its table slot, and no table: it has a quotation mark, but no blank, as no name has.
-/// It means the same in every anchor.
+/// Returns the name of the label's table slot. The name has a quotation mark, so no table has it,
+/// and no blank. It means the same in every anchor.
 pub fn name(label: &str) -> TableName {
     let label = label.replace('\\', "\\\\").replace(' ', "\\s");
     format!("route\"{label}\"").as_str().into()

@@ -1,4 +1,4 @@
-//! One rule in the kernel's form.
+//! Compilation of one rule.
 
 use std::ops::Range;
 
@@ -15,23 +15,28 @@ use crate::address::{address, family, owner, port};
 use crate::slots::Slots;
 use crate::{Error, Names};
 
-/// ICMP port unreachable, `(type, code)`: what `block return` answers to all but TCP.
+/// ICMP port unreachable, `(type, code)` of IPv4 and of IPv6: the answer of `block return` to
+/// everything but TCP.
 const PORT_UNREACHABLE: ((u8, u8), (u8, u8)) = ((3, 3), (1, 4));
 
-/// Compiles rules one after the other.
+/// The compiler of single rules, with the context that they need.
 pub struct Compiler<'a> {
     /// Slots of tables.
     pub slots: &'a Slots,
     /// Numbers of interfaces, groups and tags.
     pub names: &'a mut Names,
-    /// Whether a name that rules use is a group of this host.
+    /// Returns true if a name in a rule is a group of this host.
     pub is_group: &'a dyn Fn(&str) -> bool,
-    /// Where the rules are that an anchor rule calls.
+    /// Returns the indexes of the rules that an anchor rule calls.
     pub called: &'a dyn Fn(&AnchorCall) -> Range<usize>,
 }
 
 impl Compiler<'_> {
-    /// A rule of `anchor` with its skip steps, kept under `slot`.
+    /// Compiles a rule of `anchor` with its skip steps, to be stored under `slot`. The caller fills
+    /// in `set_end`, `os`, `segment` and `plain`.
+    ///
+    /// # Errors
+    /// Fails if a table has no slot, an interface name is too long, or a registry of names is full.
     pub fn rule(
         &mut self,
         rule: &Rule,
@@ -126,7 +131,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// Some groups are there whatever the host says now.
+    /// True if the name is a group of this host, or one that always exists.
     fn names_group(&self, name: &str) -> bool {
         crate::interfaces::STANDING_GROUPS.contains(&name) || (self.is_group)(name)
     }
@@ -135,7 +140,8 @@ impl Compiler<'_> {
         if path.is_empty() { Ok(0) } else { self.names.anchors.number(path) }
     }
 
-    /// Numbers of the queues of a rule; one that names no second uses the first for all packets.
+    /// Returns the numbers of the rule's queues. Without a second queue the first is for all
+    /// packets.
     fn queues(&mut self, names: Option<&(String, Option<String>)>) -> Result<[u16; 2], Error> {
         let Some((ordinary, urgent)) = names else {
             return Ok([0, 0]);
@@ -156,10 +162,10 @@ impl Compiler<'_> {
     }
 }
 
-/// What userland keeps beside the rule for the states it makes. `compiled` is the same rule, and
-/// `overload_table` the slot of the table that it fills.
+/// Compiles the part of a rule that concerns the states it creates. `compiled` is the same rule.
+/// `overload_table` is the slot of the table that the rule adds sources to.
 pub fn states(rule: &Rule, compiled: &abi::Rule, overload_table: Option<u32>) -> abi::RuleStates {
-    // dynamic addresses are tables to the kernel, but nobody sees their counters
+    // The kernel treats dynamic addresses as tables, but pfctl does not show their counters.
     let table = |address: &Address, compiled: &abi::Address| abi::RuleTable {
         slot: compiled.table,
         used: u8::from(matches!(address, Address::Table(_))),
@@ -221,7 +227,7 @@ fn source_flags(options: &StateOptions) -> u32 {
     source_flags::TRACK | overload
 }
 
-/// How a block rule answers.
+/// The answer of a block rule: flag, TTL of a RST, and ICMP type and code of each family.
 struct Answer {
     flag: u32,
     ttl: u8,
@@ -249,7 +255,7 @@ fn flags_of(rule: &Rule) -> u32 {
     let negated =
         |interface: Option<&Not<InterfaceMatch>>| interface.as_ref().is_some_and(|not| not.negated);
     let log = rule.log.unwrap_or_default();
-    // pf does not heed quick where an anchor rule calls many
+    // Like pf, ignore `quick` on a rule that calls several anchors.
     let many = rule.anchor.as_ref().is_some_and(|call| call.wildcard);
     [
         (rule.quick && !many, flags::QUICK),
@@ -310,8 +316,8 @@ fn family_number(family: Option<Family>) -> u8 {
     }
 }
 
-/// What an old rule does in a list. Without a pool it is an exception; one that calls an anchor is
-/// not asked.
+/// Returns the action of a legacy rule in a list. A rule without a pool is an exception; an anchor
+/// call has the action of an exception, which is never used.
 pub fn old_action(list: OldList, rule: &Rule) -> u8 {
     let translates = rule.nat.is_some() || rule.rdr.is_some();
     match (list, translates) {

@@ -1,31 +1,31 @@
-//! Rules and packets for tests and measurements: drawn from a seed, shaped like what people write,
-//! and like what an adversary would.
+//! Random rules and packets for tests and measurements, drawn from a seed. Some resemble rule sets
+//! that people write, others those of an adversary.
 
 use fastrand::Rng;
 
 use crate::tree::{Covering, INET6, Region};
 
-/// What a list of rules is like.
+/// The shape of a list of rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// An access list: who may reach which port of which of our hosts.
+    /// An access list: which clients reach which ports of our hosts.
     Access,
-    /// A firewall: many rules leave one address open, and ports are ranges.
+    /// A firewall: many rules have one address `any`, and ports are ranges.
     Firewall,
-    /// Chains of a host that forwards: both addresses are said, ports often not.
+    /// The chains of a host that forwards: both addresses are given, ports often not.
     Chain,
     /// Ranges of both ports, overlapping at random.
     Ports,
     /// Short prefixes on both sides, and a range of ports.
     Wide,
-    /// Two fields of four are said, in turn each pair.
+    /// Two of four fields are given; successive rules use different pairs.
     Pairs,
-    /// One field is said.
+    /// One field is given.
     Single,
 }
 
 impl Kind {
-    /// All of them.
+    /// All shapes.
     pub const ALL: [Kind; 7] = [
         Kind::Access,
         Kind::Firewall,
@@ -36,12 +36,12 @@ impl Kind {
         Kind::Single,
     ];
 
-    /// Whether nobody but an adversary would write such rules.
+    /// True if only an adversary would write such rules.
     pub fn is_adversarial(self) -> bool {
         matches!(self, Kind::Ports | Kind::Wide | Kind::Pairs | Kind::Single)
     }
 
-    /// How it is called where figures are printed.
+    /// Returns the name in printed results.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Access => "access",
@@ -60,13 +60,13 @@ const ANY_PORT: (u32, u32) = (0, 0xffff);
 const TCP: u32 = 6;
 const UDP: u32 = 17;
 
-/// Draws rules of IPv4, in the order of their ranks. One in eight asks more than its box.
+/// Draws `count` rules for IPv4, in order. One in eight has a criterion besides its box.
 pub fn rules(kind: Kind, count: usize, seed: u64) -> Vec<Covering<6>> {
     let mut draw = Draw::new(count, seed);
     (0..count).map(|number| draw.rule(kind, number)).collect()
 }
 
-/// The same of IPv6: networks are 32 bits longer, hosts are whole addresses.
+/// Draws the same rules for IPv6: prefixes are 32 bits longer, and hosts are whole addresses.
 pub fn rules6(kind: Kind, count: usize, seed: u64) -> Vec<Covering<12>> {
     let of = |Covering { region: Region { low, high }, whole, hides, order }| {
         let mut region = INET6.whole;
@@ -91,7 +91,7 @@ fn lengthen(word: u32, last: bool) -> [u32; 4] {
     [0x2001_0db8, word, if last { u32::MAX } else { 0 }, if last { u32::MAX } else { 0 }]
 }
 
-/// Draws packets, each in the box of some rule.
+/// Draws `count` packets, each in the box of a random rule.
 pub fn packets<const N: usize>(rules: &[Covering<N>], count: usize, seed: u64) -> Vec<[u32; N]> {
     let mut random = Rng::with_seed(seed);
     let mut one = || {
@@ -103,7 +103,7 @@ pub fn packets<const N: usize>(rules: &[Covering<N>], count: usize, seed: u64) -
 
 struct Draw {
     random: Rng,
-    /// Networks that rules are about: /16, /20 or /24.
+    /// Address and prefix length (16, 20 or 24) of the networks that the rules use.
     networks: Vec<(u32, u32)>,
 }
 
@@ -133,7 +133,7 @@ impl Draw {
         Covering { region, whole, hides: whole, order: number as u32 }
     }
 
-    /// Source and destination, then their ports.
+    /// Draws source and destination, then their ports.
     fn addresses_and_ports(&mut self, kind: Kind, number: usize) -> [(u32, u32); 4] {
         match kind {
             Kind::Access => [
@@ -168,8 +168,8 @@ impl Draw {
         }
     }
 
-    /// Draws until an address is said: of 100,000 rules without any the first few would meet all
-    /// packets.
+    /// Draws until at least one address is given. Otherwise the first few of 100,000 rules would
+    /// match every packet.
     fn of_hosts(&mut self, draw: impl Fn(&mut Self) -> [(u32, u32); 4]) -> [(u32, u32); 4] {
         loop {
             let fields = draw(self);
@@ -179,7 +179,7 @@ impl Draw {
         }
     }
 
-    /// Any address, a network or a host, so often each.
+    /// Draws any address, a network or a host, with these relative frequencies.
     fn address(&mut self, often: [u32; 3]) -> (u32, u32) {
         let (network, bits) = self.networks[self.random.usize(..self.networks.len())];
         match self.one_of(often) {
@@ -192,7 +192,7 @@ impl Draw {
         }
     }
 
-    /// One port, a range, or any, so often each.
+    /// Draws one port, a range or any port, with these relative frequencies.
     fn service(&mut self, often: [u32; 3]) -> (u32, u32) {
         match self.one_of(often) {
             0 => {
@@ -218,7 +218,7 @@ impl Draw {
         between(self.random.u32(..), bits)
     }
 
-    /// These of addresses and ports are said, the others are any.
+    /// Draws values for these of the four fields; the others are any.
     fn some(&mut self, fields: &[usize]) -> [(u32, u32); 4] {
         let mut all = [ANY, ANY, ANY_PORT, ANY_PORT];
         for field in fields {

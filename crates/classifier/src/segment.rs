@@ -1,15 +1,16 @@
-//! Stretches of rules that trees search.
+//! Superblocks: runs of neighbouring rules that are searched in trees.
 //!
-//! Between two rules that do something on the way (`match`, `anchor`, `tag`, …) the walk over a
-//! rule set only looks for the one that decides: the first `quick` rule that matches, or else the
-//! last of the others. So a stretch of rules that do nothing but decide is a list in which the
-//! first match wins, and trees are planted of it, one forest for each kind of packet. What they
-//! find is tested like any rule: a box may be wider than its rule, never narrower, and is called
-//! whole only if every packet in it matches.
+//! Between two rules with side effects (`match`, `anchor`, `tag`, …) the evaluation of a rule set
+//! only looks for the deciding rule. That is the first `quick` rule that matches, or else the last
+//! of the others. So a run of rules that only decide is a list in which the first match wins. The
+//! compiler builds trees over it, one tree set for each kind of packet.
 //!
-//! The rules between such stretches act on the way, so all of them that match are to be met, one
-//! after the other. They are stretches too, in whose trees no rule hides another: a search finds
-//! each rule whose box has the packet, and the walk passes over the others.
+//! Rules that a search finds are evaluated like any rule. A box may be wider than its rule, but
+//! never narrower. A box is marked as whole only if every packet in it matches.
+//!
+//! The runs of rules in between have side effects, so all of their matching rules act, in order.
+//! They are superblocks too. In their trees no rule hides another: a search finds each rule whose
+//! box contains the packet, and evaluation skips the others.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -32,25 +33,25 @@ use crate::standing::{Planted, Standing, Stretch, Trees};
 use crate::tree::{Covering, Forest, INET, INET_ASKED, INET6, INET6_ASKED, Space};
 use crate::walk::{LONG_WALK, longest_walks};
 
-/// A rule set has no more stretches of which one rule decides: where they alternate with rules that
-/// act, each is a search. Shorter ones belong to what is between.
+/// Most superblocks of a rule set that only decide, because each is a search if they alternate with
+/// rules that act. Shorter runs belong to the superblock around them.
 const MOST_THAT_DECIDE: usize = 64;
-/// Headers by which is told how many rules of a stretch may match one.
+/// Number of sample headers that estimate how many rules of a superblock match one packet.
 const PROBES: usize = 64;
 
 /// The trees of all rule sets.
 pub(crate) struct Forestry {
     pub cells: Vec<abi::Cell>,
-    /// Where the rule sets are, with their trees.
+    /// Positions of the rule sets and of their trees, by anchor path.
     pub sets: BTreeMap<String, Planted>,
-    /// Steps of a walk that searches take besides those for the rules they find.
+    /// Evaluation steps that searches take, besides the steps for the rules that they find.
     pub steps: u32,
-    /// Cells that the longest search in one looks at.
+    /// Most nodes that one search reads.
     pub longest: u32,
 }
 
 impl Forestry {
-    /// Rule sets that are walked.
+    /// Returns the rule sets without trees.
     pub fn bare(sets: &[(String, Range<usize>)]) -> Self {
         let trees = |rules: &Range<usize>| Trees { walked: rules.len() as u32, ..Trees::default() };
         let place = |rules: &Range<usize>| Planted {
@@ -63,12 +64,12 @@ impl Forestry {
     }
 }
 
-/// Returns the number of rules of all sets that a packet may be tested against.
+/// Returns the most rules, over all rule sets, that one packet may be evaluated against.
 pub(crate) fn longest_walk(forestry: &Forestry, rules: &[abi::Rule], options: &Options) -> u32 {
     let kinds = [direction::IN, direction::OUT].into_iter();
     let kinds = kinds.flat_map(|direction| (0..FORESTS).map(move |n| Packets::new(direction, n)));
     let kinds: Vec<Packets> = kinds.collect();
-    // no tree is for fragments
+    // Fragments are not searched in trees.
     let skips = options.evaluator == Evaluator::SkipSteps
         || (options.evaluator == Evaluator::Compiled && !options.reassemble);
     let of_set = |set: &Planted| match skips {
@@ -81,8 +82,8 @@ pub(crate) fn longest_walk(forestry: &Forestry, rules: &[abi::Rule], options: &O
     forestry.sets.values().map(of_set).sum()
 }
 
-/// Plants the trees of rule sets that stand at these places, and marks where their stretches begin.
-/// Some tables are spread. What stands already is not planted again.
+/// Builds the trees of rule sets at these positions in `rules`, and marks the rules at which a
+/// search begins. Expands the tables in `spread`. Copies the trees of rule sets in `standing`.
 pub(crate) fn plant(
     rules: &mut [abi::Rule],
     sets: &[(String, Range<usize>)],
@@ -90,7 +91,7 @@ pub(crate) fn plant(
     spread: &Spread,
     standing: &Standing,
 ) -> Forestry {
-    // the first cell belongs to none
+    // Node 0 belongs to no superblock.
     let mut cells = vec![abi::Cell::default()];
     let mut planted = BTreeMap::new();
     for (path, place) in sets {
@@ -113,9 +114,11 @@ pub(crate) fn plant(
     Forestry { steps: steps(&planted, &cells), cells, longest, sets: planted }
 }
 
-/// A search takes a step to begin and one to end. One for candidates begins anew behind each rule
-/// that translates, or, so often at most, gives the packet another tag. Once a rule looks at the
-/// packet's tag, or at its owner, and a search begins anew that may meet rules once more.
+/// Returns the evaluation steps of all searches, besides those for the rules that they find.
+///
+/// A search takes a step to begin and one to end. A search for candidates restarts behind each rule
+/// that translates or sets another tag, at most `MATCH_RULES` times. When a rule first reads the
+/// packet's tag or owner, the search restarts and may evaluate rules a second time.
 fn steps(sets: &BTreeMap<String, Planted>, cells: &[abi::Cell]) -> u32 {
     let stretches = || sets.values().flat_map(|set| &set.trees.stretches);
     let asking = sets.values().flat_map(|set| {
@@ -131,7 +134,7 @@ fn steps(sets: &BTreeMap<String, Planted>, cells: &[abi::Cell]) -> u32 {
     2 * stretches().count() as u32 + begun + looked
 }
 
-/// Plants the trees of the rule set that stands at this place.
+/// Builds the trees of the rule set at this position.
 fn plant_one(
     rules: &[abi::Rule],
     set: Range<usize>,
@@ -152,8 +155,8 @@ fn plant_one(
     trees
 }
 
-/// The stretches of a set that are long enough to be searched: of rules that do nothing but decide,
-/// and of what is between them. With each stands whether all of its rules that match are met.
+/// Returns the superblocks of a rule set that are long enough for a search. The flag is true for a
+/// superblock with side effects, whose search returns all candidates.
 fn stretches(
     rules: &[abi::Rule],
     set: Range<usize>,
@@ -177,8 +180,9 @@ fn stretches(
     stretches
 }
 
-/// A skip that leads from outside into a stretch leads to its first rule, where the search for the
-/// one that decides begins. The `rules` are those of a set, whose first one has this index.
+/// Redirects skip steps that lead from outside into a superblock that only decides. They lead to
+/// its first rule instead, where the search begins. `rules` are those of one rule set; `first` is
+/// the index of its first rule.
 fn keep_beginnings(rules: &mut [abi::Rule], first: usize, stretches: &[Stretch]) {
     let around = |place: usize| {
         let next = stretches.partition_point(|stretch| stretch.rules.end <= place);
@@ -196,16 +200,16 @@ fn keep_beginnings(rules: &mut [abi::Rule], first: usize, stretches: &[Stretch])
     }
 }
 
-/// The cost of the worst packet in a stretch.
+/// The cost of a superblock for the most expensive packet.
 struct Worst {
-    /// Cells that the longest search looks at.
+    /// Most nodes that one search reads.
     cells: u32,
-    /// Rules that are tested.
+    /// Most rules that are evaluated.
     rules: u32,
 }
 
-/// Adds a stretch: for either direction a cell with its end and the places of its forests, then
-/// these.
+/// Appends a superblock: a header node for each direction, then the tree sets. A header has the
+/// superblock's end and the positions of its tree sets.
 fn add_segment(
     rules: &[abi::Rule],
     place: (Range<usize>, bool),
@@ -269,8 +273,8 @@ fn add_segment_in<const N: usize, const N6: usize>(
     worst
 }
 
-/// How many of these boxes have a packet that is in one of them, in the mean. Those of packets that
-/// nobody has looked at hide each other.
+/// Returns the average number of boxes that contain a packet which is in one of them. Boxes for
+/// unread metadata do not count, because they hide each other.
 fn candidates<const N: usize>(space: &Space<N>, rules: &[Covering<N>]) -> u32 {
     let step = rules.len().div_ceil(PROBES).max(1);
     let regions = rules.iter().map(|rule| &rule.region);
@@ -281,8 +285,8 @@ fn candidates<const N: usize>(space: &Space<N>, rules: &[Covering<N>]) -> u32 {
     (all / probes.len().max(1)) as u32
 }
 
-/// Returns the most rules that are tested for one packet, as far as probes find, and 0 where that
-/// cannot be a long walk.
+/// Returns the most rules that are evaluated for one packet, estimated by sample headers. Returns 0
+/// if they cannot exceed [`LONG_WALK`].
 fn most_tested<const N: usize>(rules: &[Covering<N>]) -> u32 {
     let tested: Vec<_> = rules.iter().filter(|rule| !rule.whole).map(|rule| &rule.region).collect();
     if tested.len() <= LONG_WALK as usize {
@@ -294,14 +298,13 @@ fn most_tested<const N: usize>(rules: &[Covering<N>]) -> u32 {
     points.map(having).max().unwrap_or(0)
 }
 
-/// The forests of a stretch in one family. Kinds of packets that mean the same to its rules share
-/// one.
+/// The tree sets of a superblock in one family. Kinds of packets with the same boxes share one.
 struct Forests<const N: usize> {
     space: &'static Space<N>,
     known: Vec<(Vec<Covering<N>>, u32)>,
-    /// Cells that the longest search looks at.
+    /// Most nodes that one search reads.
     longest: u32,
-    /// Rules that are tested for a packet.
+    /// Most rules that are evaluated for one packet.
     tested: u32,
 }
 
@@ -310,10 +313,11 @@ impl<const N: usize> Forests<N> {
         Forests { space, known: Vec::new(), longest: 0, tested: 0 }
     }
 
-    /// Where the forests of kinds of packets stand; none is for those that are walked.
+    /// Returns the positions of the tree sets of these kinds of packets; `None` is a kind that uses
+    /// skip steps.
     ///
-    /// Rules that name no protocol would stand in that of each. Where they are many, the kinds
-    /// share one.
+    /// A rule without a protocol has a box in the tree set of every protocol. If there are many
+    /// such rules, the kinds share a tree set.
     fn places(
         &mut self,
         kinds: &[Option<Packets>],
@@ -325,7 +329,7 @@ impl<const N: usize> Forests<N> {
         };
         let of_each: Vec<_> = kinds.iter().flatten().map(|kind| (kind, boxes(kind))).collect();
         let begin = || of_each.iter().filter(|(kind, _)| !kind.follows);
-        // one kind alone has no rule twice
+        // With one kind there are no copies.
         let of_all = match begin().count() {
             0 | 1 => Vec::new(),
             _ => boxes(&any.of_all_protocols()),
@@ -348,7 +352,8 @@ impl<const N: usize> Forests<N> {
         kinds.iter().map(place).collect()
     }
 
-    /// Where the forest of these rules stands, if there are any.
+    /// Returns the position of the tree set of these boxes, built now or shared, or none without
+    /// boxes.
     fn place(&mut self, rules: Vec<Covering<N>>, cells: &mut Vec<abi::Cell>) -> u32 {
         if rules.is_empty() {
             return FOREST_NONE;

@@ -1,4 +1,4 @@
-//! Slots: the places in the kernel that the loader gives to rules and tables.
+//! Slots: indexes of rules and tables in the kernel's maps, assigned by the loader.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,16 @@ use skipstep_ruleset::TableName;
 
 use crate::spread::Spread;
 
-/// Where the loader has made room.
+/// The slots that the loader assigned to a rule set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Slots {
-    /// Statistics slots of the rules of each rule set, in order, by the path of its anchor.
+    /// Statistics slots of the filter rules of each rule set, in rule order, by anchor path.
     pub rules: BTreeMap<String, Vec<u32>>,
-    /// The same of old rules, in the order in which their anchor has them.
+    /// Statistics slots of the legacy rules of each rule set, in rule order, by anchor path.
     pub old_rules: BTreeMap<String, Vec<u32>>,
-    /// Slot of every table and dynamic address that [`fn@crate::tables`] gave. A table that its
-    /// anchor has not defined has the slot of the one in the main rule set.
+    /// Slot of each table and dynamic address that [`fn@crate::tables`] returned. A table that its
+    /// anchor does not define has the slot of the main rule set's table of that name.
     pub tables: BTreeMap<TableName, u32>,
-    /// The networks of tables that are spread.
+    /// The networks of expanded tables, by table slot.
     pub spread: Spread,
 }

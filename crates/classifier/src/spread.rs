@@ -1,13 +1,14 @@
-//! Tables that stand in the trees.
+//! Table expansion: rules that look into tables get one box for each table entry.
 //!
-//! Rules that differ in nothing but their tables have one and the same box, so a search finds all
-//! of them, and each is asked: of 10,000 rules `block from <tN>` each packet would look into 10,000
-//! tables. So where many rules of a set look into tables, these are spread: a rule has a box for
-//! each entry, as if it were written so often, or for each of some networks that have all entries
-//! in them (`cover`) if those are many. The rule that is found asks its table all the same. A box
-//! may stay behind when an entry goes, but none may be missing: who adds something that lies in
-//! none of them first has the rules compiled without that table, and from then on it is one that
-//! changes.
+//! Rules that differ only in their tables have the same box. A search would find all of them, and
+//! the data plane would look into each table: 10,000 times for 10,000 rules `block from <tN>`. So
+//! where many rules of a rule set look into tables, the compiler expands the tables. A rule has one
+//! box for each entry, or for each covering prefix (`cover`) if the entries are many. The data
+//! plane still looks into the table of each rule that a search finds.
+//!
+//! A deleted entry may leave its box behind, but no box may be missing. Before pfctl adds an entry
+//! outside all boxes, it compiles the rules without that table. From then on the table counts as
+//! one that changes.
 
 use std::collections::BTreeMap;
 
@@ -19,18 +20,21 @@ use skipstep_ruleset::{Address, Evaluator, Ruleset, TableName};
 use crate::Planner;
 use crate::tree::{Region, Space};
 
-/// With fewer networks there is little that a large table does not seem to have.
+/// Least number of covering prefixes of a table. Fewer prefixes would cover far more than a large
+/// table contains.
 const FEWEST_NETWORKS: usize = 16;
-/// No table is spread that the rules of a stretch look into, if there would be more boxes of them.
+/// Most boxes of expanded tables in one superblock. If there would be more, the superblock uses no
+/// expanded table.
 const MOST_BOXES: usize = 1 << 18;
 
-/// How many networks each table may have in either family, if rules look into tables so often.
+/// Returns the most networks that a table is expanded to in each family, if rules refer to tables
+/// `looks` times.
 pub fn networks_of_a_table(planner: Planner, looks: usize) -> usize {
     (MOST_BOXES / 2 / looks.max(1)).max(FEWEST_NETWORKS).min(planner.networks_of_a_table)
 }
 
-/// The tables that may be spread, as rules name them: by the path of their anchor. With each, how
-/// many rules do.
+/// Returns the tables that may be expanded, by the path of the anchor whose rules name them. The
+/// value is the number of references by rules.
 pub fn tables(ruleset: &Ruleset, planner: Planner) -> BTreeMap<TableName, usize> {
     let mut all = BTreeMap::new();
     if ruleset.options.evaluator != Evaluator::Compiled {
@@ -54,10 +58,11 @@ pub fn tables(ruleset: &Ruleset, planner: Planner) -> BTreeMap<TableName, usize>
     all
 }
 
-/// The networks of tables that are spread, by their slots.
+/// The networks of expanded tables, by table slot.
 pub type Spread = BTreeMap<u32, Vec<IpNet>>;
 
-/// The table of a rule that is spread, with the side that it is asked about: 0 is the source.
+/// Returns the networks of the rule's expanded table and the side that looks into it: 0 is the
+/// source, 1 the destination. If both sides have such a table, the smaller one is returned.
 pub(crate) fn of_rule<'a>(rule: &abi::Rule, spread: &'a Spread) -> Option<(usize, &'a [IpNet])> {
     let sides = [&rule.source, &rule.destination].into_iter().enumerate();
     let of_tables = sides.filter(|(_, host)| host.kind == address_kind::TABLE && host.negated == 0);
@@ -65,14 +70,16 @@ pub(crate) fn of_rule<'a>(rule: &abi::Rule, spread: &'a Spread) -> Option<(usize
     found.min_by_key(|(_, networks)| networks.len())
 }
 
-/// What is to be spread of a stretch: all of it, or nothing if that is too much.
+/// Returns the tables to expand in a superblock: all, or `None` if there are none or too many
+/// boxes.
 pub(crate) fn of_stretch<'a>(rules: &[abi::Rule], spread: &'a Spread) -> Option<&'a Spread> {
     let boxes = rules.iter().filter_map(|rule| of_rule(rule, spread));
     let boxes: usize = boxes.map(|(_, networks)| networks.len()).sum();
     (0 < boxes && boxes <= MOST_BOXES).then_some(spread)
 }
 
-/// What a network leaves of a box on one side; nothing if it is of the other family.
+/// Returns the part of a box that a network leaves on one side, or `None` if the network is of the
+/// other family.
 pub(crate) fn narrowed<const N: usize>(
     space: &Space<N>,
     mut region: Region<N>,

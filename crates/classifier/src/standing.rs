@@ -1,10 +1,9 @@
-//! Rule sets that stand: where others change, these are taken as they are in force.
+//! Unchanged rule sets, whose compiled form the next load reuses.
 //!
-//! What the kernel walks of a rule set comes of its rules, and of what the names in them mean. As
-//! long as both are the same, all that changes is where it is, because there are more or fewer
-//! rules and cells before it. Rules say of others by their indexes where they are, and so do the
-//! first cells of a stretch; these are moved. All other cells are true wherever they are
-//! (`bpf/abi/forest.h`).
+//! The compiled form of a rule set depends on its rules and on the meaning of the names in them. If
+//! both are the same, only its position changes, because the number of rules and nodes before it
+//! changes. Rules refer to other rules by index, and so do the first two nodes of a superblock;
+//! these indexes are adjusted. All other nodes are position-independent (`bpf/abi/forest.h`).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,52 +12,52 @@ use serde::{Deserialize, Serialize};
 use skipstep_abi as abi;
 use skipstep_abi::forest::{FOREST_WALK, FORESTS, STRETCH_FIRST};
 
-/// Rules that stand together and are searched together.
+/// A run of neighbouring rules that is searched with one set of trees: a superblock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stretch {
-    /// Where they are in their rule set.
+    /// Indexes of the rules in their rule set.
     pub rules: Range<usize>,
-    /// Some act on the way, so each that matches is met.
+    /// True if some rules have side effects, so a search returns all matching rules.
     pub meets_all: bool,
-    /// Where its trees are among those of the rule set.
+    /// Index of the superblock's first node, relative to the first node of the rule set.
     pub cell: usize,
 }
 
-/// The trees of a rule set.
+/// The superblocks of a rule set and the cost of their trees.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Trees {
-    /// Cells that the longest search looks at.
+    /// Most nodes that one search reads.
     pub longest: u32,
-    /// Rules that a packet may be tested against, as far as that can be told.
+    /// Most rules that a packet is evaluated against, as far as the compiler can compute it.
     pub walked: u32,
     pub stretches: Vec<Stretch>,
 }
 
-/// Where a rule set is, with its trees.
+/// The position of a compiled rule set and of its trees.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Planted {
-    /// Its filter rules in the image.
+    /// Indexes of its filter rules in the image.
     pub rules: Range<usize>,
-    /// Cells of its trees; from 0 to 0 if it has none.
+    /// Indexes of the nodes of its trees in the image; `0..0` if it has none.
     pub cells: Range<usize>,
-    /// What these are.
+    /// The superblocks in those nodes.
     pub(crate) trees: Trees,
 }
 
-/// What is in force of rule sets that mean the same as before.
+/// The compiled form of rule sets that did not change since the last load.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// The rules of the image in force, as far as the last of those that stand.
+    /// Rules of the previous image, at least up to the last unchanged rule set.
     pub rules: Vec<abi::Rule>,
-    /// Its cells, likewise.
+    /// Nodes of the previous image, at least up to the last unchanged rule set.
     pub cells: Vec<abi::Cell>,
-    /// Where the rule sets are, by the paths of their anchors.
+    /// Positions of the unchanged rule sets in the previous image, by anchor path.
     pub sets: BTreeMap<String, Planted>,
 }
 
 impl Standing {
-    /// The rules of a rule set, if it stands, as they are where its first one has this index. Which
-    /// rules they call is still what it was.
+    /// Returns the rules of an unchanged rule set, adjusted to begin at index `first`. The caller
+    /// updates the rule sets that anchor rules call. Returns `None` if the rule set changed.
     pub(crate) fn rules(
         &self,
         path: &str,
@@ -74,8 +73,8 @@ impl Standing {
         }))
     }
 
-    /// The trees of a rule set, if it stands; their cells are added to `cells`, for rules whose
-    /// first one has this index.
+    /// Appends the trees of an unchanged rule set to `cells`, for rules that begin at index
+    /// `first`. Returns `None` if the rule set changed.
     pub(crate) fn trees(
         &self,
         path: &str,

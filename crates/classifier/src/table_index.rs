@@ -1,20 +1,20 @@
-//! Makes the index of a table with many entries: lines of hosts, and a trie of networks. The data
-//! plane only reads it (bpf/table_index.h searches it, bpf/abi/table_index.h says what stands
-//! where).
+//! Builds the index of a table with many entries: buckets of hosts, and a trie of networks. The
+//! data plane only reads the index: bpf/table_index.h searches it, and bpf/abi/table_index.h has
+//! the layout.
 
 use skipstep_abi as abi;
 use skipstep_abi::table_index::{INDEX_NEGATED, INDEX_NODE, LINE_GOES_ON, LINE_KEYS};
 use skipstep_abi::{IndexCell, IndexEntry, IndexHead, IndexLine, IndexNode};
 use zerocopy::{Immutable, IntoBytes};
 
-/// Hosts of a line, on the average. Half of the keys are free then, and of a thousand hosts one
-/// finds no room or two.
+/// Average number of hosts in a bucket (`IndexLine`). Half of the keys are free then, and one or
+/// two hosts in a thousand find their bucket full.
 const HOSTS_OF_A_LINE: usize = LINE_KEYS / 2;
 
-/// Values that a node would have if none were the same as the one before.
+/// Values of a node, one for each byte, before neighbours with the same value are merged.
 const VALUES: usize = 256;
 
-/// The index of entries, which are all different; the secret is for its hash.
+/// Returns the index of `entries`, which must be distinct. `secret` is the key of its hash.
 pub fn table_index(entries: Vec<IndexEntry>, secret: [u32; 4]) -> Vec<IndexCell> {
     let count = entries.len();
     let mut head = IndexHead { secret, entries: count as u32, ..IndexHead::default() };
@@ -60,13 +60,13 @@ fn is_host(entry: &IndexEntry) -> bool {
     entry.entry.prefix == if is_inet6(entry) { 128 } else { 32 }
 }
 
-/// The number that stands for an entry where a search ends.
+/// Returns the word by which a search returns an entry: its number, and the flag of a negated one.
 fn word(number: u32, entry: &IndexEntry) -> u32 {
     if entry.entry.negated == 0 { number } else { number | INDEX_NEGATED }
 }
 
-/// Puts hosts of one family into lines, and their entries in the order in which these have them.
-/// Hosts for which a line has no room are left over.
+/// Puts hosts of one family into buckets, and appends their entries to `ordered` in that order.
+/// Appends hosts without room in their bucket to `left_over`.
 fn place_hosts(
     hosts: &[IndexEntry],
     secret: &[u32; 4],
@@ -102,13 +102,13 @@ fn place_hosts(
     lines
 }
 
-/// A word of an address, as the data plane sees it.
+/// Returns a 32-bit word of an address in native byte order, as the data plane reads it.
 fn address_word(entry: &IndexEntry, which: usize) -> u32 {
     let bytes = &entry.address[4 * which..];
     u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
 
-/// As `hash_address` of bpf/table_index.h.
+/// Returns the hash of an address: `hash_address` in bpf/table_index.h.
 fn hash(secret: &[u32; 4], entry: &IndexEntry) -> u64 {
     let word = |which| address_word(entry, which);
     let sum = |which| u64::from(word(which).wrapping_add(secret[which]));
@@ -123,13 +123,13 @@ fn hash(secret: &[u32; 4], entry: &IndexEntry) -> u64 {
     (hash ^ (hash >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
-/// A network as the trie has it.
+/// A network in the trie.
 #[derive(Debug, Clone, Copy)]
 struct Network {
-    /// Its address, in the uppermost bits.
+    /// Address, in the most significant bits.
     bits: u128,
     prefix: u32,
-    /// What a search for it comes to.
+    /// Result of a search that ends at this network.
     word: u32,
 }
 
@@ -142,13 +142,13 @@ impl Network {
         }
     }
 
-    /// A byte of its address.
+    /// Returns a byte of the address; 0 is the first.
     fn byte(&self, which: u32) -> usize {
         usize::from(self.bits.to_be_bytes()[which as usize])
     }
 }
 
-/// Nodes and their values.
+/// The trie of networks of both families: nodes and their values.
 #[derive(Debug, Default)]
 struct Trie {
     nodes: Vec<IndexNode>,
@@ -156,29 +156,29 @@ struct Trie {
 }
 
 impl Trie {
-    /// A trie of networks, ascending; the value where a search in it begins.
+    /// Adds a trie of networks, sorted, and returns the value at which its search begins.
     fn plant(&mut self, networks: &[Network]) -> u32 {
         match networks {
-            // it has no bit to branch by
+            // The network of all addresses has no bit to branch by.
             [all, rest @ ..] if all.prefix == 0 => self.grow(rest, all.word),
             _ => self.grow(networks, 0),
         }
     }
 
-    /// The value that leads to networks with a bit or more, ascending, inside of what is
-    /// `otherwise` the longest match.
+    /// Adds the nodes of sorted networks with at least one bit, and returns the value that leads to
+    /// them. `otherwise` is the longest match outside of them.
     fn grow(&mut self, networks: &[Network], otherwise: u32) -> u32 {
         let (Some(first), Some(last)) = (networks.first(), networks.last()) else {
             return otherwise;
         };
         let shortest = networks.iter().map(|network| network.prefix).min().unwrap_or(1);
         let alike = (first.bits ^ last.bits).leading_zeros();
-        // the byte in which the shortest of them ends, if they do not part before
+        // The byte in which the shortest network ends, or the first byte in which they differ.
         let depth = alike.min(shortest - 1) / 8;
         let end = 8 * (depth + 1);
         let mut values = [otherwise; VALUES];
         let mut rest = networks;
-        // those that end in the byte come before those that are inside of them
+        // Networks that end in this byte come before the networks inside them.
         while let Some(network) = rest.first() {
             let byte = network.byte(depth);
             if network.prefix <= end {
@@ -218,7 +218,7 @@ impl Trie {
     }
 }
 
-/// Puts items into cells of their own; the first of these.
+/// Appends items to new cells, and returns the index of the first of these.
 fn append<T: IntoBytes + Immutable>(cells: &mut Vec<IndexCell>, items: &[T]) -> u32 {
     let first = cells.len() as u32;
     for bytes in items.as_bytes().chunks(size_of::<IndexCell>()) {
@@ -251,8 +251,8 @@ mod tests {
         }
     }
 
-    /// What bpf/table_index.h does: the entry that is the longest match, and how many steps the
-    /// trie took.
+    /// Searches as bpf/table_index.h does. Returns the longest match, and the number of nodes that
+    /// the search read in the trie.
     fn search(cells: &[IndexCell], address: &IndexEntry) -> (Option<IndexEntry>, u32) {
         let head: IndexHead = view(&cells[0]);
         let six = usize::from(is_inet6(address));
@@ -298,7 +298,7 @@ mod tests {
         ((value != 0).then(|| number(value)), steps)
     }
 
-    /// The longest match by asking all.
+    /// Finds the longest match by trying every prefix length.
     fn longest(
         entries: &BTreeMap<(u8, u128), IndexEntry>,
         bits: u128,
@@ -312,7 +312,8 @@ mod tests {
         masked.find_map(|key| entries.get(&key).copied())
     }
 
-    /// Entries of both families near each other, and addresses around them.
+    /// Compares searches with [`longest`], for close entries of both families and addresses near
+    /// them.
     fn try_out(rng: &mut fastrand::Rng, count: usize, lengths: [std::ops::RangeInclusive<u8>; 2]) {
         let mut known = [BTreeMap::new(), BTreeMap::new()];
         let near = rng.u128(..);
@@ -375,7 +376,7 @@ mod tests {
         assert!(asked < 200, "{asked} of {} had no room in their lines", hosts.len());
     }
 
-    /// Hosts that all fall into one line, as somebody would choose them who knows the secret.
+    /// Hosts that all hash to one bucket, as an attacker who knows the secret would choose them.
     #[test]
     fn hosts_that_crowd_a_line_are_found_all_the_same() {
         let secret = [5, 6, 7, 8];

@@ -1,4 +1,4 @@
-//! Which tables a rule set needs and what is in them.
+//! The tables that a rule set needs, with their contents.
 
 use std::collections::BTreeSet;
 
@@ -10,25 +10,29 @@ use skipstep_ruleset::{Address, OldKind, Pool, Ruleset, TableEntry, TableName};
 
 use crate::{Error, dynamic, route_label};
 
-/// A table, a dynamic interface address or a label of routes, that rules look into.
+/// A table, dynamic interface address or route label that rules look into.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableUse {
-    /// `<name>` without the brackets, `(em0)` with its parentheses, or `route"label"`: they never
-    /// collide.
+    /// `<name>` without the angle brackets, `(em0)` with its parentheses, or `route"label"`. The
+    /// three forms never collide.
     pub name: TableName,
-    /// It follows the addresses of an interface, or the routes of the host.
+    /// True if the contents follow the addresses of an interface, or the routes of the host.
     pub dynamic: bool,
-    /// Pools choose from it.
+    /// True if a pool chooses addresses from it.
     pub pooled: bool,
-    /// `overload`, or the table of a limiter: the data plane adds to it.
+    /// True if the data plane adds to it: the table of an `overload` or of a limiter.
     pub filled: bool,
-    /// What must be in it; `None` keeps what the kernel has under that name.
+    /// Entries to load; `None` keeps the kernel's contents of the table of that name.
     pub entries: Option<Vec<TableEntry>>,
 }
 
-/// The tables of `ruleset` in its order, then its dynamic addresses in order of name, and the
-/// labels of routes. For each table of an anchor there is one in the main rule set, perhaps empty,
-/// which stands in for it as long as the anchor has not defined it.
+/// Returns the tables of `ruleset` in its order, then its dynamic addresses sorted by name, then
+/// route labels. Each table of an anchor has a counterpart in the main rule set, perhaps an empty
+/// one. It serves rules as long as the anchor does not define the table.
+///
+/// # Errors
+/// Fails if the tables or their entries exceed the limits of the rule set, or if the data plane has
+/// too few slots.
 pub fn tables(ruleset: &Ruleset, host: &Host) -> Result<Vec<TableUse>, Error> {
     let limits = &ruleset.options.limits;
     let count = ruleset.all_tables().count();
@@ -83,7 +87,7 @@ pub fn tables(ruleset: &Ruleset, host: &Host) -> Result<Vec<TableUse>, Error> {
     Ok(uses)
 }
 
-/// The tables that rules and limiters fill with sources: path of the anchor, name.
+/// Returns the tables that rules and limiters add sources to, as anchor path and name.
 fn filled(ruleset: &Ruleset) -> BTreeSet<(&str, &str)> {
     let rules = ruleset.every_rule();
     let targets = rules.filter_map(|(path, rule)| {
@@ -93,7 +97,7 @@ fn filled(ruleset: &Ruleset) -> BTreeSet<(&str, &str)> {
     targets.chain(limiters.map(|(name, ..)| ("", name.as_str()))).collect()
 }
 
-/// Names of the tables and dynamic addresses that pools choose from, in whatever anchor they are.
+/// Returns the names of tables and dynamic addresses that pools choose from, in any anchor.
 fn pooled(ruleset: &Ruleset) -> BTreeSet<String> {
     let pools = ruleset.every_rule().flat_map(|(_, rule)| rule.pools());
     let names = |pool: &Pool| -> Vec<String> {
@@ -101,7 +105,7 @@ fn pooled(ruleset: &Ruleset) -> BTreeSet<String> {
         let interfaces = pool.address.interfaces();
         tables.chain(interfaces.into_iter().map(|address| dynamic::name(address).name)).collect()
     };
-    // from where `binat` sends packets on is what it compares sources with
+    // `binat` takes the new address from the criterion that it compares sources with.
     let binat = ruleset.all_old_rules().filter(|(_, old)| old.kind == OldKind::Binat);
     let sources = binat.filter_map(|(_, old)| match &old.rule.source.host.address {
         Address::Dynamic(address) => Some(dynamic::name(address).name),
@@ -110,7 +114,7 @@ fn pooled(ruleset: &Ruleset) -> BTreeSet<String> {
     pools.flat_map(names).chain(sources).collect()
 }
 
-/// The dynamic addresses that rules and their pools mention, each once.
+/// Returns the dynamic addresses in rules and their pools, without duplicates.
 pub fn dynamic_addresses(ruleset: &Ruleset) -> BTreeSet<&DynamicAddress> {
     let criteria = ruleset
         .every_rule()
@@ -123,7 +127,7 @@ pub fn dynamic_addresses(ruleset: &Ruleset) -> BTreeSet<&DynamicAddress> {
     criteria.chain(pools.flat_map(|pool| pool.address.interfaces())).collect()
 }
 
-/// The labels of routes that rules mention, each once.
+/// Returns the route labels in rules, without duplicates.
 fn route_labels(ruleset: &Ruleset) -> BTreeSet<&str> {
     let criteria = ruleset
         .every_rule()

@@ -1,4 +1,4 @@
-//! How many rules skip steps test at most, which says where a search would be no gain.
+//! The most rules that skip steps evaluate for a packet; a search has to be cheaper than that.
 
 use std::ops::Range;
 
@@ -8,22 +8,22 @@ use skipstep_ruleset::skip::Skip;
 
 use crate::packets::Packets;
 
-/// Rules that a packet may be tested against: more take longer than a millisecond
-/// (docs/performance.md), so a load warns of them.
+/// Rule evaluations of one packet above which a load warns: more take over a millisecond
+/// (docs/performance.md).
 pub const LONG_WALK: u32 = 20_000;
 
-/// The most rules of a stretch that are tested for a packet of each kind, none of them `quick` and
-/// matching.
+/// Returns, for each kind of packet, the most rules of `stretch` that one packet is evaluated
+/// against. Assumes that no `quick` rule matches.
 ///
-/// What a kind has in common leads over rules for certain; anything else that a rule asks may fail
-/// or not, and the way that is the longest counts.
+/// A mismatch in a property that all packets of a kind share always skips rules. Every other
+/// criterion may match or not, so the longest of all paths counts.
 pub(crate) fn longest_walks(
     rules: &[abi::Rule],
     stretch: Range<usize>,
     kinds: &[Packets],
 ) -> Vec<u32> {
-    // for each rule the longest walk from it on, kind by kind; all kinds at once, for rules are far
-    // larger than this
+    // For each rule: the longest path from there, for each kind. One pass serves all kinds, because
+    // rules are far larger than this table.
     let mut longest = vec![0u32; (stretch.len() + 1) * kinds.len()];
     for index in stretch.clone().rev() {
         let rule = &rules[index];
@@ -47,8 +47,8 @@ pub(crate) fn longest_walks(
     longest
 }
 
-/// The parameter in which a rule differs from all packets of a kind, in the order in which a rule's
-/// tests are made.
+/// Returns the first parameter, in evaluation order, in which the rule differs from all packets of
+/// the kind.
 fn certain_skip(rule: &abi::Rule, kind: &Packets) -> Option<Skip> {
     if rule.direction != 0 && rule.direction != kind.direction {
         Some(Skip::Direction)

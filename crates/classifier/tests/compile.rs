@@ -1,4 +1,4 @@
-//! Rules as they are written, and the image that becomes of them.
+//! Tests of compilation: rules as text, and the resulting image.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use skipstep_pfconf::Context;
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
 
-/// em0 in group lan with one address, lo0.
+/// A host with em0, in group lan and with one address, and lo0.
 fn host() -> Host {
     let address =
         |net: &str| InterfaceAddress { net: net.parse().unwrap(), broadcast: None, peer: None };
@@ -46,7 +46,7 @@ fn image_with(text: &str, names: &mut Names) -> Result<Image, Error> {
     compile(&ruleset, &host(), &slots, names, Planner::default(), &Standing::default())
 }
 
-/// Slots for rules, of which `some` gives a rule set so many, and for tables.
+/// Returns slots for tables and for rules; `some` returns the number of rules of a rule set.
 fn slots_of(
     ruleset: &Ruleset,
     mut some: impl FnMut(&str, usize) -> Vec<u32>,
@@ -187,7 +187,7 @@ fn too_many_rules_are_refused_with_the_number() {
     assert_eq!(refused.unwrap_err().to_string(), "131073 rules: a rule set holds at most 131072");
 }
 
-/// What each rule calls, by the path of its anchor and its number.
+/// Returns the rules that each anchor rule calls, by path of its anchor and rule number.
 fn calls(image: &Image) -> BTreeMap<(&str, u32), (u32, u32)> {
     let sets = image.rule_sets.iter().flat_map(|(path, place)| {
         image.rules[place.clone()].iter().map(move |rule| (path.as_str(), rule))
@@ -247,8 +247,9 @@ fn stretches_of_rules_that_only_decide_are_searched() {
     let image = image(&rules);
     let begins: Vec<usize> =
         (0..image.rules.len()).filter(|index| image.rules[*index].segment != 0).collect();
-    // eight in a row between those that look at tags are not searched for one that decides, but
-    // with these for all that match, from wherever the walk comes in
+    // Eight rules between those with a criterion on tags are too few for a superblock of their own.
+    // The superblock with all of these rules has a search for candidates, from wherever evaluation
+    // enters.
     let expected: Vec<usize> = [1].into_iter().chain(10..20).chain([20]).collect();
     assert_eq!(begins, expected);
     let end = |index: usize| image.cells[image.rules[index].segment as usize].word[0];
@@ -258,7 +259,7 @@ fn stretches_of_rules_that_only_decide_are_searched() {
     };
     assert_eq!((meets_all(1), meets_all(10), meets_all(20)), (0, 1, 0));
     assert_eq!(image.config.evaluator, abi::verdict::evaluator::COMPILED);
-    // a search takes a step to begin and one to end, and one for all may begin anew
+    // A search takes a step to begin and one to end. A search for candidates may also restart.
     let anew = abi::limits::MATCH_RULES as u32;
     assert_eq!(image.config.steps, image.config.rules + 6 + anew);
 }
@@ -274,7 +275,7 @@ fn skips_into_a_stretch_lead_to_its_beginning() {
     assert!(walked.cells.is_empty());
 }
 
-/// The image of a rule set whose rules keep their slots, as each anchor has some of its own.
+/// Compiles a rule set whose rules keep their slots, because each anchor has its own.
 fn image_beside(text: &str, names: &mut Names, standing: &Standing) -> Image {
     let ruleset = parse(text);
     let first = |path: &str| 1000 * path.bytes().map(u32::from).sum::<u32>() + 1;
@@ -282,7 +283,7 @@ fn image_beside(text: &str, names: &mut Names, standing: &Standing) -> Image {
     compile(&ruleset, &host(), &slots, names, Planner::default(), standing).unwrap()
 }
 
-/// `many` rules that are searched, of which some act on the way.
+/// Returns `many` rules in superblocks, some of them with side effects.
 fn searched(many: u16) -> String {
     let rules = |port: u16| {
         let acts = if port.is_multiple_of(50) { "block tag T\n" } else { "" };
@@ -317,7 +318,7 @@ fn what_stands_is_as_if_it_were_compiled() {
     }
 }
 
-/// The places of the forests of the stretch that begins the rule set, of inbound and outbound
+/// Returns the positions of the tree sets of the first superblock, for inbound and for outbound
 /// packets.
 fn forests(image: &Image) -> [Vec<u32>; 2] {
     let head = image.rules[0].segment as usize;
@@ -339,19 +340,19 @@ fn what_skip_steps_pass_over_is_not_searched() {
         (1..=9).map(|port| format!("block in proto tcp to port {port}\n")).collect();
     let [inbound, outbound] = forests(&image(&format!("pass\n{ports}")));
     let searched: Vec<bool> = inbound.iter().map(|place| *place != FOREST_WALK).collect();
-    // segments of TCP, that begin a connection and others, over IPv4 and IPv6
+    // TCP segments that begin a connection and others, over IPv4 and IPv6.
     let tcp = [true, true, false, false, false];
     assert_eq!(searched, [tcp, tcp].concat());
     assert_eq!(outbound, [FOREST_WALK; abi::forest::FORESTS]);
 
-    // on many interfaces no step leads over all of them
+    // With many interfaces no skip step leads over all rules.
     let interfaces: String =
         (0..9).map(|n| format!("block in on em{} proto tcp to port 1\n", n % 2)).collect();
     let [inbound, _] = forests(&image(&interfaces));
     assert_eq!(inbound[forest_of::UDP], FOREST_NONE);
 }
 
-/// The settings, and 25,000 rules that name a network each.
+/// Compiles settings and 25,000 rules that name a network each.
 fn many_rules(settings: &str, rule: impl Fn(&str) -> String) -> Image {
     let networks = (0..25_000u32).map(|n| format!("10.{}.{}.0/24", n >> 8, n & 255));
     let rules: Vec<String> = networks.map(|network| rule(&network)).collect();

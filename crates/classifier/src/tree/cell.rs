@@ -1,4 +1,4 @@
-//! What trees are made of: cells of one cache line.
+//! The nodes of trees, each one cache line.
 
 use skipstep_abi::forest::{
     AXIS_LEAF as LEAF, CELL_CUTS, CELL_RULES, CELL_WORDS, ORDER_ASKS_MORE, ORDER_SHIFT,
@@ -7,34 +7,36 @@ use skipstep_abi::forest::{
 use super::region::Covering;
 use super::space::Space;
 
-/// Words of a cell.
+/// 32-bit words of a node.
 pub(super) const WORDS: usize = CELL_WORDS;
-/// Cuts of a node; it has one child more.
+/// Most cuts of an inner node; it has one more child.
 pub(super) const CUTS: usize = CELL_CUTS;
 
-/// A node, a leaf, or a line of one.
+/// An inner node, a leaf, or a continuation of a leaf.
 ///
-/// A node: how far behind it its children begin; axis and number of rules, in 16 bits each; the
-/// last values before its cuts, ascending. A point that is less than the first cut is in the first
-/// child, one that is not less than the last in the last. A node whose axis is 255 is a leaf: its
-/// first rules stand where cuts would, more of them in lines that begin where children would.
-/// Distances instead of places let a tree stand anywhere.
+/// An inner node has three parts. The first word is the distance to its children. The second has
+/// the axis in its lower 16 bits. The other words are the last values before its cuts, ascending. A
+/// point below the first cut belongs to the first child; a point at or above the last cut belongs
+/// to the last child. Distances instead of indexes make trees position-independent.
 ///
-/// A leaf or a line has two rules of IPv4 or one of IPv6, each a box and its order, behind the
-/// first two words.
+/// A node with axis 255 is a leaf. The upper 16 bits of its second word are its number of rules.
+/// Its first rules take the place of cuts, and its continuations that of children.
+///
+/// Behind the first two words, a leaf or continuation has two rules of IPv4 or one of IPv6. A rule
+/// is its box and its order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C, align(64))]
 pub struct Cell(pub [u32; WORDS]);
 
-/// What a cell is when it is not a line.
+/// The kind of a node that is no continuation.
 pub(super) enum Kind {
     Node { axis: usize },
     Leaf,
 }
 
-/// A rule in a leaf.
+/// A rule stored in a leaf.
 pub(super) struct LeafRule<'a> {
-    /// Its box.
+    /// The box in the encoding of the space.
     pub words: &'a [u32],
     pub order: u32,
 }
@@ -57,24 +59,24 @@ impl Cell {
         }
     }
 
-    /// How far behind a node the cell is that a value of its field leads to.
+    /// Returns the distance from an inner node to its child for this value on its axis.
     pub(super) fn child(&self, value: u32) -> usize {
         let passed = self.0[2..].iter().filter(|last| **last < value).count();
         self.distance() + passed
     }
 
-    /// How many rules a leaf has.
+    /// Returns the number of rules in a leaf.
     pub(super) fn rules(&self) -> usize {
         (self.0[1] >> 16) as usize
     }
 
-    /// How far behind it its children are, or its lines.
+    /// Returns the distance, in nodes, to the first child or continuation.
     pub(super) fn distance(&self) -> usize {
         self.0[0] as usize
     }
 }
 
-/// A leaf: its cell, and the lines that will stand `to_lines` behind it.
+/// Builds a leaf and its continuations, which the caller stores `to_lines` nodes behind it.
 pub(super) fn leaf<const N: usize>(
     space: &Space<N>,
     to_lines: usize,
@@ -98,7 +100,7 @@ fn line<const N: usize>(space: &Space<N>, rules: &[Covering<N>]) -> Cell {
     line
 }
 
-/// The rules of the leaf at `place`, in their order.
+/// Returns the rules of the leaf at index `place`, in order.
 pub(super) fn rules<'a, const N: usize>(
     space: &Space<N>,
     cells: &'a [Cell],

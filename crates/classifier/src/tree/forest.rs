@@ -6,62 +6,62 @@ use super::partition::{Criterion, part};
 use super::region::Covering;
 use super::space::Space;
 
-/// A tree may have so many times the cells that its rules fill once, before they are parted
-/// further.
+/// Most nodes of a tree before its rules are divided further, as a multiple of the nodes that its
+/// rules fill once.
 const REPEATED: usize = 8;
-/// And some for the nodes of small ones.
+/// Extra nodes that every tree may have, because a small one needs some inner nodes.
 const FREE_CELLS: usize = 1024;
-/// And be grown by handling each rule so often.
+/// Most work on a tree before its rules are divided further, as visits of each rule.
 const WORK: usize = 24;
-/// If they cannot be parted: rules in a leaf of the one tree, and how often it may repeat its
-/// rules. What is tried.
+/// Bounds to try for a single tree of rules that cannot be divided: rules in a leaf, and the
+/// multiple of the nodes that the rules fill once.
 const LARGE: [(usize, usize); 3] = [(16, 16), (64, 32), (128, 48)];
-/// How often each rule of such a tree may be handled.
+/// Most work on such a tree, as visits of each rule.
 const LARGE_WORK: usize = 1000;
-/// So few rules are not worth comparing ways to part them.
+/// Most rules for which the boundaries between wide and narrow are not compared.
 const FEW: usize = 64;
-/// With so many cells a look costs about twice what it does with few.
+/// Number of nodes at which reading a node takes about twice as long as with few nodes.
 const CACHED_CELLS: usize = 1 << 16;
-/// Rules by which the ways to part them are compared.
+/// Number of sample packets by which divisions of rules are compared.
 const PROBES: usize = 512;
 
-/// Where a tree begins.
+/// The root of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Root {
-    /// Its first cell.
+    /// Index of the tree's first node.
     pub cell: u32,
-    /// The least order in it.
+    /// Lowest order of a rule in the tree.
     pub best: u32,
 }
 
-/// How big the trees are.
+/// The size of a tree set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Size {
-    /// Trees.
+    /// Number of trees.
     pub trees: usize,
-    /// Cells of 64 bytes.
+    /// Number of nodes, of 64 bytes each.
     pub cells: usize,
-    /// Cells that the longest search looks at, and one for each tree.
+    /// Most nodes that one search reads, plus one for each tree.
     pub longest: u32,
-    /// Rules that no tree would take: they are looked at one by one.
+    /// Rules that fit in no tree; a search reads them one by one.
     pub left_over: usize,
 }
 
-/// The trees of a list of rules, which stand in it by their order; the least wins.
+/// The trees of a list of rules. Of the rules that match, the one with the lowest order wins.
 #[derive(Debug)]
 pub struct Forest<const N: usize> {
     space: &'static Space<N>,
-    /// Cells of all trees, one behind the other.
+    /// Nodes of all trees, one tree after the other.
     pub cells: Vec<Cell>,
-    /// The trees, the one with the least order first.
+    /// Roots of the trees, ordered by their lowest rule order.
     pub roots: Vec<Root>,
-    /// Cells that the longest search looks at, and one for each tree.
+    /// Most nodes that one search reads, plus one for each tree.
     pub longest: u32,
     left_over: usize,
 }
 
 impl<const N: usize> Forest<N> {
-    /// Plants the trees of `rules`, which stand in their order.
+    /// Builds the trees of `rules`, which are sorted by order.
     pub fn plant(space: &'static Space<N>, rules: &[Covering<N>]) -> Self {
         let all: Vec<u32> = (0..rules.len() as u32).collect();
         if rules.len() <= FEW {
@@ -74,13 +74,13 @@ impl<const N: usize> Forest<N> {
         for bits in space.borders {
             let parts = part(space, rules, &all, Criterion::Narrow(*bits));
             if tried.contains(&parts) {
-                // the same trees once more
+                // This boundary gives the same trees as a previous one.
                 continue;
             }
             let parted = parted(space, rules, parts.clone());
             tried.push(parts);
             if !parted.left_over.is_empty() && best.is_none() {
-                // other ways will hardly do better
+                // Other boundaries would hardly do better.
                 return Self::of(space, rules, &parted.or_large(space, rules));
             }
             let forest = Self::of(space, rules, &parted);
@@ -108,13 +108,13 @@ impl<const N: usize> Forest<N> {
         forest
     }
 
-    /// The least order of a rule that takes a packet: its box has the point, and `takes` says so of
-    /// its order.
+    /// Returns the lowest order of a rule that matches: its box contains the point, and `takes`
+    /// returns true for its order. Returns `None` if no rule matches.
     pub fn find(&self, point: &[u32; N], takes: impl FnMut(u32) -> bool) -> Option<u32> {
         self.search(point, takes, &mut 0)
     }
 
-    /// The same, counting the cells that are looked at.
+    /// Searches like `find`, and adds the number of nodes that it reads to `looks`.
     pub(super) fn search(
         &self,
         point: &[u32; N],
@@ -144,7 +144,8 @@ impl<const N: usize> Forest<N> {
         }
     }
 
-    /// The first rule of a leaf that takes the packet, if its order is less than the best so far.
+    /// Returns the order of the first rule of a leaf that matches, if it is lower than `best`;
+    /// otherwise returns `best`.
     fn first_in(
         &self,
         leaf: usize,
@@ -155,7 +156,7 @@ impl<const N: usize> Forest<N> {
     ) -> u32 {
         let in_a_cell = self.space.rules_of_a_cell();
         for (place, rule) in cell::rules(self.space, &self.cells, leaf).enumerate() {
-            // the first ones stand in the leaf itself
+            // The first rules are in the leaf itself.
             *looks += u32::from(place >= in_a_cell && place.is_multiple_of(in_a_cell));
             if rule.order >= best {
                 break;
@@ -167,8 +168,8 @@ impl<const N: usize> Forest<N> {
         best
     }
 
-    /// What packets cost that meet these points: the cells they look at, each the dearer the less
-    /// of all cells a cache can hold.
+    /// Returns a measure of the time that searches for these points take. It grows with the nodes
+    /// read and, because caches are small, with the number of all nodes.
     fn cost(&self, probes: &[[u32; N]]) -> usize {
         let mut looks = 0;
         for point in probes {
@@ -177,7 +178,7 @@ impl<const N: usize> Forest<N> {
         looks as usize * (CACHED_CELLS + self.cells.len())
     }
 
-    /// How big it is.
+    /// Returns the size of the tree set.
     pub fn size(&self) -> Size {
         Size {
             trees: self.roots.len(),
@@ -188,14 +189,14 @@ impl<const N: usize> Forest<N> {
     }
 }
 
-/// Rules in trees, each with the first of its ranks.
+/// A division of rules into trees, each with the first of its ranks.
 struct Parted {
     trees: Vec<(u32, Tree)>,
-    /// Ranks of rules that no tree would take, in their order.
+    /// Ranks of the rules that fit in no tree, ascending.
     left_over: Vec<u32>,
 }
 
-/// Grows a tree of each part that some [`Criterion::Narrow`] made, and parts it further where that
+/// Builds a tree of each part that [`Criterion::Narrow`] made. Divides parts further whose tree
 /// would be too large.
 fn parted<const N: usize>(space: &Space<N>, rules: &[Covering<N>], parts: Vec<Vec<u32>>) -> Parted {
     let mut parted = Parted { trees: Vec::new(), left_over: Vec::new() };
@@ -220,9 +221,9 @@ fn parted<const N: usize>(space: &Space<N>, rules: &[Covering<N>], parts: Vec<Ve
 }
 
 impl Parted {
-    /// Instead a tree of all rules, which may be as large as it takes to make searches short: where
-    /// rules overlap by the thousand, those that come first soon hide the others. Or else one of
-    /// what was left over.
+    /// Replaces the division by a single large tree of all rules, if one fits in [`LARGE`]. Where
+    /// thousands of rules overlap, early rules soon hide the others, so searches stay short.
+    /// Otherwise tries a single tree of the rules left over.
     fn or_large<const N: usize>(mut self, space: &Space<N>, rules: &[Covering<N>]) -> Self {
         let large = |ranks: &[u32]| {
             LARGE.into_iter().find_map(|(leaf, repeated)| {
@@ -255,7 +256,7 @@ impl Bounds {
     }
 }
 
-/// A corner of the box of some rules, spread over the list: what packets of these rules look like.
+/// Returns a corner of the box of every n-th rule, as sample packets.
 fn probes<const N: usize>(rules: &[Covering<N>]) -> Vec<[u32; N]> {
     let step = rules.len().div_ceil(PROBES).max(1);
     rules.iter().step_by(step).map(|rule| rule.region.low).collect()

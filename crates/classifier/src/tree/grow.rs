@@ -1,37 +1,38 @@
-//! One tree.
+//! The construction of one tree.
 
 use super::cell::{self, CUTS, Cell};
 use super::region::{Covering, Region};
 use super::space::Space;
 
-/// A leaf's number of rules has 16 bits.
+/// Most rules in a leaf: the field of their number has 16 bits.
 const MOST_IN_A_LEAF: usize = 0xffff;
-/// Cuts are sought and compared by so many rules, if there are more.
+/// Most rules that are examined to choose cuts; of more rules, a sample is taken.
 const SAMPLE: usize = 2048;
-/// No tree is deeper: each node cuts off something, so only adversaries come here.
+/// Greatest depth of a tree. Each inner node separates rules, so only adversaries reach it.
 const DEEPEST: usize = 48;
 
-/// A tree; its root is its first cell.
+/// A tree; its root is its first node.
 #[derive(Debug)]
 pub(super) struct Tree {
-    /// The root, then the rest in no order.
+    /// The root, then the other nodes in no particular order.
     pub cells: Vec<Cell>,
-    /// Cells on the longest way through it.
+    /// Most nodes on a path through the tree.
     pub longest: u32,
 }
 
-/// How large a tree and its leaves may be.
+/// The limits on a tree and its construction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
-    /// Cells.
+    /// Most nodes.
     pub cells: usize,
-    /// Rules in a leaf, as long as the space can be cut.
+    /// Most rules in a leaf, as long as cuts separate rules.
     pub leaf: usize,
-    /// How many rules may be handled, each as often as it is.
+    /// Most visits of rules; a rule counts each time it is visited.
     pub work: usize,
 }
 
-/// Grows a tree of the rules with these ranks, ascending. `None` if it would be too large.
+/// Builds a tree of the rules with these ranks, ascending. Returns `None` if it would exceed the
+/// bounds.
 pub(super) fn grow<const N: usize>(
     space: &Space<N>,
     rules: &[Covering<N>],
@@ -43,7 +44,7 @@ pub(super) fn grow<const N: usize>(
     Some(Tree { cells: growing.cells, longest })
 }
 
-/// Trees that are but a leaf, for rules that no tree can tell apart.
+/// Returns trees of a single leaf each, for rules that no tree can separate.
 pub(super) fn leaves<'a, const N: usize>(
     space: &'a Space<N>,
     rules: &'a [Covering<N>],
@@ -62,20 +63,20 @@ struct Growing<'a, const N: usize> {
     rules: &'a [Covering<N>],
     bounds: Bounds,
     cells: Vec<Cell>,
-    /// How many rules were handled.
+    /// Number of visits of rules so far.
     work: usize,
 }
 
-/// How a part of the space is cut.
+/// The cuts of a part of the space along one axis.
 struct Cut {
     axis: usize,
-    /// First values of all parts but the first.
+    /// First values of all subparts but the first, ascending.
     at: Vec<u32>,
 }
 
 impl<const N: usize> Growing<'_, N> {
-    /// Makes the cell at `place` lead to these rules, for points of `part`. Returns the longest
-    /// way.
+    /// Fills the node at `place` with a tree of these rules for points of `part`. Returns the most
+    /// nodes on a path, or `None` if the tree would exceed the bounds.
     fn fill(
         &mut self,
         place: usize,
@@ -98,7 +99,7 @@ impl<const N: usize> Growing<'_, N> {
         }
     }
 
-    /// No rule is asked behind one that hides the others from every packet.
+    /// Removes the rules behind the first rule that hides them from every packet.
     fn seen(&self, mut ranks: Vec<u32>) -> Vec<u32> {
         let hides_all = |rank: &u32| {
             let rule = &self.rules[*rank as usize];
@@ -149,7 +150,7 @@ impl<const N: usize> Growing<'_, N> {
         Some(1 + longest)
     }
 
-    /// The rules that reach into each part between cuts, up to the first one that hides the others
+    /// Returns the rules that reach into each subpart, up to the first rule that hides the others
     /// there.
     fn children(&self, ranks: &[u32], part: &Region<N>, cut: &Cut) -> Vec<Vec<u32>> {
         let last = cut.at.len();
@@ -183,7 +184,7 @@ impl<const N: usize> Growing<'_, N> {
         self.cells.len() <= self.bounds.cells
     }
 
-    /// The parts between cuts that a rule's box reaches into.
+    /// Returns the subparts that a rule's box reaches into.
     fn reach(
         &self,
         rank: u32,
@@ -195,8 +196,7 @@ impl<const N: usize> Growing<'_, N> {
         at.partition_point(|cut| *cut <= low)..=at.partition_point(|cut| *cut <= high)
     }
 
-    /// The axis and the cuts after which the fewest rules are left, `None` if no cut takes any
-    /// away.
+    /// Returns the axis and the cuts that leave the fewest rules, or `None` if no cut removes any.
     fn best_cut(&self, ranks: &[u32], part: &Region<N>) -> Option<Cut> {
         let step = ranks.len().div_ceil(SAMPLE).max(1);
         let sampled: Vec<u32> = ranks.iter().step_by(step).copied().collect();
@@ -213,7 +213,7 @@ impl<const N: usize> Growing<'_, N> {
         cuts.min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, cut)| cut)
     }
 
-    /// Cuts between which there are about as many ends of boxes each.
+    /// Returns cuts with about the same number of ends of boxes between neighbours.
     fn even_cuts(&self, ranks: &[u32], part: &Region<N>, axis: usize) -> Vec<u32> {
         let mut ends = Vec::with_capacity(2 * ranks.len());
         for rank in ranks {
@@ -233,13 +233,14 @@ impl<const N: usize> Growing<'_, N> {
         cuts
     }
 
-    /// How many rules a packet meets behind these cuts, packets being spread as rules are, times
-    /// how often a rule stands there. `None` if the cuts part nothing.
+    /// Returns the average number of rules in a packet's subpart, for packets distributed like the
+    /// rules, times the average number of copies of a rule. Returns `None` if the cuts separate no
+    /// rules.
     fn cost(&self, ranks: &[u32], part: &Region<N>, axis: usize, at: &[u32]) -> Option<f64> {
         if at.is_empty() {
             return None;
         }
-        // where a rule's reach begins, one more; behind its end, one less
+        // Plus one where a rule's reach begins, minus one behind its end.
         let mut change = vec![0i64; at.len() + 2];
         for rank in ranks {
             let reach = self.reach(*rank, part, axis, at);
@@ -260,7 +261,7 @@ impl<const N: usize> Growing<'_, N> {
         if all >= rules * (at.len() + 1) as f64 {
             return None;
         }
-        // who cannot do without all rules in some part is no better off there
+        // A penalty if some subpart keeps all rules.
         let none_gone = if most >= rules { 4.0 } else { 1.0 };
         Some(squares / all * (all / rules) * none_gone)
     }

@@ -1,22 +1,23 @@
-//! Finding the first of many rules that covers a packet, in time that hardly grows with their
-//! number.
+//! A search structure for the first of many rules that matches a packet, in time that hardly grows
+//! with the number of rules.
 //!
-//! What a rule asks of a header is a box in a space with an axis for each field; a packet is a
-//! point. A tree cuts the space at the ends of boxes, as evenly as it can by their number, until
-//! few boxes are left in each part: a node is one cache line with up to 14 cuts along one axis, a
-//! leaf the boxes of its part in their order. A rule whose box reaches into several parts stands in
-//! each, and that is what blows up single trees: rules that are wide in one address and narrow in
-//! the other would be repeated everywhere. So rules go to several trees by which of their addresses
-//! are wide, and the walk asks one tree after the other, the one whose first rule comes first,
-//! until no better one can come.
+//! The criteria of a rule on the header are a box in a space with one axis for each field; a packet
+//! is a point. A tree cuts the space at the ends of boxes, into parts with about the same number of
+//! boxes, until each part has few. An inner node is one cache line with up to 14 cuts along one
+//! axis. A leaf has the boxes of its part, in order.
 //!
-//! The idea of parting rules by their wide fields is that of EffiCuts (Vamanan, Voskuilen,
-//! Vijaykumar, 2010) and CutSplit (Li et al., 2018), cuts at the ends of boxes that of HyperSplit
-//! (Qi et al., 2009).
+//! A rule whose box reaches into several parts is stored in each of them. In a single tree, rules
+//! that are wide in one address and narrow in the other would be stored many times. So rules are
+//! divided among several trees, by the addresses in which they are wide. A search visits the trees
+//! in the order of their first rules, until no tree can have a better match.
 //!
-//! Nothing here knows what a rule means. It is given boxes, their order, and whether a box is all
-//! that a rule asks; who looks up says of each rule whose box has the point whether it takes the
-//! packet.
+//! The division of rules by their wide fields is from EffiCuts (Vamanan, Voskuilen, Vijaykumar,
+//! 2010) and CutSplit (Li et al., 2018). Cuts at the ends of boxes are from HyperSplit (Qi et al.,
+//! 2009).
+//!
+//! This module does not know the meaning of rules. Its input is boxes, their order, and whether a
+//! box has all criteria of its rule. For each rule whose box contains the point, the caller of a
+//! search says whether the rule matches.
 
 mod cell;
 mod forest;

@@ -1,27 +1,27 @@
-//! Which rules share a tree.
+//! The division of rules among trees.
 
 use super::region::Covering;
 use super::space::{Space, fixed_bits};
 
-/// How rules are told apart, if a tree of all of them would repeat them too often.
+/// A criterion that divides rules among trees, if a single tree would store them too often.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Criterion {
-    /// By which of their addresses fix at least so many bits.
+    /// The addresses that fix at least this number of bits.
     Narrow(u32),
-    /// By which of their addresses ask anything.
+    /// The addresses that have a criterion.
     Asked,
-    /// By which of their ports ask anything.
+    /// The ports that have a criterion.
     PortsAsked,
-    /// By which of their ports are a single one.
+    /// The ports that are a single number.
     OnePort,
-    /// By whether they name a protocol.
+    /// The presence of a protocol.
     Protocol,
-    /// By whether they are about what else is asked.
+    /// The presence of a criterion on the metadata dimension.
     Else,
 }
 
 impl Criterion {
-    /// What is tried when the parts that this one made still repeat their rules too often.
+    /// Returns the criterion to try if the parts of this one still store their rules too often.
     pub fn next(self) -> Option<Self> {
         match self {
             Self::Narrow(_) => Some(Self::Asked),
@@ -33,7 +33,7 @@ impl Criterion {
         }
     }
 
-    /// Whether rules of a space may differ in it.
+    /// True if rules of the space may differ in the criterion.
     pub fn is_of<const N: usize>(self, space: &Space<N>) -> bool {
         !matches!(self, Self::Else) || space.asked().is_some()
     }
@@ -45,7 +45,7 @@ impl Criterion {
                 != (space.whole.low[axis], space.whole.high[axis])
         };
         let single = |axis: usize| rule.region.low[axis] == rule.region.high[axis];
-        // behind the addresses: source port, destination port, protocol
+        // Behind the addresses come source port, destination port and protocol.
         let ports = space.addresses[1].end;
         let pair =
             |source: bool, destination: bool| usize::from(source) * 2 + usize::from(destination);
@@ -60,7 +60,7 @@ impl Criterion {
     }
 }
 
-/// Parts ranks by a criterion. Each part has its ranks in their order, none is empty.
+/// Divides ranks of rules by a criterion. Each part keeps their order, and no part is empty.
 pub(super) fn part<const N: usize>(
     space: &Space<N>,
     rules: &[Covering<N>],

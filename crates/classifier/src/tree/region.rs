@@ -1,47 +1,48 @@
-//! Boxes, and the rules that cover them.
+//! Boxes, and rules as boxes with an order.
 
-/// A box: from one corner to the other, both belong to it.
+/// A box: the points between two corners, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Region<const N: usize> {
-    /// The least value of each field.
+    /// Lowest value of each field.
     pub low: [u32; N],
-    /// The greatest value of each field.
+    /// Highest value of each field.
     pub high: [u32; N],
 }
 
 impl<const N: usize> Region<N> {
-    /// Whether a point lies in it.
+    /// True if the point is in the box.
     pub fn has(&self, point: &[u32; N]) -> bool {
         (0..N).all(|axis| (self.low[axis]..=self.high[axis]).contains(&point[axis]))
     }
 
-    /// Whether all of `other` lies in it.
+    /// True if all of `other` is in the box.
     pub fn covers(&self, other: &Self) -> bool {
         self.covers_but(other, N)
     }
 
-    /// Whether that is so on all axes but one.
+    /// True if all of `other` is in the box on every axis except `but`.
     pub(super) fn covers_but(&self, other: &Self, but: usize) -> bool {
         let covers =
             |axis: usize| self.low[axis] <= other.low[axis] && other.high[axis] <= self.high[axis];
         (0..N).all(|axis| axis == but || covers(axis))
     }
 
-    /// What of it lies between two values of a field, of which it has some.
+    /// Returns the intersection with `part` on one axis, inclusive. The two must overlap there.
     pub(super) fn within(&self, part: &Self, axis: usize) -> (u32, u32) {
         (self.low[axis].max(part.low[axis]), self.high[axis].min(part.high[axis]))
     }
 }
 
-/// A rule as trees see it.
+/// A box of a rule, as trees store it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Covering<const N: usize> {
-    /// The headers it may match.
+    /// Headers that the rule may match.
     pub region: Region<N>,
-    /// It matches all of them: nothing else is asked of a packet.
+    /// True if the rule matches every packet in the region.
     pub whole: bool,
-    /// Of them no rule behind it is asked: mostly for it matches them all.
+    /// True if no later rule can apply to a packet in the region, mostly because this rule matches
+    /// them all.
     pub hides: bool,
-    /// What a leaf knows it by: less than that of any rule that it gives way to.
+    /// Rank of the rule: of two rules that match, the lower order wins.
     pub order: u32,
 }

@@ -1,4 +1,4 @@
-//! The fields of a header that trees cut along, and how a box is written into a leaf.
+//! The header fields that trees branch by, and the encoding of a box in a leaf.
 
 use std::ops::Range;
 
@@ -6,51 +6,51 @@ use skipstep_abi::forest::{CELL_RULES, CELL_WORDS, RULE_WORDS};
 
 use super::region::Region;
 
-/// A family's fields.
+/// The axes of a family, with or without the metadata dimension.
 #[derive(Debug)]
 pub struct Space<const N: usize> {
-    /// Every header there can be.
+    /// The box of all headers.
     pub whole: Region<N>,
-    /// Where the words of the source and of the destination address are.
+    /// Axes of the source and of the destination address, one for each 32-bit word.
     pub addresses: [Range<usize>; 2],
-    /// After how many bits an address may be called narrow: what is tried.
+    /// Prefix lengths to try as the boundary between wide and narrow addresses.
     pub(super) borders: &'static [u32],
-    /// Words of a rule in a leaf.
+    /// 32-bit words of a rule in a leaf.
     pub(super) rule_words: usize,
     pub(super) write: fn(&Region<N>, &mut [u32]),
     pub(super) holds: fn(&[u32], &[u32; N]) -> bool,
 }
 
 impl<const N: usize> Space<N> {
-    /// The axis of the protocol, behind those of the ports.
+    /// Returns the axis of the protocol, which follows those of the ports.
     pub(crate) fn protocol(&self) -> usize {
         self.addresses[1].end + 2
     }
 
-    /// The axis of what else is asked, which most spaces have not.
+    /// Returns the axis of the metadata dimension, if the space has one.
     pub(crate) fn asked(&self) -> Option<usize> {
         let axis = self.protocol() + 2;
         (axis < N).then_some(axis)
     }
 
-    /// How many rules a cell has room for, behind its first two words.
+    /// Returns the number of rules that fit in a leaf node, behind its first two words.
     pub(super) fn rules_of_a_cell(&self) -> usize {
         (CELL_WORDS - CELL_RULES) / self.rule_words
     }
 }
 
-/// IPv4: source, destination, source port, destination port (of ICMP: type and code), protocol,
-/// class of interface. A leaf knows of an address the prefix that covers what a box has of it.
+/// IPv4: source, destination, source port, destination port (for ICMP: type and code), protocol,
+/// class of interface. For each address, a leaf stores the prefix that covers the box.
 pub const INET: Space<6> = inet([u32::MAX, u32::MAX, 0xffff, 0xffff, 0xff, 0xff]);
 
-/// The same, then what else is asked, which no leaf knows.
+/// IPv4 with the metadata dimension, which leaves do not store.
 pub const INET_ASKED: Space<7> = inet([u32::MAX, u32::MAX, 0xffff, 0xffff, 0xff, 0xff, u32::MAX]);
 
-/// IPv6: the four words of the source, of the destination, and the rest as IPv4 has it. An address
-/// is a prefix; who has a range covers it by one.
+/// IPv6: the four words of the source and of the destination, then the other axes of IPv4. An
+/// address is a prefix; a range becomes the prefix that covers it.
 pub const INET6: Space<12> = inet6(highest6());
 
-/// The same, then what else is asked.
+/// IPv6 with the metadata dimension.
 pub const INET6_ASKED: Space<13> = inet6(highest6());
 
 const fn inet<const N: usize>(high: [u32; N]) -> Space<N> {
@@ -73,7 +73,7 @@ const fn inet6<const N: usize>(high: [u32; N]) -> Space<N> {
     Space {
         whole: Region { low: [0; N], high },
         addresses: [0..4, 4..8],
-        // networks that are given to one site have 32 to 48 bits
+        // A site usually gets a network of 32 to 48 bits.
         borders: &[4, 36, 44, 52, 0],
         rule_words: 2 * RULE_WORDS,
         write: |region, words| write(region, &[0..4, 4..8], words),
@@ -86,15 +86,15 @@ const fn inet6<const N: usize>(high: [u32; N]) -> Space<N> {
     }
 }
 
-/// The greatest words of an address, ports, protocol and class of interface; `u32::MAX` for what is
-/// beyond.
+/// Returns the highest value of each axis: address words, ports, protocol, class of interface. Any
+/// further axis has `u32::MAX`.
 const fn highest6<const N: usize>() -> [u32; N] {
     let mut high = [u32::MAX; N];
     (high[8], high[9], high[10], high[11]) = (0xffff, 0xffff, 0xff, 0xff);
     high
 }
 
-/// Addresses, then ports, protocol and interface.
+/// Encodes a box for a leaf: addresses, then ports, protocol and interface.
 fn write<const N: usize>(region: &Region<N>, addresses: &[Range<usize>; 2], words: &mut [u32]) {
     let behind = addresses[1].end;
     words[..behind].copy_from_slice(&region.low[..behind]);
@@ -106,7 +106,7 @@ fn write<const N: usize>(region: &Region<N>, addresses: &[Range<usize>; 2], word
     words[2] = protocol | interface << 8 | source << 16 | destination << 24;
 }
 
-/// A protocol or class of interface in a leaf: 0 is any of them.
+/// Encodes a protocol or class of interface; 0 means any.
 fn only_value(low: u32, high: u32) -> u32 {
     debug_assert!((low == high && low > 0) || (low, high) == (0, 0xff), "{low} to {high}");
     if low == high { low } else { 0 }
@@ -128,7 +128,7 @@ fn rest_holds(words: &[u32], point: &[u32]) -> bool {
         && is(point[3], words[2] >> 8 & 0xff)
 }
 
-/// How many leading bits of an address all headers of a box have in common.
+/// Returns the number of leading bits of an address that are the same in all headers of a box.
 pub(super) fn fixed_bits<const N: usize>(region: &Region<N>, address: Range<usize>) -> u32 {
     let mut bits = 0;
     for word in address {

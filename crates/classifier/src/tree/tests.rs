@@ -1,9 +1,9 @@
-//! Every packet finds what a walk over the list finds.
+//! Tests that a search finds the rule that a linear evaluation finds.
 
 use super::*;
 use crate::sample::{Kind, packets, rules, rules6};
 
-/// The first rule of the list that has the point and whose rest holds.
+/// Returns the rank of the first rule whose box has the point and whose other criteria match.
 fn linear<const N: usize>(
     rules: &[Covering<N>],
     point: &[u32; N],
@@ -18,7 +18,7 @@ fn linear<const N: usize>(
 fn agree<const N: usize>(space: &'static Space<N>, rules: &[Covering<N>], what: &str) -> Forest<N> {
     let forest = Forest::plant(space, rules);
     for point in packets(rules, 500, 7) {
-        // what else a rule asks holds for two of three
+        // Vary the other criteria: all match, none matches, two of three match.
         for holds in [|_: u32| true, |_| false, |rank| rank % 3 != 0] {
             let takes = |order: u32| rules[order as usize].whole || holds(order);
             assert_eq!(
