@@ -1,4 +1,4 @@
-//! A scenario file as data: cases of rules and steps. docs/scenarios.md has the notation.
+//! The contents of a scenario file: cases of rules and steps. docs/scenarios.md has the notation.
 
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, RuleId};
@@ -14,22 +14,22 @@ use crate::traffic::TrafficCheck;
 /// A scenario file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct File {
-    /// Interfaces and routes if the file gives them, else [`crate::host::standard`].
+    /// Interfaces and routes; `None` is [`crate::host::standard`].
     pub host: Option<Host>,
-    /// Its cases, in order.
+    /// Cases, in order.
     pub cases: Vec<Case>,
 }
 
-/// A rule set and what happens under it. Every case starts with an empty firewall at second 0.
+/// A rule set and a sequence of steps. Every case starts with an empty firewall at second 0.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Case {
-    /// What the case shows.
+    /// Title of the case.
     pub title: Option<String>,
-    /// The pf.conf.
+    /// The main rule set.
     pub rules: Rules,
-    /// Files that it names: name and text.
+    /// Files that the rules name, as name and text.
     pub files: Vec<(String, String)>,
-    /// What happens, in order.
+    /// Steps, in order.
     pub steps: Vec<Step>,
 }
 
@@ -38,92 +38,92 @@ pub struct Case {
 pub struct Rules {
     /// Lines of pf.conf.
     pub text: String,
-    /// For each line of `text` the line of the scenario file on which it stands.
+    /// For each line of `text`, its line number in the scenario file.
     pub lines: Vec<u32>,
 }
 
-/// Where the lines stood does not matter.
+/// Compares the text, not the line numbers.
 impl PartialEq for Rules {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
     }
 }
 
-/// One thing that happens.
+/// A step of a case.
 #[derive(Debug, Clone)]
 pub struct Step {
     /// Line of the scenario file.
     pub line: u32,
-    /// What happens.
+    /// The action of the step.
     pub action: Action,
 }
 
-/// Where a step stood does not matter.
+/// Compares the action, not the line number.
 impl PartialEq for Step {
     fn eq(&self, other: &Self) -> bool {
         self.action == other.action
     }
 }
 
-/// What can happen in a step.
+/// The action of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// A packet meets the firewall.
+    /// A packet is filtered.
     Packet(Arrival, Expectation),
-    /// The previous packet, which came in, goes on: out of this interface.
+    /// The previous packet, which was inbound, is forwarded out of this interface.
     Forward(String, Expectation),
-    /// Seconds pass; states whose time is up are removed.
+    /// Time passes, and expired states are removed.
     Wait {
-        /// How many seconds.
+        /// Number of seconds.
         seconds: u32,
-        /// Numbers of the states that must end, `None` if nothing is said about them.
+        /// Numbers of the states that must expire; `None` is not compared.
         expired: Option<Vec<u32>>,
     },
-    /// States with these numbers are killed, as far as they are there.
+    /// States with these numbers are removed. Numbers without a state are ignored.
     Kill(Vec<u32>),
-    /// States are killed as `pfctl -k` names them.
+    /// States that `pfctl -k` would select are removed.
     KillMeant(Target),
     /// The contents of a table change.
     Table(TableEdit),
-    /// Rules are loaded into the anchor with this path, which is empty for the main rule set.
+    /// Rules are loaded into the anchor with this path; an empty path is the main rule set.
     Load(String, Rules),
-    /// The rules of the anchor with this path go, or those of the main rule set.
+    /// The rules of the anchor with this path are flushed; an empty path is the main rule set.
     Flush(String),
-    /// What random draws return from now on.
+    /// The results of random draws are set.
     Random(Draw),
-    /// Something about the host changes.
+    /// The host changes.
     Host(HostChange),
-    /// Counters are looked at.
+    /// Counters are compared.
     Check(Check),
 }
 
-/// A packet where and how it meets the firewall.
+/// A packet, with its interface and everything it carries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Arrival {
-    /// Seen from the firewall.
+    /// Direction, as the firewall sees it.
     pub direction: Direction,
-    /// Where it arrives or leaves.
+    /// Interface of the packet in this direction.
     pub interface: String,
     /// The packet.
     pub packet: Packet,
-    /// Where a forwarded packet had arrived.
+    /// Interface by which a forwarded packet arrived.
     pub received_on: Option<String>,
-    /// Tag it carries from an earlier pass.
+    /// Tag from an earlier hook.
     pub tag: Option<String>,
-    /// Priority it carries from an earlier pass.
+    /// Priority from an earlier hook.
     pub prio: Option<u8>,
-    /// Queue it carries from an earlier pass.
+    /// Queue from an earlier hook.
     pub queue: Option<String>,
-    /// Delay it carries from an earlier pass, milliseconds.
+    /// Delay from an earlier hook, in milliseconds.
     pub delay: Option<u16>,
-    /// Who owns its socket on this host.
+    /// Owner of the packet's socket on this host.
     pub owner: Option<SocketOwner>,
-    /// Link header in front of it.
+    /// Link header in front of the packet.
     pub link: LinkHeader,
 }
 
 impl Arrival {
-    /// A packet that carries nothing.
+    /// Returns a packet that carries nothing.
     pub fn new(direction: Direction, interface: String, packet: Packet) -> Self {
         Arrival {
             direction,
@@ -140,24 +140,24 @@ impl Arrival {
     }
 }
 
-/// A look at counters. Whatever is `None` is not looked at.
+/// Expected counters. `None` is not compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Check {
-    /// Of one rule; `None` is the default rule.
+    /// Counters of a rule; `None` is the default rule.
     Rule(Option<RuleId>, RuleCheck),
-    /// Of the whole firewall.
+    /// Counters of the whole firewall.
     Status(StatusCheck),
-    /// Of a limiter.
+    /// Counters of a limiter.
     Limiter(LimiterCheck),
-    /// Of an interface, a table or an address.
+    /// Counters of an interface, a table or a table entry.
     Traffic(TrafficCheck),
 }
 
-/// Counters of a rule.
+/// Expected counters of a rule.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct RuleCheck {
-    /// Compared for the evaluators that walk as pf does only.
+    /// Compared only on evaluators that evaluate rules in pf's order, with skip steps.
     pub evaluations: Option<u64>,
     /// in, out
     pub packets: Option<[u64; 2]>,
@@ -167,7 +167,7 @@ pub struct RuleCheck {
     pub created: Option<u64>,
 }
 
-/// Counters of the whole firewall.
+/// Expected counters of the whole firewall.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct StatusCheck {
@@ -175,6 +175,6 @@ pub struct StatusCheck {
     pub searches: Option<u64>,
     pub inserts: Option<u64>,
     pub removals: Option<u64>,
-    /// Some of the reason counters.
+    /// Reason counters; reasons not listed are not compared.
     pub reasons: Vec<(skipstep_ruleset::Reason, u64)>,
 }

@@ -1,11 +1,12 @@
-//! What every evaluator can be asked, so that one test drives them all: the model, the BPF
-//! programs under `BPF_PROG_TEST_RUN`, with the linear evaluator, with skip steps and with trees.
+//! The interface of all evaluators, so that one test can drive each of them. They are the model,
+//! and the BPF programs under `BPF_PROG_TEST_RUN`, with the linear evaluator, with skip steps and
+//! with trees.
 
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-// What every evaluator says in the same words has the model's types.
+// Types that all evaluators share are the model's.
 pub use skipstep_model::{
     Admissions, Carried, Diverted, Draw, Edit, Forwarded, Hiding, InterfaceCounters, LinkHeader,
     NextHop, NodeKind, Packet as TestPacket, Peer as PeerView, RuleCounters, SocketOwner,
@@ -21,102 +22,111 @@ pub trait Engine {
     /// Short name for reports: `model`, `bpf-linear`, `bpf-skip-steps`, `bpf-compiled`.
     fn name(&self) -> &str;
 
-    /// Replaces rules, settings and tables; empties the state table and all counters; sets the
-    /// clock to 0 and everything random to 0.
+    /// Replaces rules, settings and tables. Clears the state table and all counters, and sets the
+    /// clock and all random draws to 0.
+    ///
+    /// # Errors
+    /// Fails with a message if the evaluator refuses the rules.
     fn load(&mut self, ruleset: &Ruleset, host: &Host) -> Result<(), String>;
 
-    /// Puts other rules in force, as `pfctl -f`, `-a`, `-F rules` do: states, the clock and all
+    /// Changes the rules like `pfctl -f`, `-a` and `-F rules`. States, the clock and everything
     /// else stay.
+    ///
+    /// # Errors
+    /// Fails with a message if the evaluator refuses the rules.
     fn change_rules(&mut self, change: &RulesChange) -> Result<(), String>;
 
-    /// The host has changed to this while the rules stay, and those that follow its addresses
-    /// follow.
+    /// Replaces the host. The rules stay, and dynamic addresses follow the new host.
+    ///
+    /// # Errors
+    /// Fails with a message if the evaluator cannot adopt the host.
     fn change_host(&mut self, host: &Host) -> Result<(), String>;
 
-    /// Moves the clock and removes the states whose time is up, as pf's purge would.
-    /// Returns the ids of the states removed, in ascending order.
+    /// Sets the clock and removes expired states, as pf's purge would. Returns the ids of the
+    /// removed states, ascending.
     fn set_time(&mut self, seconds: u32) -> Vec<u64>;
 
-    /// Sets what following random draws return.
+    /// Sets the results of the following random draws.
     fn set_random(&mut self, draw: Draw);
 
-    /// Whether the evaluator can be given this packet at all: a test of the kernel's programs has
-    /// no way to make one of more than some 16,000 bytes.
+    /// True if the evaluator can run the packet. A test run of the kernel's programs takes at most
+    /// about 16,000 bytes.
     fn accepts(&self, _packet: &TestPacket) -> bool {
         true
     }
 
-    /// Runs one packet through the firewall.
+    /// Runs a packet through the firewall.
     fn packet(&mut self, packet: &TestPacket) -> Fate;
 
-    /// Removes the states with these ids, as far as there are such.
+    /// Removes the states with these ids. Unknown ids are ignored.
     fn kill(&mut self, ids: &[u64]);
 
-    /// The ids of the states that rules with this label made, be those gone or not.
+    /// Returns the ids of the states of rules with this label, orphaned rules included.
     fn labelled(&mut self, label: &str) -> Vec<u64>;
 
-    /// Changes the contents of a table; `false` if it cannot be changed so.
+    /// Changes the contents of a table. Returns false if the change is not possible.
     fn edit_table(&mut self, edit: &TableEdit) -> bool;
 
-    /// All states in order of creation.
+    /// Returns all states in order of creation.
     fn states(&mut self) -> Vec<StateView>;
 
-    /// The sources that are tracked, in any order.
+    /// Returns the tracked sources, in any order.
     fn sources(&mut self) -> Vec<SourceView>;
 
-    /// The limiters in the order of their numbers, those of states first.
+    /// Returns the limiters, state limiters first, ordered by number.
     fn limiters(&mut self) -> Vec<LimiterView>;
 
-    /// Counters of a rule, `None` for the default rule.
+    /// Returns the counters of a rule, `None` for the default rule.
     fn rule_counters(&mut self, rule: Option<&RuleId>) -> RuleCounters;
 
-    /// Counters of the interface called `name`.
+    /// Returns the counters of an interface.
     fn interface_counters(&mut self, name: &str) -> InterfaceCounters;
 
-    /// Counters of a table, but for how often it was asked, which depends on the walk.
+    /// Returns the counters of a table, without the number of lookups, which depends on the
+    /// evaluator.
     fn table_counters(&mut self, name: &TableName) -> TableCounters;
 
-    /// Counters of the whole firewall.
+    /// Returns the counters of the whole firewall.
     fn status(&mut self) -> Status;
 }
 
-/// What became of a packet.
+/// The fate of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fate {
     /// Passed, dropped or consumed.
     pub verdict: Verdict,
-    /// What decided.
+    /// The origin of the verdict.
     pub decision: Decision,
     /// Number of the anchor rule that led to the deciding rule.
     pub anchor_rule: Option<u32>,
-    /// The reason in the log.
+    /// Reason in the log.
     pub reason: Reason,
-    /// The reasons counted by this packet, ascending.
+    /// Reasons that the packet counted, ascending.
     pub counted: Vec<Reason>,
-    /// State used or made.
+    /// Id of the state that the packet used or created.
     pub state: Option<u64>,
-    /// The packet as it goes on, if it passed and was changed.
+    /// The packet as it leaves the firewall, if it passed and was changed.
     pub out: Option<Vec<u8>>,
-    /// What the firewall sent in answer, from the IP header on.
+    /// Packets that the firewall sent in answer, from the IP header on.
     pub replies: Vec<Vec<u8>>,
-    /// What goes on in its place, or beside it.
+    /// Packets that are sent in place of the packet, or beside it.
     pub forwarded: Vec<Forwarded>,
-    /// What the packet carries afterwards.
+    /// Metadata of the packet afterwards.
     pub carried: Carried,
-    /// Log records it caused.
+    /// Log records of the packet.
     pub log: Vec<LogView>,
 }
 
-/// What decided about a packet.
+/// The origin of a verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// pf did not get as far: interface skipped
+    /// the interface is skipped, so pf did not filter
     None,
-    /// no rule matched, or the packet was dropped before rules were asked
+    /// no rule matched, or the packet was dropped before rules were evaluated
     Default,
-    /// a rule, or the state that it made
+    /// a rule, or a state of the rule
     Rule(RuleId),
-    /// a state whose rule is gone since a reload
+    /// a state of an orphaned rule
     OrphanState,
 }
 
@@ -127,157 +137,157 @@ pub struct LogView {
     pub rule: Option<u32>,
     /// Number of the anchor rule in the record.
     pub anchor_rule: Option<u32>,
-    /// Path of the anchor in the record; empty for the main rule set, and for packets that a state
-    /// passed, whichever rule made it.
+    /// Path of the anchor in the record. Empty for the main rule set, and for packets that a state
+    /// passed, whatever the rule.
     pub anchor: String,
     /// Reason in the record.
     pub reason: Reason,
-    /// Whether it says pass or block; `None` is match.
+    /// True for pass, false for block, `None` for match.
     pub pass: Option<bool>,
-    /// n of pflogN
+    /// Number N of pflogN.
     pub to: u8,
-    /// User that `log (user)` found.
+    /// User id that `log (user)` found.
     pub uid: Option<u32>,
 }
 
-/// A state as tests compare and `pfctl -ss` prints it.
+/// A state, as tests compare it and `pfctl -ss` prints it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateView {
-    /// Ascending in order of creation; tests compare their order, not their value.
+    /// Id, ascending in order of creation. Tests compare the order, not the value.
     pub id: u64,
     /// IP protocol number.
     pub protocol: u8,
-    /// Address family.
+    /// Address family on the network's side.
     pub family: Family,
-    /// Direction of the packet that made it.
+    /// Direction of the packet that created the state.
     pub direction: Direction,
-    /// Interface it is bound to; `None` for all.
+    /// Interface that the state is bound to; `None` for all.
     pub interface: Option<String>,
-    /// Routing domain of its packets.
+    /// Routing domain of the state's packets.
     pub rdomain: u32,
-    /// Rule that made it; `None` is the default rule or one that is gone.
+    /// Rule that created the state; `None` is the default rule or an orphaned one.
     pub rule: Option<RuleId>,
-    /// Number of the anchor rule that led to that rule; `None` also if it is gone.
+    /// Number of the anchor rule that led to that rule; `None` also for an orphaned rule.
     pub anchor_rule: Option<u32>,
-    /// Key on the network's side: address and port, index 0 the source of inbound packets.
+    /// Key on the network's side: addresses and ports; index 0 is the source of inbound packets.
     pub wire: [(IpAddr, u16); 2],
-    /// Key on the host's side.
+    /// Key on the host's side, in the same order.
     pub stack: [(IpAddr, u16); 2],
-    /// The side that made it.
+    /// Peer that created the state.
     pub src: PeerView,
-    /// The other side.
+    /// Other peer.
     pub dst: PeerView,
-    /// Class of timeout.
+    /// Timeout that applies.
     pub timeout: Timeout,
-    /// Second of creation.
+    /// Time of creation, in seconds.
     pub created_at: u32,
-    /// Second at which it ends if nothing more comes.
+    /// Time of expiry without further packets, in seconds.
     pub expires_at: u32,
-    /// Packets with the state's direction, and against it.
+    /// Packets in the state's direction, and against it.
     pub packets: [u64; 2],
     /// Bytes, in the same order.
     pub bytes: [u64; 2],
     /// OpenBSD's flag bits: 1 allow-opts, 2 sloppy, 4 pflow, 8 no-sync, 0x20 no-df, 0x40 set tos,
     /// 0x80 random-id, 0x200 set prio.
     pub flags: u16,
-    /// Lowest TTL of its packets, 0 if not set.
+    /// Lowest TTL of the state's packets, 0 if not set.
     pub min_ttl: u8,
-    /// Highest MSS, 0 if not set.
+    /// Highest MSS of the state's packets, 0 if not set.
     pub max_mss: u16,
-    /// Tag its packets get.
+    /// Tag of the state's packets.
     pub tag: Option<String>,
-    /// Sources count for it.
+    /// True if source nodes count the state.
     pub tracked: bool,
-    /// `route-to` and its like: who is next for its packets.
+    /// Next hop of the state's packets by `route-to` and its like.
     pub route: Option<NextHop>,
 }
 
-/// A source that is tracked, as tests compare and `pfctl -sS` prints it.
+/// A tracked source, as tests compare it and `pfctl -sS` prints it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceView {
-    /// Rule that tracks it; `None` if it is gone.
+    /// Rule that tracks the source; `None` for an orphaned rule.
     pub rule: Option<RuleId>,
-    /// What for.
+    /// Purpose of the source node.
     pub kind: NodeKind,
-    /// Its address.
+    /// Address of the source.
     pub source: IpAddr,
-    /// The address that a pool gave it.
+    /// Address that a pool chose for the source.
     pub chosen: Option<IpAddr>,
-    /// States now.
+    /// Current number of states.
     pub states: u32,
-    /// TCP connections of these states that were established.
+    /// Number of these states with an established TCP connection.
     pub connections: u32,
-    /// Connections of late in thousandths, and the second of the last of them.
+    /// Rate of recent connections, in thousandths, and the time of the last one, in seconds.
     pub rate: (u32, u32),
-    /// Second of creation.
+    /// Time of creation, in seconds.
     pub created_at: u32,
-    /// Second at which it goes if it has no states.
+    /// Time of expiry if the source has no states, in seconds.
     pub expires_at: u32,
-    /// Packets with the direction of their states, and against it.
+    /// Packets in the direction of their states, and against it.
     pub packets: [u64; 2],
     /// Bytes, in the same order.
     pub bytes: [u64; 2],
 }
 
 impl SourceView {
-    /// In what order they are listed: by rule, kind and address.
+    /// Returns the key by which sources are sorted: rule, kind and address.
     pub fn order(&self) -> impl Ord + use<> {
         let rule = self.rule.as_ref().map(|rule| (rule.anchor.clone(), rule.number));
         (rule, self.kind, self.source, self.created_at)
     }
 }
 
-/// A limiter, as tests compare and `pfctl -s` prints it.
+/// A limiter, as tests compare it and `pfctl -s` prints it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimiterView {
-    /// What was written of it.
+    /// Definition of the limiter.
     pub limiter: Limiter,
-    /// States now.
+    /// Current number of states.
     pub states: u32,
-    /// What it did, of all sources together.
+    /// Admitted and refused packets of all sources.
     pub counts: Admissions,
-    /// Sources ever met.
+    /// Number of sources ever added.
     pub sources_made: u64,
-    /// Packets refused by `entries`.
+    /// Number of packets refused by `entries`.
     pub sources_limited: u64,
-    /// Packets refused because there was no memory for a source.
+    /// Number of packets refused because there was no memory for a source.
     pub sources_lost: u64,
-    /// Its sources in the order of their addresses.
+    /// Sources of the limiter, sorted by address.
     pub sources: Vec<LimitedView>,
 }
 
 /// A source of a limiter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitedView {
-    /// The routing domain that its packets come from.
+    /// Routing domain of the source's packets.
     pub rdomain: u32,
-    /// What the mask leaves of its address.
+    /// Address of the source under the limiter's mask.
     pub net: IpNet,
-    /// States now.
+    /// Current number of states.
     pub states: u32,
-    /// What the limiter did with it.
+    /// Admitted and refused packets of the source.
     pub counts: Admissions,
 }
 
 /// Counters of the whole firewall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Status {
-    /// Current states.
+    /// Current number of states.
     pub states: u64,
-    /// Searches in the state table.
+    /// Number of searches in the state table.
     pub searches: u64,
-    /// States made.
+    /// Number of states created.
     pub inserts: u64,
-    /// States removed.
+    /// Number of states removed.
     pub removals: u64,
-    /// Current source nodes.
+    /// Current number of source nodes.
     pub sources: u64,
-    /// Searches among the source nodes.
+    /// Number of searches for source nodes.
     pub source_searches: u64,
-    /// Source nodes made.
+    /// Number of source nodes created.
     pub source_inserts: u64,
-    /// Source nodes removed.
+    /// Number of source nodes removed.
     pub source_removals: u64,
-    /// By reason.
+    /// Number of packets for each reason.
     pub reasons: [u64; Reason::COUNT],
 }

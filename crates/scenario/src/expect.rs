@@ -1,4 +1,4 @@
-//! What is expected of a packet. Only what is stated is compared.
+//! Expectations of a packet. Only given properties are compared.
 
 use std::fmt::Debug;
 use std::net::IpAddr;
@@ -12,68 +12,68 @@ use crate::look;
 use crate::observe::Observation;
 use crate::source::SourceWords;
 
-/// What is expected of one packet.
+/// The expected fate of a packet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expectation {
     /// `pass`, `block`, `consumed`
     pub verdict: Option<Verdict>,
-    /// `rule n`, `default`, `skipped`
+    /// `rule n`, `default`, `skipped`, `orphan`
     pub decision: Option<Decision>,
-    /// `anchor-rule n`: that led to the deciding rule
+    /// `anchor-rule n`: the anchor rule that led to the deciding rule
     pub anchor_rule: Option<Option<u32>>,
-    /// `reason`: the one in the log
+    /// `reason`: the reason in the log
     pub reason: Option<Reason>,
-    /// `counted`: all reasons counted
+    /// `counted`: all counted reasons
     pub counted: Option<Vec<Reason>>,
     /// `new state`, `state`, `no state`
     pub state: Option<StateUse>,
     /// `also state`: other states, by number
     pub others: Vec<(u32, StateWords)>,
-    /// `out`, `unchanged`: how the packet goes on
+    /// `out`, `unchanged`: the packet as it leaves the firewall
     pub out: Option<Out>,
-    /// `reply`, `no reply`: what is sent in answer, complete
+    /// `reply`, `no reply`: all packets sent in answer
     pub replies: Option<Vec<Reply>>,
-    /// `forward`, `route`, `no forward`: what goes on in its place or beside it, complete
+    /// `forward`, `route`, `no forward`: all packets sent in place of the packet or beside it
     pub forwarded: Option<Vec<Forwarded>>,
-    /// `log`, `no log`: records, complete
+    /// `log`, `no log`: all log records
     pub log: Option<Vec<LogWords>>,
-    /// `tag`, `no tag`: what the packet carries afterwards
+    /// `tag`, `no tag`: the packet's tag afterwards
     pub tag: Option<Option<String>>,
-    /// `prio`: what the packet carries afterwards
+    /// `prio`: the packet's priority afterwards
     pub prio: Option<u8>,
-    /// `queue`, `no queue`: where it waits when it leaves
+    /// `queue`, `no queue`: the packet's queue when it leaves
     pub queue: Option<Option<String>>,
-    /// `delay`, `no delay`: milliseconds that it waits before it leaves
+    /// `delay`, `no delay`: the packet's delay before it leaves, in milliseconds
     pub delay: Option<Option<u16>>,
-    /// `rtable`: the routing table that knows its way
+    /// `rtable`: the routing table for the packet
     pub rtable: Option<u32>,
-    /// `divert-to`, `divert-reply`, `divert-packet`, `no divert`: to a socket or a program of this
-    /// host
+    /// `divert-to`, `divert-reply`, `divert-packet`, `no divert`: the socket or program of this
+    /// host that gets the packet
     pub diverted: Option<Option<Diverted>>,
-    /// `expired`: states that ended just before, by the clock
+    /// `expired`: states that expired since the previous packet
     pub expired: Option<Vec<u32>>,
-    /// `removed`: states that this packet removed
+    /// `removed`: states that the packet removed
     pub removed: Option<Vec<u32>>,
-    /// `states`: how many there are afterwards
+    /// `states`: number of states afterwards
     pub states: Option<u64>,
-    /// `sources`: how many are tracked afterwards
+    /// `sources`: number of tracked sources afterwards
     pub sources: Option<u64>,
-    /// `source`: one of them
+    /// `source`: tracked sources that must exist
     pub tracked: Vec<SourceWords>,
 }
 
-/// What the packet has to do with states.
+/// The expected use of states by a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StateUse {
-    /// It neither used nor made one.
+    /// The packet neither used nor created a state.
     None,
-    /// It made one.
+    /// The packet created a state.
     New(Option<u32>, StateWords),
-    /// It used one that was there.
+    /// The packet used an existing state.
     Existing(Option<u32>, StateWords),
 }
 
-/// What is said of a state. Numbers of states count from 1 in order of creation.
+/// Expected properties of a state. States are numbered from 1 in order of creation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct StateWords {
@@ -89,7 +89,7 @@ pub struct StateWords {
     pub src: Option<PeerWords>,
     pub dst: Option<PeerWords>,
     pub timeout: Option<Timeout>,
-    /// second of the clock
+    /// Time of expiry, in seconds.
     pub expires: Option<u32>,
     pub packets: Option<[u64; 2]>,
     pub bytes: Option<[u64; 2]>,
@@ -99,31 +99,31 @@ pub struct StateWords {
     pub tag: Option<Option<String>>,
     /// `routed none` is `Some(None)`
     pub route: Option<Option<RouteKind>>,
-    /// As [`NextHop`] is shown.
+    /// Text of the [`NextHop`].
     pub next_hop: Option<String>,
 }
 
-/// What is said of one side of a state: `state` or `state:seqlo:seqhi:seqdiff:max_win:wscale`.
+/// Expected peer of a state: `state` or `state:seqlo:seqhi:seqdiff:max_win:wscale`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PeerWords {
-    /// Its state only.
+    /// Only the peer's state.
     State(u8),
-    /// All of it.
+    /// All fields.
     Full(PeerView),
 }
 
-/// How a passed packet goes on.
+/// The expected form of a passed packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Out {
-    /// As it came.
+    /// The packet is unchanged.
     Unchanged,
-    /// With exactly these bytes.
+    /// The packet has exactly these bytes.
     Bytes(Vec<u8>),
-    /// With these fields.
+    /// The packet has these fields.
     Fields(OutFields),
 }
 
-/// Fields of a packet that scrub and set change.
+/// Fields of a packet that `scrub` and `set` can change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct OutFields {
@@ -136,19 +136,19 @@ pub struct OutFields {
     pub ack: Option<u32>,
 }
 
-/// A packet the firewall sends in answer.
+/// An expected packet in answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Reply {
     /// Exactly these bytes.
     Bytes(Vec<u8>),
-    /// A TCP segment with exactly these flags, or any with RST.
+    /// A TCP segment with exactly these flags; `None` is any segment with RST.
     Tcp { flags: Option<u8>, seq: Option<u32>, ack: Option<u32>, ttl: Option<u8> },
     /// An ICMP or ICMPv6 message.
     Icmp { ipv6: bool, kind: u8, code: Option<u8> },
 }
 
-/// What is said of a log record.
+/// Expected properties of a log record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct LogWords {
@@ -159,7 +159,7 @@ pub struct LogWords {
     /// `main` is empty
     pub anchor: Option<String>,
     pub reason: Option<Reason>,
-    /// n of pflogN
+    /// Number N of pflogN.
     pub to: Option<u8>,
     /// `none` is `Some(None)`
     pub uid: Option<Option<u32>>,
@@ -184,12 +184,12 @@ impl LogAction {
     }
 }
 
-/// Collects differences in words.
+/// A list of differences, as text.
 #[derive(Default)]
 pub(crate) struct Differences(pub Vec<String>);
 
 impl Differences {
-    /// Compares what is stated, if it is.
+    /// Compares a value, if one is expected.
     pub fn compare<T: PartialEq + Debug>(&mut self, what: &str, expected: &Option<T>, found: T) {
         match expected {
             Some(expected) if *expected != found => {
@@ -201,7 +201,7 @@ impl Differences {
 }
 
 impl Expectation {
-    /// What `observation` shows, all of it: the expectation of another evaluator's run.
+    /// Returns an expectation of everything in `observation`, to compare another evaluator with it.
     pub fn complete(observation: &Observation) -> Self {
         let fate = &observation.fate;
         let passed = fate.verdict == Verdict::Pass;
@@ -242,7 +242,7 @@ impl Expectation {
             replies: Some(fate.replies.iter().cloned().map(Reply::Bytes).collect()),
             forwarded: Some(fate.forwarded.clone()),
             log: Some(fate.log.iter().map(LogWords::complete).collect()),
-            // what a dropped packet carries nobody will ever see
+            // A dropped packet's metadata is invisible.
             tag: passed.then(|| fate.carried.tag.clone()),
             prio: passed.then_some(fate.carried.prio),
             queue: passed.then(|| fate.carried.queue.clone()),
@@ -260,7 +260,7 @@ impl Expectation {
         }
     }
 
-    /// What differs, in words; empty if everything stated holds.
+    /// Returns the differences as text; empty if all expectations are met.
     pub fn compare(&self, observation: &Observation) -> Vec<String> {
         let mut differences = Differences::default();
         let fate = &observation.fate;
@@ -402,7 +402,7 @@ impl OutFields {
 const RST: u8 = 4;
 
 impl Reply {
-    /// What is left to compare of an ICMP message if its source address may be another.
+    /// Returns the comparable part of a reply if the source address of an ICMP message may differ.
     pub fn without_addresses(&self) -> Reply {
         match self.in_words() {
             Reply::Tcp { .. } => self.clone(),
@@ -410,7 +410,7 @@ impl Reply {
         }
     }
 
-    /// What is left to compare of any reply then.
+    /// Returns the fields of a reply without its addresses, for ICMP and TCP.
     pub fn in_words(&self) -> Reply {
         let Reply::Bytes(bytes) = self else { return self.clone() };
         if let Some(look::Icmp { ipv6, kind, code }) = look::icmp(bytes) {
@@ -421,7 +421,7 @@ impl Reply {
         Reply::Tcp { flags: Some(flags), seq: Some(seq), ack: Some(ack), ttl }
     }
 
-    /// In what `packet` is not this reply.
+    /// Returns the difference if `packet` is not this reply.
     fn difference(&self, packet: &[u8]) -> Option<String> {
         let holds = match self {
             Reply::Bytes(bytes) => look::same(bytes, packet),
@@ -470,8 +470,8 @@ impl LogWords {
 }
 
 impl StateWords {
-    /// All there is to say of a state. One whose time is up only waits to be removed: which
-    /// timeout that was is told differently by different evaluators, and means nothing.
+    /// Returns an expectation of everything in a state. The timeout of an expired state is left
+    /// out, because evaluators report different ones until they remove the state.
     pub fn complete(state: &StateView, now: u32) -> Self {
         let lives = state.expires_at > now;
         StateWords {

@@ -1,13 +1,13 @@
-//! The host that scenarios run on if they do not describe another.
+//! The host of scenarios that do not describe their own.
 
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress, Route};
 
-/// A router between em0 and em1, with its default route through em1, which is in group `egress`.
-/// The default routes are labelled `isp`, the others `lan`. Table 1 leads to em0's networks alone.
-/// The host of the conformance vectors.
+/// Returns the standard host, which the conformance vectors use too. It routes between em0 and em1.
+/// The default routes lead through em1, which is in group `egress`. Their label is `isp`; that of
+/// the other routes is `lan`. Routing table 1 has only the networks of em0.
 pub fn standard() -> Host {
     let net = |text: &str| text.parse::<IpNet>().expect("a literal prefix");
     let interface = |name: &str, index, mtu, group: Option<&str>, nets: &[&str]| Interface {
@@ -55,7 +55,7 @@ pub fn standard() -> Host {
     Host { interfaces, routes }
 }
 
-/// An address as the system sets it up on an interface.
+/// Returns an address of an interface, with the broadcast address that Linux would set.
 pub fn address(net: IpNet, loopback: bool) -> InterfaceAddress {
     let broadcast = match net {
         IpNet::V4(net) if net.prefix_len() < 31 && !loopback => Some(IpAddr::V4(net.broadcast())),
@@ -64,7 +64,7 @@ pub fn address(net: IpNet, loopback: bool) -> InterfaceAddress {
     InterfaceAddress { net, broadcast, peer: None }
 }
 
-/// Routes to the networks of `interfaces`, as the system makes them.
+/// Returns the routes to the networks of `interfaces` that Linux would add.
 pub(crate) fn connected(interfaces: &[Interface]) -> Vec<Route> {
     let linked = interfaces.iter().filter(|interface| !interface.loopback && !interface.down);
     let of_interface = |interface: &Interface| -> Vec<Route> {
@@ -73,7 +73,7 @@ pub(crate) fn connected(interfaces: &[Interface]) -> Vec<Route> {
     linked.flat_map(of_interface).collect()
 }
 
-/// The route that comes with an address: to its network, or to its peer's.
+/// Returns the route that Linux adds with an address: to its network, or to that of its peer.
 pub(crate) fn connected_by(interface: &Interface, address: &InterfaceAddress) -> Route {
     let far = address.peer.unwrap_or(address.net.addr());
     let destination = IpNet::new(far, address.net.prefix_len()).unwrap_or(address.net);

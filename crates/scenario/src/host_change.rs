@@ -1,5 +1,5 @@
-//! Changes of the host while the firewall runs: addresses, links, interfaces, groups and routes
-//! that come and go, with what Linux does of itself when they do.
+//! Changes of the host while the firewall runs: addresses, links, interfaces, groups and routes.
+//! Each change includes the side effects that Linux adds.
 
 use std::net::IpAddr;
 
@@ -8,36 +8,39 @@ use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress, Route};
 
 use crate::host;
 
-/// One change. Interfaces are named.
+/// A change of the host. Interfaces are given by name.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HostChange {
-    /// An interface gets an address, as its last one of IPv4, or the first one of IPv6.
+    /// Adds an address to an interface: IPv4 as the last address, IPv6 as the first of its scope.
     AddAddress(String, InterfaceAddress),
-    /// An interface loses an address.
+    /// Deletes an address of an interface.
     DeleteAddress(String, IpNet),
-    /// A link goes up.
+    /// Sets a link up.
     Up(String),
-    /// A link goes down.
+    /// Sets a link down.
     Down(String),
-    /// An interface comes; its index is found for it.
+    /// Adds an interface, which gets the next free index.
     AddInterface(Interface),
-    /// An interface vanishes.
+    /// Deletes an interface.
     DeleteInterface(String),
-    /// An interface joins a group.
+    /// Adds an interface to a group.
     Join(String, String),
-    /// An interface leaves a group.
+    /// Removes an interface from a group.
     Leave(String, String),
-    /// A route comes, in the place of the one of its table to the same destination.
+    /// Adds a route, or replaces the route of the same table to the same destination.
     AddRoute(Route),
-    /// A route goes: destination, interface, table.
+    /// Deletes a route: destination, interface, table.
     DeleteRoute(IpNet, String, u32),
 }
 
-/// What an interface with a default route is in.
+/// Group of interfaces with a default route.
 const EGRESS: &str = "egress";
 
 impl HostChange {
-    /// The host after the change; an error if there is nothing to change so.
+    /// Returns the host after the change.
+    ///
+    /// # Errors
+    /// Fails if the host has no such object to change, or if Linux would refuse the change.
     pub fn applied(&self, host: &Host) -> Result<Host, String> {
         let mut next = host.clone();
         match self {
@@ -84,7 +87,7 @@ fn interface<'h>(host: &'h mut Host, name: &str) -> Result<&'h mut Interface, St
     found.ok_or_else(|| format!("the host has no interface {name}"))
 }
 
-/// One that can go down, or away.
+/// Returns an interface that can be set down or deleted; loopback cannot.
 fn device<'h>(host: &'h mut Host, name: &str) -> Result<&'h mut Interface, String> {
     match interface(host, name)? {
         loopback if loopback.loopback => Err(format!("{name} is always there")),
@@ -107,7 +110,8 @@ fn add_address(host: &mut Host, name: &str, address: InterfaceAddress) -> Result
     connect(host, name, address)
 }
 
-/// Where a new address stands: behind all, but of IPv6 before the others of its kind.
+/// Returns the position of a new address: last, but an IPv6 address comes before others of its
+/// scope.
 fn place_of(addresses: &[InterfaceAddress], new: IpAddr) -> usize {
     let alike = |own: &InterfaceAddress| {
         !own.net.addr().is_ipv4() && is_link_local(own.net.addr()) == is_link_local(new)
@@ -116,7 +120,7 @@ fn place_of(addresses: &[InterfaceAddress], new: IpAddr) -> usize {
     before.unwrap_or(addresses.len())
 }
 
-/// The route to an address's network comes with it. That to the addresses of links is on every
+/// Adds the route to an address's network. Link-local networks get none, because they are on every
 /// link.
 fn connect(host: &mut Host, name: &str, address: InterfaceAddress) -> Result<(), String> {
     let interface = interface(host, name)?;
@@ -127,7 +131,7 @@ fn connect(host: &mut Host, name: &str, address: InterfaceAddress) -> Result<(),
     let same = |other: &&Route| other.table == 0 && other.destination == route.destination;
     match host.routes.iter().find(same) {
         Some(other) if other.interface == name => {}
-        // which of the two counts would be the kernel's affair
+        // The kernel would decide between the two routes, so refuse.
         Some(other) => {
             return Err(format!("{} has a route to {}", other.interface, route.destination));
         }
@@ -162,7 +166,7 @@ fn delete_address(host: &mut Host, name: &str, net: IpNet) -> Result<(), String>
     Ok(())
 }
 
-/// Routes to the networks of its IPv4 addresses come back, others do not.
+/// Sets a link up. Routes to the networks of its IPv4 addresses return, others do not.
 fn up(host: &mut Host, name: &str) -> Result<(), String> {
     let interface = device(host, name)?;
     interface.down = false;
@@ -170,7 +174,7 @@ fn up(host: &mut Host, name: &str) -> Result<(), String> {
     addresses.into_iter().try_for_each(|address| connect(host, name, address))
 }
 
-/// All its routes go, and its IPv6 addresses.
+/// Sets a link down, which deletes its routes and its IPv6 addresses.
 fn down(host: &mut Host, name: &str) -> Result<(), String> {
     let interface = device(host, name)?;
     interface.down = true;
@@ -215,7 +219,7 @@ fn add_route(host: &mut Host, route: &Route) -> Result<(), String> {
     Ok(())
 }
 
-/// Interfaces that got a default route are in `egress` from now on, those that lost it no more.
+/// Adds interfaces that got a default route to `egress`, and removes those that lost it.
 fn follow_default_routes(before: &Host, after: &mut Host) {
     let has_default = |host: &Host, name: &str| {
         let is_default = |route: &&Route| route.destination.prefix_len() == 0 && route.table == 0;
@@ -238,7 +242,7 @@ mod tests {
     use super::*;
     use crate::parse;
 
-    /// The standard host after some changes, as a scenario says them.
+    /// Returns the standard host after changes in the notation of scenario files.
     fn after(changes: &str) -> Result<Host, String> {
         let text = format!("rules {{ }}\n{changes}\n");
         let file = parse::file(&text, "x.scn").map_err(|error| error.to_string())?;

@@ -1,10 +1,10 @@
-//! Results as JUnit XML, which CI systems read.
+//! Results as JUnit XML for CI systems.
 
 use std::fmt::Write;
 
 use crate::run::{Outcome, report};
 
-/// A document with a test suite for each file.
+/// Returns an XML document with a test suite for each file, given as name and results.
 pub fn document(suites: &[(String, Vec<Outcome>)]) -> String {
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
     for (name, outcomes) in suites {
@@ -40,7 +40,7 @@ fn suite(text: &mut String, name: &str, outcomes: &[Outcome]) {
     text.push_str("  </testsuite>\n");
 }
 
-/// Text as it may stand in an element or an attribute; what XML cannot hold becomes `?`.
+/// Escapes text for an XML element or attribute. Control characters become `?`.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

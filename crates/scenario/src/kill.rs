@@ -1,4 +1,4 @@
-//! Which states `pfctl -k` means.
+//! The selection of states by `pfctl -k`.
 
 use std::net::IpAddr;
 
@@ -7,24 +7,24 @@ use skipstep_ruleset::Direction;
 
 use crate::engine::StateView;
 
-/// Which states to remove.
+/// The states to remove.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// Those from a network, and to another if one is given.
+    /// States from a network, and to a second network if one is given.
     Hosts(IpNet, Option<IpNet>),
-    /// Those that a rule with this label made, be it gone or not.
+    /// States of rules with this label, orphaned rules included.
     Label(String),
-    /// The one with this id, and creator if one is given.
+    /// The state with this id, and with this creator if one is given.
     Id(u64, Option<u32>),
-    /// Those whose packets are routed to this next hop, or to one in this network.
+    /// States with a next hop in this network.
     Gateway(IpNet),
-    /// Those of this protocol from an address and port to another.
+    /// States of this protocol between these addresses and ports, in this direction.
     Key(u8, (IpAddr, u16), (IpAddr, u16)),
 }
 
 impl Target {
-    /// Whether `state`, of the filter with this host id, is meant. Labels a state does not tell:
-    /// the filter knows whose it is.
+    /// True if the target selects `state`; `hostid` is the host id of the filter. Always true for a
+    /// label, because a state has none: the filter selects states by label.
     pub fn matches(&self, state: &StateView, hostid: u32) -> bool {
         let [source, destination] = endpoints(state);
         match self {
@@ -45,7 +45,7 @@ impl Target {
     }
 }
 
-/// Where the connection came from and where it went, before translation.
+/// Returns the source and the destination of the connection, before translation.
 fn endpoints(state: &StateView) -> [(IpAddr, u16); 2] {
     match state.direction {
         Direction::In => state.wire,

@@ -1,9 +1,9 @@
-//! Scenarios: rules, packets and the fate they must have; run on every evaluator.
+//! Scenarios: rules, packets and their expected fates, for every evaluator.
 //!
-//! A scenario file (docs/scenarios.md) is read by [`parse`] into [`case`]s, which [`run`] plays on
-//! an [`Engine`]. Conformance vectors and the differential test become the same cases, so there is
-//! one comparison ([`expect`]) and every difference can be written down as a file that reruns
-//! (`Display` of [`File`]).
+//! [`parse`] reads a scenario file (docs/scenarios.md) to [`case`]s, and [`run`] plays them on an
+//! [`Engine`]. Conformance vectors and the differential test are converted to the same cases. So
+//! all tests share one comparison ([`expect`]), and every difference can be saved as a file that
+//! reproduces it (`Display` of [`File`]).
 
 pub mod case;
 pub mod engine;

@@ -1,4 +1,4 @@
-//! `check state-limiter 1 …`, `check source-limiter 2 …`: what a limiter has done.
+//! `check state-limiter 1 …`, `check source-limiter 2 …`: the counters of a limiter.
 
 use std::fmt;
 
@@ -7,31 +7,31 @@ use crate::expect::Differences;
 use crate::parse::{Line, Parsed};
 use crate::print::word;
 
-/// Counters of a limiter. Whatever is `None` is not looked at.
+/// Expected counters of a limiter. `None` is not compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LimiterCheck {
-    /// Whether it is a source limiter.
+    /// True for a source limiter.
     pub source: bool,
-    /// Its number.
+    /// Number of the limiter.
     pub id: u32,
-    /// States now.
+    /// Current number of states.
     pub states: Option<u64>,
-    /// Sources now.
+    /// Current number of sources.
     pub sources: Option<u64>,
-    /// States that it let be made.
+    /// Number of states that the limiter admitted.
     pub admitted: Option<u64>,
-    /// Packets refused by `limit`.
+    /// Number of packets refused by `limit`.
     pub hard: Option<u64>,
-    /// Packets refused by `rate`.
+    /// Number of packets refused by `rate`.
     pub rate: Option<u64>,
-    /// Packets refused by `entries`.
+    /// Number of packets refused by `entries`.
     pub entries: Option<u64>,
-    /// Sources ever met.
+    /// Number of sources ever added.
     pub made: Option<u64>,
 }
 
 impl LimiterCheck {
-    /// Everything that a limiter says of itself.
+    /// Returns a check of all counters of a limiter.
     pub fn of(view: &LimiterView) -> Self {
         let of_sources = |count: u64| view.limiter.source.then_some(count);
         LimiterCheck {
@@ -68,7 +68,7 @@ impl LimiterCheck {
         }
     }
 
-    /// Reads what stands behind `state-limiter` or `source-limiter`.
+    /// Reads the words behind `state-limiter` or `source-limiter`.
     pub(crate) fn parse(source: bool, line: &mut Line) -> Parsed<Self> {
         let mut check = LimiterCheck { source, id: line.number("a number")?, ..Self::default() };
         while let Some(word) = line.next() {

@@ -1,8 +1,8 @@
-//! Looking into packets that the firewall sent or changed. Absent fields are `None`, never a panic.
+//! Reads fields of packets that the firewall sent or changed. A missing field is `None`.
 
 use crate::expect::OutFields;
 
-/// Bytes as hexadecimal digits.
+/// Returns bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
@@ -15,7 +15,7 @@ pub(crate) fn hex_or(bytes: &Option<Vec<u8>>, otherwise: &str) -> String {
     bytes.as_deref().map_or_else(|| otherwise.to_owned(), hex)
 }
 
-/// Hexadecimal digits as bytes; `None` if they are not.
+/// Returns the bytes of a hexadecimal number, or `None` if the text is not one.
 pub fn unhex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
     if !digits.len().is_multiple_of(2) {
@@ -29,14 +29,14 @@ pub fn unhex(text: &str) -> Option<Vec<u8>> {
         .collect()
 }
 
-/// The fields of a TCP header that replies are judged by.
+/// The fields of a TCP header by which replies are compared.
 pub(crate) struct Tcp {
     pub seq: u32,
     pub ack: u32,
     pub flags: u8,
 }
 
-/// Protocol and payload of an IP packet without extension headers.
+/// Returns the protocol and payload of an IP packet without extension headers.
 fn transport(packet: &[u8]) -> Option<(u8, &[u8])> {
     match packet.first()? >> 4 {
         4 => Some((*packet.get(9)?, packet.get(usize::from(packet[0] & 15) * 4..)?)),
@@ -45,10 +45,12 @@ fn transport(packet: &[u8]) -> Option<(u8, &[u8])> {
     }
 }
 
-/// Whether two packets say the same. 0 and ffff are the same checksum of TCP, ICMP and IPv4's
-/// header, and whoever sums up the packet finds both right. Where a word under a checksum changes,
-/// pf adds the old one and takes off the new one, or adds the complement of that, and comes to
-/// either; the kernel's helper (RFC 1624) always comes to ffff. In UDP 0 is none at all.
+/// True if two packets are equal, apart from the two forms of a zero checksum.
+///
+/// For TCP, ICMP and the IPv4 header, checksums 0 and 0xffff are equivalent and a receiver accepts
+/// both. pf updates a checksum by adding the old word and subtracting the new one, or adding its
+/// complement, which gives either form. The kernel's helper (RFC 1624) always gives 0xffff. In UDP,
+/// 0 means no checksum.
 pub(crate) fn same(one: &[u8], other: &[u8]) -> bool {
     one == other || one.len() == other.len() && settled(one) == settled(other)
 }
@@ -85,7 +87,7 @@ pub(crate) fn tcp(packet: &[u8]) -> Option<Tcp> {
     Some(Tcp { seq: word(4), ack: word(8), flags: header[13] })
 }
 
-/// The fields of an ICMP or ICMPv6 message that replies are judged by.
+/// The fields of an ICMP or ICMPv6 message by which replies are compared.
 pub(crate) struct Icmp {
     pub ipv6: bool,
     pub kind: u8,
@@ -100,7 +102,7 @@ pub(crate) fn icmp(packet: &[u8]) -> Option<Icmp> {
     Some(Icmp { ipv6: protocol == 58, kind: *message.first()?, code: *message.get(1)? })
 }
 
-/// The fields that scrub and set change.
+/// Returns the fields that `scrub` and `set` can change.
 pub(crate) fn fields(packet: &[u8]) -> OutFields {
     let half = |at: usize| Some(u16::from_be_bytes([*packet.get(at)?, *packet.get(at + 1)?]));
     let tcp = tcp(packet);
@@ -145,7 +147,7 @@ fn mss(packet: &[u8]) -> Option<u16> {
 mod tests {
     use super::*;
 
-    /// An IPv4 packet of a protocol with this checksum at a place of its header.
+    /// Returns an IPv4 packet of a protocol, with two bytes of a checksum at offset `at`.
     fn packet(protocol: u8, at: usize, checksum: u8) -> Vec<u8> {
         let mut bytes = vec![0; 40];
         (bytes[0], bytes[9]) = (0x45, protocol);

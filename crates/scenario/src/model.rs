@@ -11,19 +11,19 @@ use crate::engine::{
     RuleCounters, SourceView, StateView, Status, TableCounters, TableEdit, TestPacket,
 };
 
-/// The model, before or after its rules were loaded.
+/// The model as an engine; empty until rules are loaded.
 #[derive(Default)]
 pub struct Model {
     firewall: Option<model::Firewall>,
 }
 
 impl Model {
-    /// A model without rules.
+    /// Returns a model without rules.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The firewall itself, for what not every evaluator can be asked.
+    /// Returns the firewall itself, for operations that [`Engine`] does not have.
     pub fn firewall(&mut self) -> &mut model::Firewall {
         self.firewall
             .get_or_insert_with(|| model::Firewall::new(Ruleset::default(), Host::default()))
@@ -163,7 +163,7 @@ fn source_view(
         rule,
         kind,
         source,
-        // to pf an address of zeros is none
+        // pf treats an address of zeros as none.
         chosen: node
             .chosen
             .as_ref()

@@ -1,6 +1,7 @@
-//! Names in scenario files, in both directions: those of pf.conf and pfctl.
+//! Names in scenario files and their numbers, in both directions. They are those of pf.conf and
+//! pfctl.
 
-/// Protocols with a name; any may be given by number.
+/// Protocols with a name. A scenario may give any protocol by number.
 const PROTOCOLS: &[(u8, &str)] = &[
     (1, "icmp"),
     (2, "igmp"),
@@ -13,7 +14,7 @@ const PROTOCOLS: &[(u8, &str)] = &[
     (132, "sctp"),
 ];
 
-/// Kinds of VLAN tags by their EtherTypes.
+/// Kinds of VLAN tags, by EtherType.
 const TAGS: &[(u16, &str)] = &[(0x8100, "vlan"), (0x88a8, "qinq"), (0x9100, "qinq-old")];
 
 /// Returns the EtherType of the kind of VLAN tag called `name`.
@@ -26,7 +27,7 @@ pub(crate) fn name_of_tag(ether_type: u16) -> &'static str {
     TAGS.iter().find(|tag| tag.0 == ether_type).map_or("vlan", |tag| tag.1)
 }
 
-/// ICMP types by pf.conf's names.
+/// ICMP types, with the names of pf.conf.
 const ICMP_TYPES: &[(u8, &str)] = &[
     (0, "echorep"),
     (3, "unreach"),
@@ -45,7 +46,7 @@ const ICMP_TYPES: &[(u8, &str)] = &[
     (18, "maskrep"),
 ];
 
-/// ICMPv6 types by pf.conf's names.
+/// ICMPv6 types, with the names of pf.conf.
 const ICMP6_TYPES: &[(u8, &str)] = &[
     (1, "unreach"),
     (2, "toobig"),
@@ -63,7 +64,7 @@ const ICMP6_TYPES: &[(u8, &str)] = &[
     (137, "redir"),
 ];
 
-/// Codes of the ICMP types that have named ones: type, code, name.
+/// ICMP codes with a name, as type, code and name.
 const ICMP_CODES: &[(u8, u8, &str)] = &[
     (3, 0, "net-unr"),
     (3, 1, "host-unr"),
@@ -77,7 +78,7 @@ const ICMP_CODES: &[(u8, u8, &str)] = &[
     (11, 1, "reassemb"),
 ];
 
-/// As [`ICMP_CODES`], for ICMPv6.
+/// ICMPv6 codes with a name, as type, code and name.
 const ICMP6_CODES: &[(u8, u8, &str)] = &[
     (1, 0, "noroute-unr"),
     (1, 1, "admin-unr"),
@@ -88,7 +89,7 @@ const ICMP6_CODES: &[(u8, u8, &str)] = &[
     (3, 1, "reassemb"),
 ];
 
-/// Names of TCP peer states, as `pfctl -ss` prints them, by number.
+/// Names of TCP peer states, by number, as `pfctl -ss` prints them.
 pub const TCP_STATES: [&str; 11] = [
     "CLOSED",
     "LISTEN",
@@ -103,7 +104,7 @@ pub const TCP_STATES: [&str; 11] = [
     "TIME_WAIT",
 ];
 
-/// Names of the peer states of UDP and other protocols, by number.
+/// Names of peer states of UDP and other protocols, by number.
 pub const OTHER_STATES: [&str; 3] = ["NO_TRAFFIC", "SINGLE", "MULTIPLE"];
 
 /// Letters of the TCP flags, lowest bit first.
@@ -137,14 +138,14 @@ pub(crate) fn icmp_code_name(ipv6: bool, kind: u8, code: u8) -> String {
     named.map_or_else(|| code.to_string(), |(_, _, name)| (*name).into())
 }
 
-/// A peer state by name or number.
+/// Returns the number of a peer state, given by name or number.
 pub(crate) fn peer_state(text: &str) -> Option<u8> {
     let place =
         |names: &[&str]| names.iter().position(|name| *name == text).map(|place| place as u8);
     place(&TCP_STATES).or_else(|| place(&OTHER_STATES)).or_else(|| text.parse().ok())
 }
 
-/// TCP flags by their letters; `.` is none.
+/// Returns the TCP flags with these letters; `.` means none.
 pub(crate) fn flags(text: &str) -> Option<u8> {
     if text == "." {
         return Some(0);

@@ -1,5 +1,5 @@
-//! An evaluator with its states numbered 1, 2, … in order of creation, and what every packet
-//! changed about them: the same picture whichever evaluator it is.
+//! The changes that each packet makes to an evaluator's states, independent of the evaluator.
+//! States are numbered 1, 2, … in order of creation.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use skipstep_ruleset::interface::Host;
 use crate::engine::{Draw, Engine, Fate, SourceView, StateView, TestPacket};
 use crate::kill::Target;
 
-/// Drives an engine and keeps track of its states.
+/// An engine and the numbers of its states.
 pub struct Observer<'e> {
     engine: &'e mut dyn Engine,
     numbers: HashMap<u64, u32>,
@@ -19,37 +19,37 @@ pub struct Observer<'e> {
     now: u32,
 }
 
-/// What a packet did.
+/// The effects of a packet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observation {
-    /// As the engine tells it; state ids are the engine's own.
+    /// The fate as the engine reports it, with the engine's own state ids.
     pub fate: Fate,
-    /// States that the clock ended since the previous packet.
+    /// States that expired since the previous packet.
     pub expired: Vec<u32>,
-    /// Number of the state the packet used or made.
+    /// The state that the packet used or created.
     pub state: Option<u32>,
-    /// States it made.
+    /// States that the packet created.
     pub created: Vec<u32>,
-    /// States it made or changed.
+    /// States that the packet created or changed.
     pub changed: Vec<u32>,
-    /// States it removed.
+    /// States that the packet removed.
     pub removed: Vec<u32>,
-    /// Second of the clock.
+    /// Time, in seconds.
     pub now: u32,
-    /// All states afterwards, ascending by number.
+    /// All states after the packet, ascending by number.
     pub states: Arc<Vec<(u32, StateView)>>,
-    /// All sources that are tracked afterwards.
+    /// All tracked sources after the packet.
     pub sources: Vec<SourceView>,
 }
 
 impl Observation {
-    /// Whether some state's time is up, so that it only waits to be removed. Evaluators differ in
-    /// when they do that.
+    /// True if a state has expired and is not removed yet. Evaluators remove such states at
+    /// different times.
     pub fn has_ended_states(&self) -> bool {
         self.states.iter().any(|(_, state)| state.expires_at <= self.now)
     }
 
-    /// The state with this number, if there still is one.
+    /// Returns the state with this number, if it still exists.
     pub fn view(&self, number: u32) -> Option<&StateView> {
         find(&self.states, number)
     }
@@ -61,7 +61,10 @@ fn find(states: &[(u32, StateView)], number: u32) -> Option<&StateView> {
 }
 
 impl<'e> Observer<'e> {
-    /// Loads rules into `engine`, which forgets everything before.
+    /// Loads rules into `engine`, which discards its previous rules, states and counters.
+    ///
+    /// # Errors
+    /// Fails if the engine refuses the rules.
     pub fn load(
         engine: &'e mut dyn Engine,
         ruleset: &Ruleset,
@@ -77,12 +80,12 @@ impl<'e> Observer<'e> {
         })
     }
 
-    /// The engine itself, for its counters.
+    /// Returns the engine, for its counters.
     pub fn engine(&mut self) -> &mut dyn Engine {
         self.engine
     }
 
-    /// Sets the clock. Returns the states that ended by it.
+    /// Sets the clock. Returns the states that expired.
     pub fn set_time(&mut self, seconds: u32) -> Vec<u32> {
         self.now = seconds;
         let ended: Vec<u32> = self
@@ -98,7 +101,7 @@ impl<'e> Observer<'e> {
         ended
     }
 
-    /// Kills the states with these numbers. No packet removed them.
+    /// Removes the states with these numbers. They do not count as removed by a packet.
     pub fn kill(&mut self, numbers: &[u32]) {
         let killed = self.numbers.iter().filter(|(_, number)| numbers.contains(number));
         let ids: Vec<u64> = killed.map(|(id, _)| *id).collect();
@@ -106,7 +109,7 @@ impl<'e> Observer<'e> {
         Arc::make_mut(&mut self.before).retain(|(number, _)| !numbers.contains(number));
     }
 
-    /// Kills the states that are meant. No packet removed them.
+    /// Removes the states that `target` selects. They do not count as removed by a packet.
     pub fn kill_meant(&mut self, target: &Target) {
         let labelled = match target {
             Target::Label(label) => Some(self.engine.labelled(label)),
@@ -121,18 +124,18 @@ impl<'e> Observer<'e> {
         Arc::make_mut(&mut self.before).retain(|(_, view)| !ids.contains(&view.id));
     }
 
-    /// Sets what random draws return.
+    /// Sets the results of random draws.
     pub fn set_random(&mut self, draw: Draw) {
         self.engine.set_random(draw);
     }
 
-    /// Runs a packet and looks at what it changed.
+    /// Runs a packet, and returns its effects.
     pub fn packet(&mut self, packet: &TestPacket) -> Observation {
         let mut fate = self.engine.packet(packet);
-        // a set: how often each was counted shows in the status
+        // A set: the status has the number of times each reason was counted.
         fate.counted.sort_unstable();
         fate.counted.dedup();
-        // what stands behind the packet is padding of the link
+        // Bytes behind the packet are padding of the link layer.
         if let Some(out) = &mut fate.out {
             out.truncate(skipstep_wire::ip_length(out));
         }

@@ -1,4 +1,4 @@
-//! Packets as scenarios write them, and their bytes.
+//! Packets as scenarios describe them, and their bytes.
 
 use std::net::IpAddr;
 
@@ -7,14 +7,14 @@ use skipstep_wire::{build, checksum, protocol};
 /// A packet from its IP header on.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Packet {
-    /// `hex …`
+    /// Bytes: `hex …`.
     Hex(Vec<u8>),
-    /// A packet in words.
+    /// Fields in words.
     Words(Box<Words>),
 }
 
-/// A packet in words. What is not said takes a sensible value; lengths and checksums are right
-/// unless `damage` says otherwise.
+/// A packet described field by field. Missing fields have defaults. Lengths and checksums are
+/// correct unless `damage` changes them.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs)]
 pub struct Words {
@@ -25,7 +25,7 @@ pub struct Words {
     pub damage: Damage,
 }
 
-/// What the IP header carries.
+/// The payload of the IP header.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs)]
 pub enum Body {
@@ -33,7 +33,7 @@ pub enum Body {
     Udp(Udp),
     Sctp(Sctp),
     Icmp(Icmp),
-    /// Any other protocol, or a later fragment: its number and payload.
+    /// Any other protocol, or a fragment that is not the first: protocol number and payload.
     Other(u8, Payload),
 }
 
@@ -43,7 +43,7 @@ pub enum Body {
 pub struct Tcp {
     pub source_port: u16,
     pub destination_port: u16,
-    /// FIN is the lowest bit.
+    /// TCP flags; FIN is the lowest bit.
     pub flags: u8,
     pub seq: Option<u32>,
     pub ack: Option<u32>,
@@ -51,7 +51,7 @@ pub struct Tcp {
     pub urgent: Option<u16>,
     pub mss: Option<u16>,
     pub scale: Option<u8>,
-    /// Further options as they stand in the header.
+    /// Further options, as encoded in the header.
     pub options: Vec<u8>,
     pub payload: Payload,
 }
@@ -86,12 +86,12 @@ pub struct Icmp {
     pub body: IcmpBody,
 }
 
-/// What follows the first 8 bytes of an ICMP message.
+/// The data behind the first 8 bytes of an ICMP message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum IcmpBody {
     /// Data.
     Payload(Payload),
-    /// A packet that the message is about; perhaps only so many bytes of it.
+    /// Packet that the message reports, and the number of its bytes that are quoted if not all.
     Quoted(Box<Packet>, Option<u16>),
 }
 
@@ -101,12 +101,12 @@ impl Default for IcmpBody {
     }
 }
 
-/// Data that a packet carries.
+/// The data of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Payload {
-    /// So many bytes, which do not matter.
+    /// Number of bytes, with arbitrary contents.
     Length(u16),
-    /// Just these.
+    /// Exact bytes.
     Bytes(Vec<u8>),
 }
 
@@ -132,7 +132,7 @@ impl Payload {
     }
 }
 
-/// What is said of the IP header.
+/// Given fields of the IP header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Ip {
@@ -140,44 +140,44 @@ pub struct Ip {
     pub tos: Option<u8>,
     pub id: Option<u16>,
     pub df: bool,
-    /// IPv4 options; padded to a multiple of 4.
+    /// IPv4 options; padded to a multiple of 4 bytes.
     pub options: Option<Vec<u8>>,
     /// IPv6 extension headers, in order.
     pub extensions: Vec<Extension>,
-    /// Offset in bytes and "more fragments".
+    /// Offset of a fragment in bytes, and its "more fragments" flag.
     pub fragment: Option<(u16, bool)>,
 }
 
-/// An IPv6 extension header; its contents without the first two bytes.
+/// An IPv6 extension header: its contents without the first two bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Extension {
     /// Options for every router.
     HopByHop(Vec<u8>),
     /// Options for the destination.
     Destination(Vec<u8>),
-    /// Routing header of a type, without segments left.
+    /// Routing header of a type, with no segments left.
     Routing(u8, Vec<u8>),
 }
 
-/// What is wrong with the packet.
+/// Deliberate errors in a packet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Damage {
-    /// Only so many bytes of it arrive.
+    /// Number of bytes of the packet that arrive.
     pub truncate: Option<u16>,
-    /// Total length (IPv4) or payload length (IPv6) in the header.
+    /// Total length (IPv4) or payload length (IPv6) in the header, in bytes.
     pub ip_length: Option<u16>,
     /// Header length of IPv4 in the header, in bytes.
     pub header_length: Option<u8>,
     /// TCP data offset, in bytes.
     pub data_offset: Option<u8>,
-    /// UDP length.
+    /// UDP length, in bytes.
     pub udp_length: Option<u16>,
-    /// The checksum of TCP, UDP, SCTP or ICMP is wrong.
+    /// True if the checksum of TCP, UDP, SCTP or ICMP is wrong.
     pub bad_sum: bool,
 }
 
 impl Packet {
-    /// The packet's bytes.
+    /// Returns the packet's bytes.
     pub fn bytes(&self) -> Vec<u8> {
         match self {
             Packet::Hex(bytes) => bytes.clone(),
@@ -229,7 +229,7 @@ impl Words {
         }
     }
 
-    /// Where the transport header begins.
+    /// Returns the offset of the transport header.
     fn transport_at(&self, packet: &[u8]) -> usize {
         let length = match &self.body {
             Body::Tcp(tcp) => tcp.build_len(),
@@ -241,7 +241,8 @@ impl Words {
         packet.len() - length
     }
 
-    /// Writes what the builder has no words for into the transport header, and its checksum anew.
+    /// Writes fields that the builder does not support to the transport header, and updates its
+    /// checksum.
     fn patch(&self, packet: &mut [u8]) {
         let at = self.transport_at(packet);
         let checksum_at = match &self.body {
@@ -276,7 +277,7 @@ impl Words {
             protocol::ICMP => checksum::internet(&packet[at..]),
             _ => checksum::transport(self.source, self.destination, protocol, &packet[at..]),
         };
-        // on UDP, zero says that there is no checksum
+        // In UDP, 0 means that there is no checksum.
         let sum = if protocol == protocol::UDP && sum == 0 { 0xffff } else { sum };
         let sum = if self.damage.bad_sum { sum ^ 0x5555 } else { sum };
         packet[checksum_at..checksum_at + 2].copy_from_slice(&sum.to_be_bytes());
@@ -284,7 +285,7 @@ impl Words {
 }
 
 impl Damage {
-    /// Spoils the IP header, whose checksum stays right, and cuts the packet off.
+    /// Damages the IP header, with a correct checksum, and truncates the packet.
     fn inflict(&self, packet: &mut Vec<u8>) {
         let ipv4 = packet[0] >> 4 == 4;
         if let Some(length) = self.ip_length {
@@ -322,7 +323,7 @@ impl Tcp {
         tcp.option(&self.options).payload(&self.payload.bytes())
     }
 
-    /// Bytes of header and payload.
+    /// Returns the number of bytes of header and payload.
     fn build_len(&self) -> usize {
         let options = self.mss.map_or(0, |_| 4) + self.scale.map_or(0, |_| 3) + self.options.len();
         20 + options.min(40).next_multiple_of(4) + self.payload.len()

@@ -1,4 +1,4 @@
-//! Scenario files as text; what [`parse`](crate::parse) reads back.
+//! Prints scenario files in the notation that [`parse`](crate::parse) reads.
 
 mod host;
 
@@ -20,7 +20,7 @@ use crate::look::hex;
 use crate::names;
 use crate::packet::{Body, Extension, Icmp, IcmpBody, Packet, Payload, Tcp, Words};
 
-/// Width that lines of expectations are filled up to.
+/// Width of a line of expectations, in characters.
 const WIDTH: usize = 110;
 
 impl Display for File {
@@ -105,7 +105,7 @@ fn write_target(f: &mut fmt::Formatter<'_>, target: &Target) -> fmt::Result {
             let (from, to) = (address_port(from.0, from.1), address_port(to.0, to.1));
             write!(f, "kill key {protocol} {from} {to}")
         }
-        // a scenario names states by numbers of its own
+        // A scenario identifies states by its own numbers.
         Target::Id(id, _) => write!(f, "kill {id}"),
     }
 }
@@ -229,7 +229,7 @@ fn write_tcp(f: &mut fmt::Formatter<'_>, tcp: &Tcp) -> fmt::Result {
     if tcp.options.is_empty() { Ok(()) } else { write!(f, " tcp-options {}", hex(&tcp.options)) }
 }
 
-/// Returns the payload, if it is not a quoted packet.
+/// Writes the fields of an ICMP message. Returns the payload, unless it is a quoted packet.
 fn write_icmp<'a>(
     f: &mut fmt::Formatter<'_>,
     ipv6: bool,
@@ -288,7 +288,7 @@ impl Words {
     }
 }
 
-/// Bytes that must not vanish when there are none.
+/// Returns bytes in hexadecimal, or quotes if there are none, so that the word is not lost.
 fn empty_or(bytes: &[u8]) -> String {
     if bytes.is_empty() { "\"\"".into() } else { hex(bytes) }
 }
@@ -389,7 +389,7 @@ impl Expectation {
     }
 }
 
-/// Each word with a blank before it.
+/// Writes each word with a blank before it.
 impl Display for StateWords {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         word(f, "proto", self.protocol)?;
@@ -535,11 +535,12 @@ impl Display for Check {
     }
 }
 
-/// ` name value`, if there is a value.
+/// Returns `first:second`.
 pub(crate) fn pair(pair: [u64; 2]) -> String {
     format!("{}:{}", pair[0], pair[1])
 }
 
+/// Writes ` name value` if there is a value.
 pub(crate) fn word<T: Display>(
     f: &mut fmt::Formatter<'_>,
     name: &str,
@@ -551,7 +552,7 @@ pub(crate) fn word<T: Display>(
     }
 }
 
-/// As [`word`], into a string.
+/// Appends ` name value` to a string if there is a value.
 fn push<T: Display>(text: &mut String, name: &str, value: Option<T>) {
     if let Some(value) = value {
         let _ = write!(text, " {name} {value}");

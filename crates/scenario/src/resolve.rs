@@ -1,4 +1,4 @@
-//! From the text of rules to a rule set, with the files of its case.
+//! Resolution of the rules of a scenario to a rule set.
 
 use skipstep_pfconf::Context;
 use skipstep_ruleset::Ruleset;
@@ -6,8 +6,11 @@ use skipstep_ruleset::interface::Host;
 
 use crate::case::Rules;
 
-/// The rule set that a text becomes, of the anchor with this path or, if it is empty, the main one.
-/// Messages name the lines of the scenario file.
+/// Returns the rule set of `rules` in the anchor with this path; an empty path is the main rule
+/// set. `files` are those that the rules may name.
+///
+/// # Errors
+/// Fails if the rules have errors. The messages name the lines of the scenario file.
 pub fn resolve(
     rules: &Rules,
     anchor: &str,
@@ -19,7 +22,7 @@ pub fn resolve(
         let file = files.iter().find(|(name, _)| name == wanted);
         file.map(|(_, text)| text.clone()).ok_or(std::io::ErrorKind::NotFound.into())
     };
-    // a text means the same whenever it is read
+    // Fixed, so that a text always has the same meaning.
     let random = || 0;
     let context =
         Context { file_name, anchor, read_file: &read_file, random: &random, ..Context::new(host) };

@@ -1,4 +1,4 @@
-//! Plays a case on an evaluator and says in what it did not do as expected.
+//! Plays a case on an evaluator and reports the differences from its expectations.
 
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Reason, RuleId, RulesChange, Ruleset};
@@ -12,47 +12,48 @@ use crate::observe::{Observation, Observer};
 use crate::resolve::resolve;
 use crate::traffic::{Counting, TrafficCheck};
 
-/// A step that did not go as expected.
+/// A step with differences from its expectations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Index of the step in its case.
+    /// Index of the step in its case, from 0.
     pub step: usize,
     /// Line of the scenario file.
     pub line: u32,
-    /// What differs, one line each.
+    /// Differences, one line each.
     pub differences: Vec<String>,
 }
 
-/// How far to play on after a finding.
+/// The point at which a case ends after a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// To the end: somebody reads all findings.
+    /// Play to the end, for a reader of all findings.
     AtEnd,
-    /// Not at all: what follows is noise.
+    /// Stop at the first finding, because later ones are consequences.
     AtFirst,
 }
 
-/// A case's result on one evaluator.
+/// The result of a case on one evaluator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// The case's title, or where its rules stand.
+    /// Title of the case, or the line of its rules.
     pub title: String,
     /// Name of the evaluator.
     pub engine: String,
-    /// Why the case could not be played: its rules are wrong, or the evaluator refused them.
+    /// Reason why the case could not be played: its rules have errors, or the evaluator refused
+    /// them.
     pub error: Option<String>,
-    /// What did not go as expected.
+    /// Steps that differ from their expectations.
     pub findings: Vec<Finding>,
 }
 
 impl Outcome {
-    /// Whether everything went as expected.
+    /// True if the case was played and met all expectations.
     pub fn passed(&self) -> bool {
         self.error.is_none() && self.findings.is_empty()
     }
 }
 
-/// Plays all cases of a file, which `file_name` names in messages.
+/// Plays all cases of a file. `file_name` is its name in messages.
 pub fn file(file: &File, file_name: &str, engine: &mut dyn Engine) -> Vec<Outcome> {
     let standard = host::standard();
     let host = file.host.as_ref().unwrap_or(&standard);
@@ -70,7 +71,7 @@ pub fn file(file: &File, file_name: &str, engine: &mut dyn Engine) -> Vec<Outcom
         .collect()
 }
 
-/// What went wrong with a case, `file:line: …` each; empty if nothing did.
+/// Returns the errors and findings of a case as text, `file:line: …` each; empty if it passed.
 pub fn report(outcome: &Outcome, file_name: &str) -> String {
     let mut text = String::new();
     if outcome.passed() {
@@ -88,18 +89,24 @@ pub fn report(outcome: &Outcome, file_name: &str) -> String {
     text
 }
 
-/// What a case is called.
+/// Returns the title of a case, or one made of the line of its rules.
 pub fn title(case: &Case) -> String {
     let line = case.rules.lines.first().copied().unwrap_or(0);
     case.title.clone().unwrap_or_else(|| format!("rules at line {line}"))
 }
 
-/// The rule set of a case. Messages name the lines of the scenario file.
+/// Returns the rule set of a case.
+///
+/// # Errors
+/// Fails if the rules have errors. The messages name the lines of the scenario file.
 pub fn ruleset(case: &Case, host: &Host, file_name: &str) -> Result<Ruleset, String> {
     resolve(&case.rules, "", &case.files, host, file_name)
 }
 
-/// Plays one case whose rule set is already resolved.
+/// Plays a case whose rule set is already resolved, and returns its findings.
+///
+/// # Errors
+/// Fails if the evaluator refuses the rule set. A step that cannot be played is a finding.
 pub fn play(
     case: &Case,
     ruleset: &Ruleset,
@@ -137,8 +144,11 @@ pub fn play(
     Ok(findings)
 }
 
-/// `case` with everything expected that `engine` does; checks of all counters stand at its end.
-/// An error if the case cannot be played.
+/// Returns `case` with all results of `engine` as expectations, and checks of all counters at its
+/// end.
+///
+/// # Errors
+/// Fails if the evaluator refuses the rule set, or if a step cannot be played.
 pub fn record(
     case: &Case,
     ruleset: &Ruleset,
@@ -156,11 +166,11 @@ pub fn record(
     Ok(Case { steps: recorder.finish(&mut player), ..case.clone() })
 }
 
-/// Makes what an engine did into what is expected of others.
+/// The converter of an engine's results to expectations of others.
 pub struct Recorder {
     steps: Vec<Step>,
-    /// A state that only waits to be removed, because its time is up or another took its place, is
-    /// there no more for some evaluators: until all agree, who ends when is not compared.
+    /// True if no state waits for its removal because it has expired or was replaced. Evaluators
+    /// remove such states at different times, so until then expiry is not compared.
     settled: bool,
 }
 
@@ -171,7 +181,7 @@ impl Default for Recorder {
 }
 
 impl Recorder {
-    /// A step and what it brought about.
+    /// Records a step and its result.
     pub fn note(&mut self, step: &Step, event: &Event) {
         let mut action = step.action.clone();
         match (event, &mut action) {
@@ -193,12 +203,12 @@ impl Recorder {
         self.steps.push(Step { action, line: step.line });
     }
 
-    /// The steps so far.
+    /// Returns the steps so far.
     pub fn into_steps(self) -> Vec<Step> {
         self.steps
     }
 
-    /// The steps so far, and looks at all the counters.
+    /// Returns the steps so far, and checks of all counters.
     pub fn finish(mut self, player: &mut Player) -> Vec<Step> {
         let (ruleset, host) = (&player.ruleset, &player.host);
         let engine = player.observer.engine();
@@ -227,7 +237,7 @@ impl Recorder {
         }
         for view in engine.limiters() {
             let mut limiter = LimiterCheck::of(&view);
-            // what only waits to be removed may still count
+            // A state that waits for its removal may still count.
             limiter.states = limiter.states.filter(|_| self.settled);
             check(Check::Limiter(limiter));
         }
@@ -235,21 +245,21 @@ impl Recorder {
     }
 }
 
-/// Takes an engine through the steps of a case.
+/// An engine that plays the steps of a case.
 pub struct Player<'e> {
-    /// The engine with its states.
+    /// The engine and the numbers of its states.
     pub observer: Observer<'e>,
-    /// Seconds since the start.
+    /// Time since the start, in seconds.
     pub now: u32,
-    /// The rules in force, with all anchors.
+    /// Current rules, with all anchors.
     pub ruleset: Ruleset,
-    /// As it is by now.
+    /// Current host.
     pub host: Host,
     files: &'e [(String, String)],
     previous: Option<Passed>,
 }
 
-/// A packet that was played, as far as it may go on.
+/// The last packet, as far as `forward` needs it.
 struct Passed {
     packet: TestPacket,
     verdict: Verdict,
@@ -257,18 +267,21 @@ struct Passed {
     carried: Carried,
 }
 
-/// What a step brought about.
+/// The result of a step.
 pub enum Event {
-    /// A packet was decided.
+    /// A packet was filtered.
     Packet(Box<Observation>),
-    /// Time passed, and ended these states.
+    /// Time passed, and these states expired.
     Time(Vec<u32>),
-    /// Nothing to see.
+    /// The step has no visible result.
     None,
 }
 
 impl<'e> Player<'e> {
-    /// Loads the rules; those that steps load may name `files`.
+    /// Loads the rules into `engine`. Rules that steps load later may name `files`.
+    ///
+    /// # Errors
+    /// Fails if the engine refuses the rules.
     pub fn load(
         engine: &'e mut dyn Engine,
         files: &'e [(String, String)],
@@ -280,7 +293,11 @@ impl<'e> Player<'e> {
         Ok(Player { observer, now: 0, ruleset, host, files, previous: None })
     }
 
-    /// Does what a step says; an error if that cannot be done.
+    /// Plays a step.
+    ///
+    /// # Errors
+    /// Fails if the step is not possible: wrong rules, an unknown interface or one that is down, or
+    /// a packet that the engine cannot run.
     pub fn act(&mut self, action: &Action) -> Result<Event, String> {
         let packet = match action {
             Action::Wait { seconds, .. } => {
@@ -331,7 +348,7 @@ impl<'e> Player<'e> {
         if !self.observer.engine().accepts(&packet) {
             return Err("the evaluator cannot be given this packet".into());
         }
-        // a state may have ended without the clock's doing: adaptive timeouts
+        // A state may also expire without a change of the clock, by adaptive timeouts.
         self.observer.set_time(self.now);
         let observation = self.observer.packet(&packet);
         let Fate { verdict, out, carried, .. } = &observation.fate;
@@ -347,7 +364,7 @@ impl<'e> Player<'e> {
     }
 }
 
-/// An arrival as engines take it.
+/// Returns an arrival as the packet that engines take.
 pub fn test_packet(arrival: &Arrival) -> TestPacket {
     TestPacket {
         direction: arrival.direction,
@@ -366,7 +383,7 @@ pub fn test_packet(arrival: &Arrival) -> TestPacket {
     }
 }
 
-/// The packet that `previous` becomes when it leaves by `interface`.
+/// Returns the packet that `previous` becomes when it leaves by `interface`.
 fn forwarded(previous: Option<Passed>, interface: &str) -> Result<TestPacket, &'static str> {
     let Passed { packet, verdict, out, carried } =
         previous.ok_or("forward: there is no packet before it")?;

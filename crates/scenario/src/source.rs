@@ -1,4 +1,4 @@
-//! What a scenario says of a tracked source: `source nat-to 10.0.1.5 chosen 10.0.2.1 held-by 2`.
+//! Expectations of a tracked source: `source nat-to 10.0.1.5 chosen 10.0.2.1 held-by 2`.
 
 use std::fmt::{self, Display};
 use std::net::IpAddr;
@@ -9,29 +9,29 @@ use crate::engine::{NodeKind, SourceView};
 use crate::expect::Differences;
 use crate::print::{pair, rule, word};
 
-/// A source and what is known of it, of which what is not said is not compared.
+/// A source and its expected properties. `None` is not compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceWords {
-    /// What it is tracked for.
+    /// Purpose of the source node.
     pub kind: NodeKind,
-    /// Its address.
+    /// Address of the source.
     pub source: IpAddr,
-    /// `from-rule`: whose source it is; needed if several rules track it
+    /// `from-rule`: the rule that tracks the source; needed if several rules do.
     pub rule: Option<Option<RuleId>>,
-    /// `chosen`: the address that a pool gave it, or `none`
+    /// `chosen`: the address that a pool chose for the source, or `none`.
     pub chosen: Option<Option<IpAddr>>,
-    /// `held-by`: states
+    /// `held-by`: number of states.
     pub states: Option<u32>,
-    /// `connected`: connections among them
+    /// `connected`: number of these states with an established connection.
     pub connections: Option<u32>,
-    /// `packets`: with the direction of their states, and against it
+    /// `packets`: in the direction of their states, and against it.
     pub packets: Option<[u64; 2]>,
-    /// `bytes`, in the same order
+    /// `bytes`: in the same order.
     pub bytes: Option<[u64; 2]>,
 }
 
 impl SourceWords {
-    /// Nothing but whose it is.
+    /// Returns an expectation that compares only the existence of the source.
     pub(crate) fn new(kind: NodeKind, source: IpAddr) -> Self {
         SourceWords {
             kind,
@@ -45,7 +45,7 @@ impl SourceWords {
         }
     }
 
-    /// All that can be said.
+    /// Returns an expectation that compares everything.
     pub(crate) fn complete(view: &SourceView) -> Self {
         SourceWords {
             rule: Some(view.rule.clone()),
@@ -58,7 +58,7 @@ impl SourceWords {
         }
     }
 
-    /// What differs from the sources that there are.
+    /// Adds the differences from the sources that exist.
     pub(crate) fn compare(&self, sources: &[SourceView], differences: &mut Differences) {
         let meant = |view: &&SourceView| {
             (view.kind, view.source) == (self.kind, self.source)
@@ -70,7 +70,7 @@ impl SourceWords {
             differences.0.push(format!("{name}: expected one, found none"));
             return;
         };
-        // rules that are gone cannot be told apart: one of their sources is meant
+        // Orphaned rules look the same here, so one matching source suffices.
         if !first.is_empty() && !wrong.any(|others| others.is_empty()) {
             differences.0.extend(first);
         }
@@ -112,7 +112,7 @@ fn kind_name(kind: NodeKind) -> &'static str {
     KINDS.iter().find(|(known, _)| *known == kind).map_or("", |(_, name)| name)
 }
 
-/// `track`, `nat-to`, `rdr-to`, `route-to`
+/// Returns the purpose called `track`, `nat-to`, `rdr-to` or `route-to`.
 pub(crate) fn kind_by_name(text: &str) -> Option<NodeKind> {
     KINDS.iter().find(|(_, name)| *name == text).map(|(kind, _)| *kind)
 }

@@ -1,5 +1,5 @@
-//! `check interface em0 …`, `check table t …`: packets and bytes that were counted for an
-//! interface, a table, or one of its addresses. Each counter has the name that pfctl prints.
+//! `check interface em0 …`, `check table t …`: packets and bytes counted for an interface, a table
+//! or a table entry. Counters have the names that pfctl prints.
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ const OF_TABLE: [&str; 8] = [
     "Out/XPass",
 ];
 
-/// What counts.
+/// The object that has the counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Counting {
     /// The interface of this name.
@@ -43,17 +43,17 @@ pub enum Counting {
     Entry(String, IpNet),
 }
 
-/// Packets and bytes of some counters.
+/// Expected packets and bytes of some counters of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrafficCheck {
-    /// Whose counters.
+    /// The object with the counters.
     pub of: Counting,
-    /// Name of the counter, packets, bytes. Others are not looked at.
+    /// Name of the counter, with packets and bytes. Counters not listed are not compared.
     pub counters: Vec<(&'static str, [u64; 2])>,
 }
 
 impl TrafficCheck {
-    /// Everything that an evaluator has counted there.
+    /// Returns a check of all counters that the evaluator has for the object.
     pub fn of(of: Counting, engine: &mut dyn Engine) -> Self {
         let counters = found(&of, engine);
         TrafficCheck { of, counters }
@@ -68,13 +68,13 @@ impl TrafficCheck {
         }
     }
 
-    /// Reads what stands behind `interface`.
+    /// Reads the words behind `interface`.
     pub(crate) fn parse_interface(line: &mut Line) -> Parsed<Self> {
         let of = Counting::Interface(line.word("a name")?.text.clone());
         Self::parse(of, line)
     }
 
-    /// Reads what stands behind `table`.
+    /// Reads the words behind `table`.
     pub(crate) fn parse_table(line: &mut Line) -> Parsed<Self> {
         let name = line.word("a name")?.text.clone();
         Self::parse(Counting::Table(name), line)

@@ -1,4 +1,4 @@
-//! docs/behaviour.md says where each behaviour is proved. This holds it to what there is.
+//! Tests that docs/behaviour.md names an existing proof for each behaviour.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The proofs that the page names, each with its line: the last column of the tables, item by item.
+/// Returns the proofs on the page, each with its line: the items of the tables' last column.
 fn proofs(page: &str) -> Vec<(usize, &str)> {
     let mut proofs = Vec::new();
     let mut in_table = false;
@@ -33,7 +33,7 @@ fn proofs(page: &str) -> Vec<(usize, &str)> {
     proofs
 }
 
-/// The titles in each scenario file.
+/// Returns the titles in each scenario file.
 fn titles() -> BTreeMap<String, BTreeSet<String>> {
     let directory = root().join("tests/scenarios");
     let entries = std::fs::read_dir(directory).expect("tests/scenarios is there");
@@ -48,7 +48,7 @@ fn titles() -> BTreeMap<String, BTreeSet<String>> {
     titles
 }
 
-/// What is wrong with a proof.
+/// Returns the error in a proof, if it has one.
 fn fault(proof: &str, titles: &BTreeMap<String, BTreeSet<String>>) -> Option<String> {
     let excuse = ["not on Linux: ", "not built: "];
     if let Some(reason) = excuse.iter().find_map(|excuse| proof.strip_prefix(excuse)) {

@@ -1,4 +1,4 @@
-//! The project's scenario files on the model, and what the notation gives back of them.
+//! Tests of the project's scenario files: on the model, and printed and parsed again.
 
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,9 @@
-//! The notation: every word there and back, and messages about what is wrong.
+//! Tests of the notation: every word is printed and parsed again, and error messages are exact.
 
 use skipstep_scenario::case::Action;
 use skipstep_scenario::{look, parse, run};
 
-/// What the file of one packet line says of it: its bytes in hexadecimal.
+/// Returns the bytes of a packet in the notation, in hexadecimal.
 fn bytes(packet: &str) -> String {
     let arrival =
         parse::arrival(&format!("in em0 {packet}")).unwrap_or_else(|error| panic!("{error}"));
@@ -77,7 +77,7 @@ fn every_word_comes_back() {
         let again =
             parse::file(&printed, "printed").unwrap_or_else(|error| panic!("{error}\n{printed}"));
         assert_eq!(file, again, "{printed}");
-        // what was said is still there, in the order of printing
+        // The printed text still has each word.
         for word in line
             .split([' ', ','])
             .filter(|word| word.chars().all(|c| c.is_ascii_lowercase()) && *word != "orphan")
@@ -127,7 +127,7 @@ fn packets_have_right_lengths_and_checksums() {
         bytes("udp 10.0.1.5:1 > 198.51.100.7:53 data 78 ipid 1"),
         "4500001d00010000401145900a000105c6336407000100350009526678"
     );
-    // the urgent pointer and damage are written over, the checksum anew
+    // The urgent pointer and damage are patched in, and the checksum is updated.
     assert!(bytes("tcp 10.0.1.5:9 > 10.0.2.10:53 S seq 1 urg 7").ends_with("5002ffff988e0007"));
     assert_eq!(&bytes("udp 10.0.0.1:1 > 10.0.0.2:2 len 9 truncate 24").len(), &48);
     assert!(bytes("udp 10.0.0.1:1 > 10.0.0.2:2 ip-len 99").starts_with("45000063"));
@@ -212,7 +212,7 @@ fn what_is_too_large_or_no_line_at_all_is_refused() {
 #[test]
 fn signs_of_blocks_are_no_names() {
     let refused = |text: &str| parse::file(text, "f").unwrap_err().to_string();
-    // written back this would end its block
+    // Printed again, this name would end its block.
     let message = refused("interfaces {\n    a\n  { }b 198.51.100.1/24\n}\nrules { pass }\n");
     assert!(message.starts_with("f:3:3: ") || message.starts_with("f:3: "), "{message}");
     let message = refused("interfaces { em0 }\nroutes { default on \"a b\" }\nrules { pass }\n");

@@ -1,19 +1,19 @@
-//! Blocks in braces, with text of another language in them.
+//! Blocks in braces, which contain text in another language.
 
 use super::line::Fault;
 
-/// Part of a block's text: one line, or what a `;` ends.
+/// A part of a block's text: a line, or a part of a line that ends with `;`.
 #[derive(Debug)]
 pub(crate) struct Piece {
-    /// Index of its line in the file.
+    /// Index of the line in the file, from 0.
     pub line: usize,
-    /// Characters before it on that line.
+    /// Number of characters before the piece on its line.
     pub column: usize,
     pub text: String,
 }
 
 /// Reads the block that begins on line `at`. Returns its pieces and the index of the line behind
-/// it. Braces nest; those in quotes and comments do not count.
+/// it. Braces nest, except in quotes and comments.
 pub(crate) fn read(lines: &[&str], at: usize) -> Result<(Vec<Piece>, usize), (usize, Fault)> {
     let opening = lines[at];
     let fault = |line: usize, column, width, message: &str| {

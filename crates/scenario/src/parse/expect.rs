@@ -1,4 +1,4 @@
-//! What stands behind `=>`.
+//! Reads the words behind `=>`.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ use crate::expect::{
 use crate::names;
 use crate::source::{SourceWords, kind_by_name};
 
-/// Reads one `=>` line into `expectation`.
+/// Reads one `=>` line and adds it to `expectation`.
 pub(crate) fn expectation(line: &mut Line, expectation: &mut Expectation) -> Parsed<()> {
     loop {
         while line.take(",") {}
@@ -115,8 +115,8 @@ pub(crate) fn expectation(line: &mut Line, expectation: &mut Expectation) -> Par
     }
 }
 
-/// `no state`, `no reply`, `no forward`, `no log`, `no tag`, `no queue`, `no delay`, `no divert`.
-/// Returns whether it contradicts what was said before.
+/// Reads the words `no state`, `no reply`, `no forward`, `no log`, `no tag`, `no queue`,
+/// `no delay`, `no divert`. Returns true if the same property had an expectation before.
 fn no(line: &mut Line, expectation: &mut Expectation) -> Parsed<bool> {
     let what = line.word("state, reply, forward, log, tag, queue, delay or divert")?;
     match what.text.as_str() {
@@ -132,13 +132,13 @@ fn no(line: &mut Line, expectation: &mut Expectation) -> Parsed<bool> {
     }
 }
 
-/// `hex` and the bytes of a packet that goes on.
+/// Reads `hex` and the bytes of a forwarded packet.
 fn onward(line: &mut Line) -> Parsed<Vec<u8>> {
     line.expect("hex")?;
     hex(line)
 }
 
-/// `none`, or items up to the next comma.
+/// Reads `none`, or items up to the next comma.
 pub(crate) fn list<T>(
     line: &mut Line,
     what: &str,
@@ -213,7 +213,8 @@ fn state_words(line: &mut Line) -> Parsed<StateWords> {
     Ok(words)
 }
 
-/// `10.0.0.1`, `10.0.0.1@em0` or `em0`, as [`crate::engine::NextHop`] is shown.
+/// Parses `10.0.0.1`, `10.0.0.1@em0` or `em0`, and returns it as [`crate::engine::NextHop`] prints
+/// it.
 fn next_hop(text: &str) -> String {
     let (address, interface) = text.split_at(text.find('@').unwrap_or(text.len()));
     match address.parse::<IpAddr>() {
@@ -244,13 +245,13 @@ fn source_words(line: &mut Line) -> Parsed<SourceWords> {
     Ok(words)
 }
 
-/// What stands behind the next word.
+/// Skips a word, and reads the value behind it.
 fn following<T>(line: &mut Line, what: &str, read: impl FnOnce(&str) -> Option<T>) -> Parsed<T> {
     line.next();
     line.value(what, read)
 }
 
-/// `2`, `relayd/2`
+/// Reads a rule: `2`, `relayd/2`.
 pub(crate) fn rule_id(line: &mut Line) -> Parsed<RuleId> {
     line.value("a rule, as 2 or relayd/2", |text| text.parse().ok())
 }
@@ -276,7 +277,7 @@ fn key(line: &mut Line) -> Parsed<[(std::net::IpAddr, u16); 2]> {
     Ok([first, line.value("an address with a port", address_port)?])
 }
 
-/// `a:b`
+/// Parses `a:b`.
 pub(crate) fn pair(text: &str) -> Option<[u64; 2]> {
     let (first, second) = text.split_once(':')?;
     Some([number(first)?, number(second)?])
@@ -348,7 +349,7 @@ fn reply(line: &mut Line) -> Parsed<Reply> {
     }
 }
 
-/// `rst` is a segment with RST, whether ACK is set or not.
+/// Reads the words of a TCP reply. Without `flags` it is any segment with RST.
 fn tcp_reply(line: &mut Line, flags: Option<u8>) -> Parsed<Reply> {
     let (mut seq, mut ack, mut ttl) = (None, None, None);
     loop {

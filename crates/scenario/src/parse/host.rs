@@ -1,4 +1,4 @@
-//! The host: blocks that describe it, and steps that change it.
+//! Reads the host: blocks that describe it, and steps that change it.
 
 use std::net::IpAddr;
 
@@ -11,17 +11,17 @@ use super::{Placed, entries, word_behind};
 use crate::host;
 use crate::host_change::HostChange;
 
-/// `interfaces { … }`
+/// Reads the pieces of `interfaces { … }`.
 pub(super) fn interfaces(pieces: &[Piece]) -> Placed<Vec<Interface>> {
     entries(pieces, |place, line| Ok(Interface { index: place as u32 + 1, ..interface(line)? }))
 }
 
-/// `routes { … }`
+/// Reads the pieces of `routes { … }`.
 pub(super) fn routes(pieces: &[Piece]) -> Placed<Vec<Route>> {
     entries(pieces, |_, line| route(line))
 }
 
-/// What `address`, `link`, `interface`, `group` or `route` does.
+/// Reads a step that begins with `address`, `link`, `interface`, `group` or `route`.
 pub(super) fn change(what: &str, line: &mut Line) -> Parsed<HostChange> {
     if what == "link" {
         let up = line.value("up or down", |word| match word {
@@ -58,7 +58,7 @@ pub(super) fn change(what: &str, line: &mut Line) -> Parsed<HostChange> {
     })
 }
 
-/// An interface's name: signs of the blocks are none of it.
+/// Reads the name of an interface. Characters that delimit blocks are refused.
 fn name(line: &mut Line) -> Parsed<String> {
     let foreign = |c: char| c.is_whitespace() || ['{', '}', '#', '"', ';'].contains(&c);
     line.value("an interface's name", |text| {
@@ -78,7 +78,7 @@ fn address(line: &mut Line) -> Parsed<IpAddr> {
     line.value("an address", |text| text.parse().ok())
 }
 
-/// An interface with its addresses.
+/// Reads an interface with its addresses.
 fn interface(line: &mut Line) -> Parsed<Interface> {
     let mut interface = Interface {
         name: name(line)?,
@@ -138,7 +138,7 @@ fn destination(line: &mut Line) -> Parsed<IpNet> {
     })
 }
 
-/// `table N`, 0 if nothing is said.
+/// Reads `table N`. Returns 0 if the words are missing.
 fn table(line: &mut Line) -> Parsed<u32> {
     if line.take("table") {
         return line.value("the number of a table", |text| text.parse().ok());

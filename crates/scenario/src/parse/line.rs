@@ -1,24 +1,24 @@
-//! One line of a scenario file as words, and messages about them.
+//! Splits a line of a scenario file into words, and reports errors in them.
 
 use std::fmt;
 
-/// Longer lines and words are not repeated in messages.
+/// Longest line or message, in bytes or characters, that an error shows in full.
 const LONGEST_SHOWN: usize = 1000;
 
-/// What is wrong with a scenario file, and where.
+/// An error in a scenario file, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Error {
     /// Name of the file.
     pub file: String,
     /// Line, from 1.
     pub line: u32,
-    /// Column of the word at fault, from 1.
+    /// Column of the wrong word, from 1.
     pub column: u32,
-    /// Characters of the word at fault.
+    /// Number of characters of the wrong word.
     pub width: u32,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// The line itself, empty if it is very long.
+    /// Text of the line, empty if it is very long.
     pub source_line: String,
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// What is wrong with a word.
+/// An error in a word.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub message: String,
@@ -45,7 +45,7 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// The fault with its place in a file.
+    /// Returns the error with its position in a file.
     pub fn at(mut self, file: &str, line: u32, source_line: &str) -> Error {
         if let Some((end, _)) = self.message.char_indices().nth(LONGEST_SHOWN) {
             self.message.truncate(end);
@@ -65,7 +65,7 @@ impl Fault {
 
 pub(crate) type Parsed<T> = Result<T, Fault>;
 
-/// A word with its place.
+/// A word with its position: column from 1, and width in characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Word {
     pub text: String,
@@ -73,8 +73,8 @@ pub(crate) struct Word {
     pub width: usize,
 }
 
-/// Splits a line: words end at blanks; `,`, `(`, `)` and `;` are words of their own; quotes keep
-/// blanks together; `#` begins a comment.
+/// Splits a line into words. Words end at blanks; `,`, `(`, `)` and `;` are words; quotes keep
+/// blanks; `#` begins a comment.
 pub(crate) fn words(line: &str) -> Parsed<Vec<Word>> {
     let characters: Vec<char> = line.chars().collect();
     let mut words = Vec::new();
@@ -120,7 +120,7 @@ pub(crate) fn words(line: &str) -> Parsed<Vec<Word>> {
     Ok(words)
 }
 
-/// The words of a line that are still to be read.
+/// The words of a line, and the index of the next one.
 pub(crate) struct Line<'a> {
     words: &'a [Word],
     at: usize,
@@ -128,7 +128,7 @@ pub(crate) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// `length` is that of the whole line, where the message about a missing word points.
+    /// Begins to read a line. A message about a missing word points behind `length` characters.
     pub fn new(words: &'a [Word], length: usize) -> Self {
         Line { words, at: 0, end: length + 1 }
     }
@@ -143,14 +143,14 @@ impl<'a> Line<'a> {
         Some(word)
     }
 
-    /// Reads the next word if it is `text`.
+    /// Reads the next word if it is `text`. Returns true if it was.
     pub fn take(&mut self, text: &str) -> bool {
         let there = self.peek() == Some(text);
         self.at += usize::from(there);
         there
     }
 
-    /// The next word, or a message that `what` is missing.
+    /// Reads the next word, or fails with the message that `what` is missing.
     pub fn word(&mut self, what: &str) -> Parsed<&'a Word> {
         let column = self.end;
         self.next().ok_or_else(|| Fault { message: format!("{what} is missing"), column, width: 1 })
@@ -162,18 +162,18 @@ impl<'a> Line<'a> {
         if word.text == text { Ok(()) } else { Err(word.fault(format!("expected `{text}`"))) }
     }
 
-    /// The next word as what it is said to be.
+    /// Reads the next word with `read`, or fails with the message that the word is not `what`.
     pub fn value<T>(&mut self, what: &str, read: impl FnOnce(&str) -> Option<T>) -> Parsed<T> {
         let word = self.word(what)?;
         read(&word.text).ok_or_else(|| word.fault(format!("`{}` is not {what}", word.text)))
     }
 
-    /// The next word as a number, decimal or with `0x`.
+    /// Reads the next word as a number, decimal or hexadecimal with `0x`.
     pub fn number<T: TryFrom<u64>>(&mut self, what: &str) -> Parsed<T> {
         self.value(&format!("{what} that fits"), number)
     }
 
-    /// A fault at the word before.
+    /// Returns an error at the previous word.
     pub fn fault_before(&self, message: impl Into<String>) -> Fault {
         match self.at.checked_sub(1).and_then(|at| self.words.get(at)) {
             Some(word) => word.fault(message),
@@ -181,7 +181,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Everything must have been read.
+    /// Fails if there is another word.
     pub fn finish(&mut self) -> Parsed<()> {
         match self.next() {
             None => Ok(()),
@@ -196,7 +196,7 @@ impl Word {
     }
 }
 
-/// A number, decimal or with `0x`.
+/// Parses a number, decimal or hexadecimal with `0x`.
 pub(crate) fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
     let value = match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok()?,

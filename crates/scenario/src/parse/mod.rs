@@ -29,10 +29,13 @@ use crate::look::unhex;
 use crate::names::ether_type_of_tag;
 use crate::traffic::TrafficCheck;
 
-/// Longest file, in bytes.
+/// Size limit of a file, in bytes.
 const LARGEST: usize = 1 << 23;
 
-/// Reads a scenario file. `name` stands in messages.
+/// Reads a scenario file. `name` is its name in messages.
+///
+/// # Errors
+/// Fails at the first line that does not follow the notation, or if the file is too large.
 pub fn file(text: &str, name: &str) -> Result<File, Error> {
     if text.len() > LARGEST {
         let message = format!("file is too large: {} bytes, at most {LARGEST}", text.len());
@@ -48,7 +51,10 @@ pub fn file(text: &str, name: &str) -> Result<File, Error> {
     }
 }
 
-/// Reads one packet as a step gives it: `in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S`.
+/// Reads one packet in the notation of steps: `in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S`.
+///
+/// # Errors
+/// Fails if the text does not follow the notation.
 pub fn arrival(text: &str) -> Result<Arrival, Error> {
     let read = || {
         let all = words(text)?;
@@ -66,15 +72,15 @@ pub fn arrival(text: &str) -> Result<Arrival, Error> {
 
 const NO_RULES: &str = "there are no rules yet: a `rules { … }` block comes first";
 
-/// A fault with the index of its line.
+/// A result whose error comes with the index of its line, from 0.
 type Placed<T> = Result<T, (usize, Fault)>;
 
 struct Reader<'a> {
     lines: &'a [&'a str],
-    /// Index of the line that is being read.
+    /// Index of the line being read.
     at: usize,
     file: File,
-    /// Title of the case whose rules are still to come.
+    /// Title of the case whose rules follow.
     title: Option<String>,
 }
 
@@ -109,7 +115,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `file "name" { … }`, of the case before it.
+    /// Reads `file "name" { … }`, which belongs to the preceding case.
     fn text_file(&mut self) -> Placed<()> {
         let (at, (first, name)) = (self.at, self.name_of_block()?);
         let Some(name) = name else { return Err((at, first.fault("a name is missing"))) };
@@ -122,7 +128,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `load [anchor] { … }`, a step.
+    /// Reads the step `load [anchor] { … }`.
     fn load(&mut self) -> Placed<()> {
         let (at, (first, path)) = (self.at, self.name_of_block()?);
         let rules = rules(&self.block()?);
@@ -134,8 +140,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The words before the brace of the block that begins on this line: its kind, and perhaps a
-    /// name.
+    /// Returns the words before the brace of the block that begins on this line: its kind, and its
+    /// name if it has one.
     fn name_of_block(&self) -> Placed<(Word, Option<String>)> {
         let at = self.at;
         let head = self.lines[at].split_once('{').map_or(self.lines[at], |(head, _)| head);
@@ -152,14 +158,14 @@ impl Reader<'_> {
         read().map_err(|fault| (at, fault))
     }
 
-    /// Reads the block that begins on this line and goes on behind it.
+    /// Reads the block that begins on this line.
     fn block(&mut self) -> Placed<Vec<Piece>> {
         let (pieces, next) = block::read(self.lines, self.at)?;
         self.at = next;
         Ok(pieces)
     }
 
-    /// A line that is not part of a block.
+    /// Reads a line that is not part of a block.
     fn line(&mut self, text: &str) -> Parsed<()> {
         let all = words(text)?;
         let arrow = all.iter().position(|word| word.text == "=>").unwrap_or(all.len());
@@ -190,7 +196,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A line that begins with `=>` goes on with what is expected of the packet before it.
+    /// Reads a line that begins with `=>`: more expectations of the preceding packet.
     fn more_expected(&mut self, arrow: &Word, right: &mut Line) -> Parsed<()> {
         let last = self.file.cases.last_mut().and_then(|case| case.steps.last_mut());
         match last.map(|step| &mut step.action) {
@@ -202,7 +208,7 @@ impl Reader<'_> {
     }
 }
 
-/// The text of a pf.conf.
+/// Returns the text of a block as rules.
 fn rules(pieces: &[Piece]) -> Rules {
     let lines = pieces.iter().map(|piece| piece.line as u32 + 1).collect();
     let text: Vec<&str> = pieces.iter().map(|piece| piece.text.trim()).collect();
@@ -254,7 +260,7 @@ fn step(first: &Word, left: &mut Line, right: Option<&mut Line>) -> Parsed<Actio
     }
 }
 
-/// Whom `kill` means, if not states by their numbers.
+/// Reads the selection of states behind `kill`, or returns `None` if numbers follow.
 fn target(left: &mut Line) -> Parsed<Option<Target>> {
     if left.take("from") {
         let from = left.value("an address or a network", network)?;
@@ -275,13 +281,13 @@ fn target(left: &mut Line) -> Parsed<Option<Target>> {
     Ok(None)
 }
 
-/// An address or a network without host bits.
+/// Parses an address or a network, and clears host bits.
 fn network(text: &str) -> Option<IpNet> {
     let address = || text.parse().ok().map(|address: IpAddr| IpNet::from(address));
     text.parse().ok().or_else(address).map(|net: IpNet| net.trunc())
 }
 
-/// `table NAME add|delete|replace ENTRIES`
+/// Reads `NAME add|delete|replace ENTRIES` behind `table`.
 fn table_edit(left: &mut Line) -> Parsed<TableEdit> {
     let table = left.word("a table")?.text.as_str();
     let (anchor, name) = table.rsplit_once('/').unwrap_or(("", table));
@@ -362,8 +368,8 @@ fn read_arrival(direction: Direction, line: &mut Line) -> Parsed<Arrival> {
     Ok(Arrival { direction, interface, packet, received_on, tag, prio, queue, delay, owner, link })
 }
 
-/// Reads `vlan 5`, `qinq 5`, `qinq-old 5`, `snap`, `mpls` or `other-station`; false if `word` is
-/// none of them.
+/// Reads `vlan 5`, `qinq 5`, `qinq-old 5`, `snap`, `mpls` or `other-station`. Returns false if
+/// `word` is none of them.
 fn read_link_word(word: &str, line: &mut Line, link: &mut LinkHeader) -> Parsed<bool> {
     if let Some(ether_type) = ether_type_of_tag(word) {
         line.next();
@@ -380,7 +386,7 @@ fn read_link_word(word: &str, line: &mut Line, link: &mut LinkHeader) -> Parsed<
     Ok(true)
 }
 
-/// `uid:gid`
+/// Parses `uid:gid`.
 fn ids(text: &str) -> Option<(u32, u32)> {
     let (uid, gid) = text.split_once(':')?;
     Some((number(uid)?, number(gid)?))
@@ -444,7 +450,7 @@ fn status_check(line: &mut Line) -> Parsed<StatusCheck> {
     Ok(check)
 }
 
-/// Reads every piece of a block that says something.
+/// Reads every piece of a block that is not blank. `read` also gets the number of entries before.
 fn entries<T>(pieces: &[Piece], read: impl Fn(usize, &mut Line) -> Parsed<T>) -> Placed<Vec<T>> {
     let mut entries = Vec::new();
     for piece in pieces {

@@ -1,4 +1,4 @@
-//! Packets in words.
+//! Reads packets in the notation of scenario files.
 
 use std::net::IpAddr;
 
@@ -9,8 +9,8 @@ use crate::packet::{
     Body, Damage, Extension, Icmp, IcmpBody, Ip, Packet, Payload, Sctp, Tcp, Udp, Words,
 };
 
-/// `hex …` or `tcp`, `udp`, `sctp`, `icmp`, `icmp6`, `proto n` and what follows. Stops before the
-/// first word that does not belong to a packet.
+/// Reads `hex …`, or `tcp`, `udp`, `sctp`, `icmp`, `icmp6`, `proto n` and their words. Stops before
+/// the first word that does not belong to a packet.
 pub(crate) fn packet(line: &mut Line) -> Parsed<Packet> {
     let kind = line.word("the packet: hex, tcp, udp, sctp, icmp, icmp6 or proto")?;
     match kind.text.as_str() {
@@ -39,7 +39,7 @@ pub(crate) fn packet(line: &mut Line) -> Parsed<Packet> {
     }
 }
 
-/// Hexadecimal digits, which may be spread over several words.
+/// Reads hexadecimal digits, which may be split into several words.
 pub(crate) fn hex(line: &mut Line) -> Parsed<Vec<u8>> {
     let mut bytes = line.value("bytes in hexadecimal", unhex)?;
     while let Some(more) = line.peek().filter(|word| word.len() >= 2).and_then(unhex) {
@@ -49,7 +49,7 @@ pub(crate) fn hex(line: &mut Line) -> Parsed<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What any packet may say.
+/// The properties that a packet of any protocol may have.
 #[derive(Default)]
 struct Rest {
     ip: Ip,
@@ -58,7 +58,7 @@ struct Rest {
 }
 
 impl Rest {
-    /// Reads words as long as they belong to the packet; `own` reads those of its protocol.
+    /// Reads words as long as they belong to the packet. `own` reads those of its protocol.
     fn read(
         &mut self,
         line: &mut Line,
@@ -72,7 +72,7 @@ impl Rest {
         Ok(())
     }
 
-    /// Words of every protocol.
+    /// Reads a word that any protocol may have. Returns false if `word` is none.
     fn common(&mut self, word: &str, line: &mut Line) -> Parsed<bool> {
         match word {
             "ttl" => self.ip.ttl = Some(argument(line, "a TTL")?),
@@ -136,7 +136,7 @@ impl Rest {
     }
 }
 
-/// The number behind the word that stands next.
+/// Skips a word, and reads the number behind it.
 fn argument<T: TryFrom<u64>>(line: &mut Line, what: &str) -> Parsed<T> {
     line.next();
     line.number(what)
@@ -157,7 +157,7 @@ fn addresses(line: &mut Line) -> Parsed<(IpAddr, IpAddr)> {
     Ok((source, destination))
 }
 
-/// `10.0.0.1:80`, or `2001:db8::1[80]` as pfctl prints it.
+/// Parses `10.0.0.1:80`, or `2001:db8::1[80]` as pfctl prints it.
 pub(crate) fn address_port(text: &str) -> Option<(IpAddr, u16)> {
     if let Some((address, port)) = text.strip_suffix(']').and_then(|text| text.split_once('[')) {
         return Some((address.parse::<IpAddr>().ok()?, number(port)?));

@@ -1,4 +1,4 @@
-//! The host and its changes as text.
+//! Prints the host and its changes in the notation of scenario files.
 
 use std::fmt::{self, Display};
 
