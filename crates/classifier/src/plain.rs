@@ -325,7 +325,7 @@ fn has_no_limits(states: &abi::RuleStates) -> bool {
 }
 
 /// True if the fast path should evaluate filter rules. There must be no legacy rules and no SYN
-/// cookies, and the fast path must be able to carry out at least one of the rules.
+/// cookies, and the fast path must be able to carry out one rule at least.
 pub fn may_ask(options: &Options, old: &[abi::Stretch], rules: &[abi::Rule]) -> bool {
     let Options {
         syncookies,

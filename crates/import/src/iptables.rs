@@ -1,9 +1,9 @@
-//! What iptables-save prints: tables of chains of rules. docs/import-iptables.md says what becomes
-//! of them and what is assumed.
+//! The output of iptables-save: tables of chains of rules. docs/import-iptables.md describes their
+//! translation and its assumptions.
 //!
-//! `dump` reads the lines, `rule` the words of a rule; `criteria` is what a rule asks of a packet
-//! and how pf.conf writes that; `connection` is about states, `hook` about the places of built-in
-//! chains; `write` makes the pf.conf, and `order` looks for rules that pf will not ask.
+//! `dump` reads the lines, and `rule` the words of a rule. `criteria` has the criteria of a rule
+//! and their form in pf.conf, `connection` those about states, `hook` the built-in chains. `write`
+//! writes the pf.conf, and `order` finds rules that pf will not evaluate.
 
 mod address;
 mod connection;
@@ -19,7 +19,11 @@ mod write;
 use crate::messages::Messages;
 use crate::{Imported, Refused};
 
-/// Converts `text`; messages call it `file`.
+/// Converts `text`. `file` is its name in messages.
+///
+/// # Errors
+/// Fails if the text is too large or does not follow the format, or if a rule has no equivalent in
+/// pf.
 pub fn import(text: &str, file: &str) -> Result<Imported, Refused> {
     let mut messages = Messages::new(text, file).check_size()?;
     let dump = dump::parse(text, &mut messages);

@@ -1,9 +1,9 @@
-//! Rules in other firewalls' languages: text in, the text of a pf.conf out.
+//! Conversion of other firewalls' rules to pf.conf, as text.
 //!
-//! Each language is a module that knows its grammar and what its words mean in pf; docs/pcf.md and
-//! docs/import-iptables.md say it in prose. What has no equivalent in pf is an error with its line,
-//! and nothing is written then. [`ranges`] and [`words`] are what the languages share: sets of
-//! addresses and ports, and how pf.conf writes them.
+//! Each language is a module with its grammar and the translation of its words to pf. docs/pcf.md
+//! and docs/import-iptables.md describe both in prose. A rule without an equivalent in pf is an
+//! error with its line, and then no pf.conf is written. The languages share [`ranges`], sets of
+//! addresses and ports, and [`words`], which writes them as pf.conf does.
 
 pub mod iptables;
 pub mod pcf;
@@ -14,14 +14,14 @@ mod words;
 
 use skipstep_pfconf::Diagnostic;
 
-/// A rule set that could be converted.
+/// A converted rule set.
 #[derive(Debug, Clone)]
 pub struct Imported {
-    /// The text of the pf.conf.
+    /// Text of the pf.conf.
     pub conf: String,
-    /// What whoever uses it should know.
+    /// Differences that the user should know about.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Why a rule set could not be converted: at least one error, and the warnings.
+/// The messages about a rule set that could not be converted: at least one error, and the warnings.
 pub type Refused = Vec<Diagnostic>;

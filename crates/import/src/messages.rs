@@ -1,28 +1,28 @@
-//! Messages about the text that is converted, in pf.conf's form.
+//! Messages about the converted text, in the form of pf.conf's.
 
 use skipstep_pfconf::{Diagnostic, Kind};
 
-/// Longest text, in bytes: more rules than pf can hold.
+/// Size limit of the text, in bytes; a longer one has more rules than pf can hold.
 const LARGEST: usize = 1 << 24;
-/// More errors than these are not read by anybody.
+/// Number of errors at which reading stops, and most warnings.
 const MOST: usize = 100;
-/// A longer line is not shown below the message.
+/// Longest line shown below a message, in bytes.
 const LONGEST_SHOWN: usize = 400;
 
-/// A place in the text.
+/// A position in the text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Place {
     /// Line, from 1.
     pub line: u32,
-    /// Byte in the text at which the line begins.
+    /// Offset of the line in the text, in bytes.
     pub line_start: usize,
-    /// Byte in the text.
+    /// Offset of the word in the text, in bytes.
     pub offset: usize,
-    /// Length in bytes.
+    /// Length of the word, in bytes.
     pub width: usize,
 }
 
-/// Collects messages.
+/// The messages about a text.
 pub struct Messages<'a> {
     text: &'a str,
     file: &'a str,
@@ -31,12 +31,15 @@ pub struct Messages<'a> {
 }
 
 impl<'a> Messages<'a> {
-    /// No message yet about `text`, which is called `file`.
+    /// Returns an empty list of messages about `text`, which is called `file`.
     pub fn new(text: &'a str, file: &'a str) -> Self {
         Messages { text, file, list: Vec::new(), errors: 0 }
     }
 
-    /// That the text is not too large to be read.
+    /// Checks the size of the text.
+    ///
+    /// # Errors
+    /// Fails if the text is too large to be converted.
     pub fn check_size(mut self) -> Result<Self, Vec<Diagnostic>> {
         if self.text.len() <= LARGEST {
             return Ok(self);
@@ -46,13 +49,13 @@ impl<'a> Messages<'a> {
         Err(self.list)
     }
 
-    /// Something has no equivalent or is wrong.
+    /// Adds an error: a mistake, or a construct without an equivalent.
     pub fn error(&mut self, place: Place, message: impl Into<String>, help: Option<&str>) {
         self.add(Kind::Error, place, message.into(), help);
         self.errors += 1;
     }
 
-    /// Something has an equivalent that somebody should know about.
+    /// Adds a warning: a construct whose equivalent differs.
     pub fn warning(&mut self, place: Place, message: impl Into<String>, help: Option<&str>) {
         self.add(Kind::Warning, place, format!("warning: {}", message.into()), help);
     }
@@ -80,8 +83,8 @@ impl<'a> Messages<'a> {
         });
     }
 
-    /// The line of `place`, if it is short enough to be shown; a long one is not searched for its
-    /// end.
+    /// Returns the line of `place`, or `None` if it is too long to be shown. Does not search a long
+    /// line for its end.
     fn line(&self, place: Place) -> Option<&str> {
         let rest = &self.text[place.line_start..];
         let length = match rest.bytes().take(LONGEST_SHOWN + 1).position(|byte| byte == b'\n') {
@@ -92,12 +95,15 @@ impl<'a> Messages<'a> {
         Some(rest[..length].trim_end_matches('\r'))
     }
 
-    /// Whether enough has been said to stop reading.
+    /// True if there are enough errors to stop reading.
     pub fn is_full(&self) -> bool {
         self.errors >= MOST
     }
 
-    /// The messages: warnings if there was no error.
+    /// Returns the messages, which are warnings if there is no error.
+    ///
+    /// # Errors
+    /// Fails with all messages if there is an error.
     pub fn finish(self) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
         if self.errors == 0 { Ok(self.list) } else { Err(self.list) }
     }

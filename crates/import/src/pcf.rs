@@ -1,7 +1,8 @@
-//! The filter language of a packet filtering bridge of 1995, much like Network Systems' Packet
-//! Control Facility: filters made of statements, applied to places. docs/pcf.md says what it means.
+//! The filter language of a packet filtering bridge of 1995, similar to Network Systems' Packet
+//! Control Facility. It has filters made of statements, which are applied to packets at given
+//! points. docs/pcf.md describes its meaning.
 //!
-//! `lexer` makes tokens, `parser` makes a [`Program`] of them, and `write` makes the pf.conf.
+//! `lexer` makes tokens, `parser` builds a [`Program`] from them, and `write` writes the pf.conf.
 
 mod lexer;
 mod parser;
@@ -11,7 +12,11 @@ use crate::messages::{Messages, Place};
 use crate::ranges::{ADDRESS, PORT, PROTOCOL, Ranges};
 use crate::{Imported, Refused};
 
-/// Converts `text`; messages call it `file`.
+/// Converts `text`. `file` is its name in messages.
+///
+/// # Errors
+/// Fails if the text is too large or does not follow the grammar, or if a statement has no
+/// equivalent in pf.
 pub fn import(text: &str, file: &str) -> Result<Imported, Refused> {
     let mut messages = Messages::new(text, file).check_size()?;
     let program = parser::parse(text, &mut messages);
@@ -19,14 +24,14 @@ pub fn import(text: &str, file: &str) -> Result<Imported, Refused> {
     Ok(Imported { conf, warnings: messages.finish()? })
 }
 
-/// What a text says.
+/// A parsed text: filters, and their applications to packets.
 #[derive(Debug, Default)]
 struct Program {
     filters: Vec<Filter>,
     applications: Vec<Application>,
 }
 
-/// `filter NAME … end`
+/// A filter: `filter NAME … end`.
 #[derive(Debug)]
 struct Filter {
     name: String,
@@ -34,17 +39,17 @@ struct Filter {
     statements: Vec<Statement>,
 }
 
-/// Tests that must all hold, and what is done then.
+/// Tests that must all match, and the action if they do.
 #[derive(Debug)]
 struct Statement {
     place: Place,
-    /// As it was written, with single blanks.
+    /// Source text, with single blanks.
     text: String,
     tests: Tests,
     action: Action,
 }
 
-/// What a statement asks of a packet.
+/// The sets of values that a packet must have to match.
 #[derive(Debug)]
 struct Tests {
     source: Ranges,
@@ -55,12 +60,12 @@ struct Tests {
     udp_source: Ranges,
     udp_destination: Ranges,
     flags: Flags,
-    /// Where `ipfrag` stands, and which offsets.
+    /// Position of `ipfrag`, and its offsets in units of 8 bytes.
     fragments: Option<(Place, Ranges)>,
 }
 
 impl Tests {
-    /// Holds of every packet.
+    /// Returns tests that every packet matches.
     fn none() -> Self {
         Tests {
             source: Ranges::all(ADDRESS),
@@ -76,12 +81,12 @@ impl Tests {
     }
 }
 
-/// `tcpflags/MASK = VALUE`, perhaps several of them.
+/// The combination of all tests `tcpflags/MASK = VALUE` of a statement.
 #[derive(Debug, Clone, Copy, Default)]
 struct Flags {
     mask: u8,
     value: u8,
-    /// They contradict each other.
+    /// True if no packet can match.
     never: bool,
 }
 
@@ -103,7 +108,7 @@ enum Action {
     Log(std::net::Ipv4Addr),
 }
 
-/// `apply NAME on …`
+/// The application of a filter: `apply NAME on …`.
 #[derive(Debug)]
 struct Application {
     filter: String,

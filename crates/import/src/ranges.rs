@@ -1,28 +1,28 @@
 //! Sets of numbers: addresses, ports, protocols.
 
-/// A set of numbers as ranges, both ends included: ascending, and neither overlapping nor adjacent.
+/// A set of numbers: sorted inclusive ranges, neither overlapping nor adjacent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ranges(Vec<(u32, u32)>);
 
-/// Highest number of an address.
+/// Highest IPv4 address, as a number.
 pub const ADDRESS: u32 = u32::MAX;
-/// Highest number of a port.
+/// Highest port.
 pub const PORT: u32 = u16::MAX as u32;
-/// Highest number of a protocol.
+/// Highest protocol number.
 pub const PROTOCOL: u32 = u8::MAX as u32;
 
 impl Ranges {
-    /// The set of all numbers up to `highest`.
+    /// Returns the set of all numbers up to `highest`, inclusive.
     pub fn all(highest: u32) -> Self {
         Ranges(vec![(0, highest)])
     }
 
-    /// The set of one number.
+    /// Returns the set of one number.
     pub fn one(number: u32) -> Self {
         Ranges(vec![(number, number)])
     }
 
-    /// The union of ranges in any order.
+    /// Returns the union of inclusive ranges, given in any order.
     pub fn union(mut ranges: Vec<(u32, u32)>) -> Self {
         ranges.sort_unstable();
         let mut union: Vec<(u32, u32)> = Vec::with_capacity(ranges.len());
@@ -35,7 +35,7 @@ impl Ranges {
         Ranges(union)
     }
 
-    /// Numbers that are in both sets.
+    /// Returns the numbers in both sets.
     pub fn intersection(&self, other: &Ranges) -> Self {
         let (mut a, mut b) = (self.0.iter().peekable(), other.0.iter().peekable());
         let mut common = Vec::new();
@@ -53,7 +53,7 @@ impl Ranges {
         Ranges(common)
     }
 
-    /// Numbers up to `highest` that are not in the set.
+    /// Returns the numbers up to `highest`, inclusive, that are not in the set.
     pub fn complement(&self, highest: u32) -> Self {
         let mut rest = Vec::new();
         let mut next = Some(0);
@@ -69,12 +69,12 @@ impl Ranges {
         Ranges(rest)
     }
 
-    /// Numbers of this set that are not in the other.
+    /// Returns the numbers of this set that are not in the other.
     pub fn without(&self, other: &Ranges) -> Self {
         self.intersection(&other.complement(ADDRESS))
     }
 
-    /// Whether `number` is in the set.
+    /// True if `number` is in the set.
     pub fn contains(&self, number: u32) -> bool {
         self.0
             .binary_search_by(|&(low, high)| {
@@ -89,12 +89,12 @@ impl Ranges {
             .is_ok()
     }
 
-    /// Whether no number is in the set.
+    /// True if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The ranges, ascending.
+    /// Returns the ranges, ascending, with both ends inclusive.
     pub fn pieces(&self) -> &[(u32, u32)] {
         &self.0
     }
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(Ranges::union(vec![(5, 5), (0, ADDRESS)]), Ranges::all(ADDRESS));
     }
 
-    /// Every operation on small sets is compared with asking for each number.
+    /// Compares every operation on small sets with its result for each number.
     #[test]
     fn operations_are_those_of_sets() {
         let sets: Vec<Ranges> = (0..64)

@@ -1,10 +1,10 @@
-//! How pf.conf writes addresses, ports, protocols and flags.
+//! Addresses, ports, protocols and flags in the notation of pf.conf.
 
 use std::net::Ipv4Addr;
 
 use crate::ranges::{ADDRESS, PORT, PROTOCOL, Ranges};
 
-/// Longest text of a comment, in characters.
+/// Longest comment, in characters.
 const LONGEST_COMMENT: usize = 400;
 
 /// Protocol number of TCP.
@@ -12,7 +12,7 @@ pub const TCP: u32 = 6;
 /// Protocol number of UDP.
 pub const UDP: u32 = 17;
 
-/// `any`, one host, network or range, all but one, or a list.
+/// Returns `any`, a host, network or range, a negated one, or a list.
 pub fn hosts(set: &Ranges) -> String {
     let rest = set.complement(ADDRESS);
     match (set.pieces(), rest.pieces()) {
@@ -35,7 +35,7 @@ fn host((low, high): (u32, u32)) -> String {
     }
 }
 
-/// Nothing for all ports, or ` port` with a number, a range, all but one, or a list.
+/// Returns nothing for all ports, or ` port` with a number, a range, a negated one, or a list.
 pub fn ports(set: &Ranges) -> String {
     let rest = set.complement(PORT);
     match (set.pieces(), rest.pieces()) {
@@ -51,7 +51,7 @@ fn range((low, high): (u32, u32)) -> String {
     if low == high { low.to_string() } else { format!("{low}:{high}") }
 }
 
-/// Nothing for all protocols, or ` proto` with one or a list.
+/// Returns nothing for all protocols, or ` proto` with one or a list.
 pub fn protocols(set: &Ranges) -> String {
     if set == &Ranges::all(PROTOCOL) {
         return String::new();
@@ -73,14 +73,14 @@ fn protocol(number: u32) -> String {
     }
 }
 
-/// How many rules pf makes of the lists that [`hosts`] and [`ports`] write for `set`, whose numbers
-/// go up to `highest`.
+/// Returns the number of rules that pf expands the text of [`hosts`] or [`ports`] to. `highest` is
+/// the highest number that `set` could have.
 pub fn rules_for(set: &Ranges, highest: u32) -> u64 {
     let rest = set.complement(highest);
     if rest.pieces().len() <= 1 { 1 } else { set.pieces().len() as u64 }
 }
 
-/// ` flags S/SA`: those of `mask` that must be set, and all that are looked at.
+/// Returns ` flags S/SA`: of the flags in `mask`, exactly those in `value` must be set.
 pub fn flags(value: u8, mask: u8) -> String {
     format!(" flags {}/{}", letters(value), letters(mask))
 }
@@ -94,9 +94,9 @@ fn letters(flags: u8) -> String {
         .collect()
 }
 
-/// An interface name as a word that is none of pf.conf's own.
+/// Returns the name of an interface, quoted unless pf.conf reads it as a name.
 pub fn interface(name: &str) -> String {
-    // only a name with a digit behind letters is surely no keyword, number or address
+    // Only a name with a digit behind letters is certainly no keyword, number or address.
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.ends_with(|c: char| c.is_ascii_digit())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.')
@@ -104,8 +104,8 @@ pub fn interface(name: &str) -> String {
     if plain { name.to_string() } else { format!("\"{name}\"") }
 }
 
-/// Text as it may stand behind `#`: no line end, and no `\` at the end, which would go on. Nobody
-/// reads more than the beginning of a very long one.
+/// Returns text that is valid behind `#`: on one line, without a `\` at its end, which would
+/// continue the line, and shortened.
 pub fn comment(text: &str) -> String {
     let mut characters = text.chars();
     let begun = characters.by_ref().take(LONGEST_COMMENT);

@@ -1,6 +1,5 @@
-//! iptables-save to pf.conf: what each criterion and target becomes, how chains are called, what is
-//! refused, and what of connections and translation pf does in another way. That the result does
-//! with packets what iptables does is for tests/netns/test-import-iptables.sh.
+//! Tests of iptables-save to pf.conf: criteria, targets, calls of chains, errors, connections and
+//! translation. tests/netns/test-import-iptables.sh compares the effect on packets with iptables.
 
 use skipstep_import::{Imported, iptables};
 use skipstep_pfconf::{Context, load};
@@ -12,7 +11,7 @@ fn imported(text: &str) -> Imported {
     })
 }
 
-/// The lines of pf.conf that `text` becomes, without comments. pf.conf's own parser must take them.
+/// Returns the lines of the pf.conf, without comments. Fails if pf.conf's parser refuses them.
 fn rules(text: &str) -> Vec<String> {
     let conf = imported(text).conf;
     load(&conf, &Context::new(&host::standard()))
@@ -21,7 +20,7 @@ fn rules(text: &str) -> Vec<String> {
     lines.filter(|line| !line.starts_with('#') && !line.is_empty()).map(str::to_string).collect()
 }
 
-/// A filter table that accepts, with these rules and these chains of the user's.
+/// Returns a filter table whose policies accept, with these user-defined chains and rules.
 fn filter(chains: &[&str], rules: &str) -> String {
     let chains: String = chains.iter().map(|chain| format!(":{chain} - [0:0]\n")).collect();
     format!(
@@ -29,12 +28,12 @@ fn filter(chains: &[&str], rules: &str) -> String {
     )
 }
 
-/// What one rule of INPUT becomes.
+/// Returns the pf.conf rules that a rule of INPUT becomes.
 fn input(rule: &str) -> Vec<String> {
     part(&filter(&[], &format!("-A INPUT {rule}")), "in").split_off(0)
 }
 
-/// The rules of a built-in chain, without the policy; `in` is INPUT.
+/// Returns the pf.conf rules of a built-in chain, without the policy; `in` is INPUT.
 fn part(text: &str, direction: &str) -> Vec<String> {
     let mut lines = rules(text);
     let start = lines.iter().position(|line| line.starts_with("pass in quick inet ! tagged local"));
@@ -154,7 +153,7 @@ fn interfaces_mean_what_the_chain_knows_of_the_packet() {
     assert_eq!(out[5], "block drop out quick on ! em1 inet all");
 }
 
-/// What of the first packet becomes, for each of the packets, on the model.
+/// Compares the fate of packets under the converted rules, on the model.
 fn fates(text: &str, packets: &[(&str, &str)]) {
     let steps: String =
         packets.iter().map(|(packet, fate)| format!("{packet} => {fate}\n")).collect();
@@ -196,7 +195,7 @@ fn goto_returns_to_where_the_caller_was_called() {
             ("in em0 udp 10.0.1.5:4000 > 10.0.1.1:81", "block"),
         ],
     );
-    // from a built-in chain: to its policy
+    // From a built-in chain, `goto` returns to the policy.
     let rules = "-A INPUT -p tcp -g two\n-A INPUT -p tcp -j DROP\n-A two -p tcp --dport 22 -j DROP";
     fates(&filter(&["two"], rules), &[(TO_SSH, "block"), (TO_WEB, "pass")]);
 }
@@ -435,7 +434,7 @@ fn only_what_begins_a_connection_makes_a_state() {
         ),
     ] {
         let mut lines = part(&filter(&[], &format!("{asks} {rule}")), "in");
-        // of the policy's two rules one is left
+        // One of the policy's two rules remains.
         lines.truncate(lines.len() - 1);
         assert_eq!(lines, expected, "{rule}");
     }

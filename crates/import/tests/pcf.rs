@@ -1,5 +1,4 @@
-//! The filter language of docs/pcf.md: what texts become, what is refused, and that the example
-//! means what its comments say.
+//! Tests of the filter language of docs/pcf.md: conversions, errors, and the effect of its example.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +6,8 @@ use skipstep_import::{Imported, pcf};
 use skipstep_pfconf::{Context, load};
 use skipstep_scenario::host;
 
-/// The rules that `text` becomes, without comments and the lines at the beginning. pf.conf's own
-/// parser must take them.
+/// Returns the rules that `text` becomes, without comments and the first lines. Fails if pf.conf's
+/// parser refuses them.
 fn rules(text: &str) -> Vec<String> {
     let Imported { conf, warnings } = pcf::import(text, "test").unwrap_or_else(|messages| {
         panic!("{}", messages.iter().map(|m| m.explain() + "\n").collect::<String>())
@@ -20,12 +19,12 @@ fn rules(text: &str) -> Vec<String> {
     rules.skip(2).map(str::to_string).collect()
 }
 
-/// The rules of a filter with these statements, applied on em0 incoming.
+/// Returns the rules of a filter with these statements, applied on em0 incoming.
 fn statements(text: &str) -> Vec<String> {
     rules(&format!("filter f {text} end apply f on em0 incoming;"))
 }
 
-/// The messages about `text`.
+/// Returns the messages about `text`.
 fn refused(text: &str) -> Vec<String> {
     let messages = pcf::import(text, "test").expect_err("it should have been refused");
     messages.iter().map(|message| message.explain()).collect()
@@ -49,7 +48,7 @@ fn each_test_has_an_equivalent() {
             "tcpflags/18 = 2 tcp_dp in (20) fail;",
             "inet proto tcp from any to any port 20 flags S/SA",
         ),
-        // what is asked twice must hold twice
+        // Two tests of one field must both match.
         ("tcp_dp in (1..9) tcp_dp in (5..20) fail;", "inet proto tcp from any to any port 5:9"),
         ("tcpflags/2 = 2 tcpflags/16 = 0 fail;", "inet proto tcp all flags S/SA"),
     ] {
@@ -194,7 +193,7 @@ fn hostile_texts_end_quickly() {
     let long = format!("filter f {} end", "bogus ".repeat(1_000_000));
     assert!(refused(&long)[0].starts_with("test:1: test or action expected"));
     assert!(refused(&";".repeat(1_000_000)).len() <= 100);
-    // a long line is not shown below its message
+    // A long line is not shown below its message.
     assert_eq!(refused(&";".repeat(401))[0].lines().count(), 2);
     assert_eq!(refused(&";".repeat(400))[0].lines().count(), 4);
     for text in [
@@ -211,8 +210,8 @@ fn hostile_texts_end_quickly() {
     }
 }
 
-/// tests/scenarios/pcf.scn has the example's conversion in it, and packets that prove each of the
-/// example's comments. `UPDATE=1` puts the conversion there anew.
+/// Compares the example's conversion with tests/scenarios/pcf.scn, which also has packets for each
+/// of the example's comments. `UPDATE=1` writes the conversion to the file.
 #[test]
 fn the_scenario_is_about_the_example() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

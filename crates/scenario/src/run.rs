@@ -296,8 +296,8 @@ impl<'e> Player<'e> {
     /// Plays a step.
     ///
     /// # Errors
-    /// Fails if the step is not possible: wrong rules, an unknown interface or one that is down, or
-    /// a packet that the engine cannot run.
+    /// Fails if the step is not possible: its rules have errors, its interface is unknown or down,
+    /// or the engine cannot run its packet.
     pub fn act(&mut self, action: &Action) -> Result<Event, String> {
         let packet = match action {
             Action::Wait { seconds, .. } => {

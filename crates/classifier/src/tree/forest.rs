@@ -13,8 +13,8 @@ const REPEATED: usize = 8;
 const FREE_CELLS: usize = 1024;
 /// Most work on a tree before its rules are divided further, as visits of each rule.
 const WORK: usize = 24;
-/// Bounds to try for a single tree of rules that cannot be divided: rules in a leaf, and the
-/// multiple of the nodes that the rules fill once.
+/// Bounds to try for a single tree of rules that cannot be divided: most rules in a leaf, and most
+/// nodes as a multiple of those that the rules fill once.
 const LARGE: [(usize, usize); 3] = [(16, 16), (64, 32), (128, 48)];
 /// Most work on such a tree, as visits of each rule.
 const LARGE_WORK: usize = 1000;

@@ -1,14 +1,14 @@
-//! The addresses that a rule is about at one end.
+//! The source or destination criterion of a rule.
 
 use crate::ranges::{ADDRESS, Ranges};
 use crate::words;
 
-/// Addresses in all of these.
+/// A set of addresses, restricted by both fields.
 #[derive(Debug, Clone)]
 pub struct Hosts {
-    /// Addresses that are written down.
+    /// Addresses given by number.
     pub set: Ranges,
-    /// Whether only the machine's own addresses are meant, or only others.
+    /// `Some(true)` for only the machine's own addresses, `Some(false)` for all others.
     pub local: Option<bool>,
 }
 
@@ -19,23 +19,23 @@ impl Default for Hosts {
 }
 
 impl Hosts {
-    /// Leaves the addresses that are in `set` as well, or, `negated`, that are not.
+    /// Removes the addresses outside `set`, or, if `negated`, those inside.
     pub fn narrow(&mut self, set: Ranges, negated: bool) {
         let set = if negated { set.complement(ADDRESS) } else { set };
         self.set = self.set.intersection(&set);
     }
 
-    /// Whether the two ways of saying it meet, for which pf.conf has no words.
+    /// True if both conditions restrict the set, which pf.conf cannot express.
     pub fn is_mixed(&self) -> bool {
         self.local.is_some() && self.set != Ranges::all(ADDRESS)
     }
 
-    /// Whether every address is meant.
+    /// True if the set has every address.
     pub fn is_any(&self) -> bool {
         self.local.is_none() && self.set == Ranges::all(ADDRESS)
     }
 
-    /// As pf.conf has it.
+    /// Returns the set in the notation of pf.conf.
     pub fn text(&self) -> String {
         match self.local {
             Some(true) => "(self)".to_string(),

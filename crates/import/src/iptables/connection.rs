@@ -1,18 +1,18 @@
-//! `--ctstate`: pf asks no rule about packets of a connection that it knows.
+//! `--ctstate`. pf evaluates no rule for packets of a connection with a state.
 
-/// Which packets of connections a rule is about.
+/// The states of connections that a rule matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connection {
-    /// `NEW`: begins one
+    /// `NEW`: packets that begin a connection
     pub new: bool,
-    /// `ESTABLISHED` or `RELATED`: belongs to one
+    /// `ESTABLISHED` or `RELATED`: packets of a connection
     pub established: bool,
-    /// `INVALID`: neither begins one nor belongs to one
+    /// `INVALID`: packets that do neither
     pub invalid: bool,
 }
 
 impl Connection {
-    /// Reads a list; `None` if it names a state that pf does not know.
+    /// Parses a list of states. Returns `None` for a state without an equivalent in pf.
     pub fn parse(list: &str, negated: bool) -> Option<Self> {
         let mut seen = Connection { new: false, established: false, invalid: false };
         let mut related = false;
@@ -25,7 +25,8 @@ impl Connection {
                 _ => return None,
             }
         }
-        // pf has RELATED packets, errors of ICMP, pass with the connection that they are about
+        // pf passes RELATED packets, which are ICMP errors, with the connection that they report
+        // on.
         if negated && seen.established != related {
             return None;
         }

@@ -1,4 +1,4 @@
-//! What a rule asks of a packet, and how pf.conf writes it.
+//! The criteria of a rule, and their form in pf.conf.
 
 use super::address::Hosts;
 use super::connection::Connection;
@@ -11,12 +11,12 @@ const ICMP: u32 = 1;
 const SYN: u8 = 0x02;
 const ACK: u8 = 0x10;
 
-/// Types of ICMP that begin a connection, or do not.
+/// A group of ICMP types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IcmpTypes {
-    /// Questions: echo, timestamp, information, mask.
+    /// Queries, which begin a connection: echo, timestamp, information, mask.
     Questions,
-    /// Answers to these, and errors.
+    /// Answers to queries, and errors.
     Answers,
 }
 
@@ -29,14 +29,14 @@ impl IcmpTypes {
     }
 }
 
-/// What a rule asks. What is not said asks nothing.
+/// The criteria of a rule. `None` matches every packet.
 #[derive(Debug, Clone, Default)]
 pub struct Criteria {
     /// `-p`
     pub protocol: Option<u32>,
-    /// `-s` and what else is about the source
+    /// `-s`, `--src-range`, `--src-type`
     pub source: Hosts,
-    /// `-d` and what else is about the destination
+    /// `-d`, `--dst-range`, `--dst-type`
     pub destination: Hosts,
     /// `-i`
     pub in_interface: Option<Interface>,
@@ -44,7 +44,7 @@ pub struct Criteria {
     pub out_interface: Option<Interface>,
     source_ports: Option<Ranges>,
     destination_ports: Option<Ranges>,
-    /// `--ports`: one of the two is among these
+    /// `--ports`: ports of which the source or the destination has one
     pub either_ports: Option<Ranges>,
     /// `--tcp-flags`
     pub flags: Option<TcpFlags>,
@@ -53,59 +53,59 @@ pub struct Criteria {
     icmp_types: Option<IcmpTypes>,
     /// `--ctstate`
     pub connection: Option<Connection>,
-    /// `--dscp`, as the whole byte
+    /// `--dscp`, as the whole TOS byte
     pub tos: Option<u8>,
     /// `--limit`: packets and seconds
     pub rate: Option<(u32, u32)>,
     /// `--probability`, in percent
     pub probability: Option<String>,
-    /// `--uid-owner`, as pf's `user` has it
+    /// `--uid-owner`, in the notation of pf's `user`
     pub user: Option<String>,
-    /// `--gid-owner`
+    /// `--gid-owner`, in the notation of pf's `group`
     pub group: Option<String>,
 }
 
-/// `-i NAME`, `! -i NAME`
+/// An interface criterion: `-i NAME`, `! -i NAME`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name.
+    /// Name of the interface.
     pub name: String,
-    /// Any other is meant.
+    /// True if every other interface matches.
     pub negated: bool,
 }
 
-/// `--tcp-flags MASK VALUE`
+/// A criterion on TCP flags: `--tcp-flags MASK VALUE`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TcpFlags {
-    /// Flags that are looked at.
+    /// Flags that are compared.
     pub mask: u8,
-    /// Those of them that must be set.
+    /// Flags of the mask that must be set.
     pub value: u8,
-    /// Any other combination is meant.
+    /// True if every other combination matches.
     pub negated: bool,
 }
 
-/// A pf.conf rule's words about a packet, in the two pieces between which others may stand.
+/// The criteria of a pf.conf rule, in two parts between which other words may be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
     /// ` on IF`
     pub on: String,
-    /// ` inet proto …` and everything behind it
+    /// ` inet proto …` and everything behind
     pub rest: String,
 }
 
 impl Criteria {
-    /// Leaves only source ports of `set`.
+    /// Restricts source ports to `set`.
     pub fn narrow_source_ports(&mut self, set: Ranges) {
         narrow(&mut self.source_ports, set);
     }
 
-    /// Leaves only destination ports of `set`.
+    /// Restricts destination ports to `set`.
     pub fn narrow_destination_ports(&mut self, set: Ranges) {
         narrow(&mut self.destination_ports, set);
     }
 
-    /// Whether every packet is meant.
+    /// True if every packet matches.
     pub fn is_empty(&self) -> bool {
         let Criteria { source, destination, .. } = self;
         source.is_any()
@@ -114,7 +114,7 @@ impl Criteria {
             && self.connection.is_none()
     }
 
-    /// Whether every packet of these connections is meant.
+    /// True if every packet of these connections matches.
     pub fn is_only_about_connections(&self) -> bool {
         Criteria { connection: None, ..self.clone() }.is_empty()
     }
@@ -141,12 +141,12 @@ impl Criteria {
         .count()
     }
 
-    /// Whether two packets that look alike may fare differently.
+    /// True if two identical packets may be treated differently.
     pub fn is_of_chance(&self) -> bool {
         self.rate.is_some() || self.probability.is_some()
     }
 
-    /// What in it pf.conf cannot say.
+    /// Returns a message about criteria that pf.conf cannot express, or `None`.
     pub fn unequalled(&self) -> Option<&'static str> {
         let ports = [&self.source_ports, &self.destination_ports, &self.either_ports];
         if ports.iter().any(|ports| ports.is_some()) && !matches!(self.protocol, Some(TCP | UDP)) {
@@ -171,7 +171,8 @@ impl Criteria {
         None
     }
 
-    /// The same packets as rules that pf.conf can write; no packet is in two of them.
+    /// Returns rules that pf.conf can express and that together match the same packets. No packet
+    /// matches two of them.
     pub fn variants(&self) -> Vec<Criteria> {
         let mut variants = vec![self.clone()];
         if let Some(ports) = &self.either_ports {
@@ -190,7 +191,7 @@ impl Criteria {
         variants
     }
 
-    /// Those packets that begin a connection; `None` if none does.
+    /// Restricts the criteria to packets that begin a connection. Returns `None` if none does.
     pub fn beginning(&self) -> Option<Criteria> {
         match self.protocol {
             Some(TCP) => {
@@ -209,7 +210,7 @@ impl Criteria {
         }
     }
 
-    /// Whether some of the packets may neither begin a connection nor belong to one.
+    /// True if some matching packets may neither begin a connection nor belong to one.
     pub fn may_be_invalid(&self) -> bool {
         match (self.protocol, self.icmp) {
             (None | Some(TCP), _) | (Some(ICMP), None) => true,
@@ -218,7 +219,7 @@ impl Criteria {
         }
     }
 
-    /// Packets that neither begin a connection nor belong to one.
+    /// Restricts the criteria to packets that neither begin a connection nor belong to one.
     pub fn invalid(&self) -> Vec<Criteria> {
         let mut variants = Vec::new();
         if self.protocol.is_none_or(|protocol| protocol == TCP) {
@@ -239,7 +240,7 @@ impl Criteria {
         variants
     }
 
-    /// The same packets of these connections.
+    /// Returns the criteria with this criterion on connections.
     pub fn with_connection(&self, connection: Connection) -> Criteria {
         Criteria { connection: Some(connection), ..self.clone() }
     }
@@ -253,7 +254,7 @@ impl Criteria {
         Criteria { protocol: Some(ICMP), icmp_types: Some(types), ..self.clone() }
     }
 
-    /// As pf.conf has it at `hook`; `None` if no packet there is like that.
+    /// Returns the criteria in pf.conf at `hook`, or `None` if no packet there can match.
     pub fn condition(&self, hook: Hook) -> Option<Condition> {
         let received = |interface: &Option<Interface>| match interface {
             Some(Interface { name, negated }) => {
@@ -331,7 +332,7 @@ impl Criteria {
         text
     }
 
-    /// How many rules pf makes of its lists.
+    /// Returns the number of rules that pf expands the lists to.
     pub fn rules(&self) -> usize {
         use crate::ranges::ADDRESS;
         let ports = |set: &Option<Ranges>| {
@@ -358,7 +359,7 @@ fn narrow(ports: &mut Option<Ranges>, set: Ranges) {
     *ports = Some(set);
 }
 
-/// Each of `variants` changed in each way.
+/// Returns each of `variants` with each of the changes.
 fn product<T>(variants: &[Criteria], ways: &[T], change: fn(&mut Criteria, &T)) -> Vec<Criteria> {
     let pairs = variants.iter().flat_map(|variant| ways.iter().map(move |way| (variant, way)));
     pairs
@@ -370,8 +371,8 @@ fn product<T>(variants: &[Criteria], ways: &[T], change: fn(&mut Criteria, &T)) 
         .collect()
 }
 
-/// All combinations but one: that which differs in the first flag, that which is like it there and
-/// differs in the second, and so on.
+/// Returns all combinations of flags but one, each once. The first differs in the first flag, the
+/// second agrees there and differs in the second flag, and so on.
 fn other_flags(flags: TcpFlags) -> Vec<TcpFlags> {
     if flags.value & !flags.mask != 0 {
         return vec![TcpFlags { mask: 0, value: 0, negated: false }];

@@ -1,4 +1,4 @@
-//! The lines of a dump: `*TABLE`, `:CHAIN POLICY`, `-A CHAIN …`, `COMMIT`.
+//! Reads the lines of a dump: `*TABLE`, `:CHAIN POLICY`, `-A CHAIN …`, `COMMIT`.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use super::line::{Word, words};
 use super::rule::{self, Rule};
 use crate::messages::{Messages, Place};
 
-/// More rules than these are no rule set that somebody keeps.
+/// Most rules and chains of a dump.
 const MOST_RULES: usize = 100_000;
-/// A rule is a line; the kernel takes none that is longer.
+/// Longest line, in bytes. A rule is a line, and the kernel accepts no longer rule.
 const LONGEST_LINE: usize = 0xffff;
 
-/// The tables that mean something here.
+/// The tables with an equivalent in pf.
 #[derive(Debug, Default)]
 pub struct Dump {
     /// `*filter`
@@ -20,21 +20,21 @@ pub struct Dump {
     pub nat: Table,
 }
 
-/// Chains by name.
+/// The chains of a table, by name.
 pub type Table = BTreeMap<String, Chain>;
 
-/// A chain.
+/// A chain of rules.
 #[derive(Debug, Default)]
 pub struct Chain {
-    /// Where it is declared.
+    /// Position of its declaration.
     pub place: Place,
-    /// What happens at its end; `None` for a chain of the user's, which returns.
+    /// Fate of a packet at the end of the chain; `None` for a user-defined chain, which returns.
     pub policy: Option<Policy>,
-    /// In order.
+    /// Rules, in order.
     pub rules: Vec<Rule>,
 }
 
-/// What happens to a packet at the end of a built-in chain.
+/// The fate of a packet at the end of a built-in chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
     /// `ACCEPT`
@@ -43,17 +43,17 @@ pub enum Policy {
     Drop,
 }
 
-/// Which table the lines belong to.
+/// The table to which the current lines belong.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Section {
     None,
     Filter,
     Nat,
-    /// A table that pf has nothing for; it may only have built-in chains without rules.
+    /// A table without an equivalent in pf; it may only have built-in chains without rules.
     Other,
 }
 
-/// Reads a dump; what is wrong with it goes to `messages`.
+/// Reads a dump. Adds errors to `messages`.
 pub fn parse(text: &str, messages: &mut Messages) -> Dump {
     let mut dump = Dump::default();
     let mut section = Section::None;
@@ -107,7 +107,7 @@ pub fn parse(text: &str, messages: &mut Messages) -> Dump {
     dump
 }
 
-/// Lines with their numbers and where they begin.
+/// Returns the lines with their numbers, from 1, and their byte offsets.
 fn lines(text: &str) -> impl Iterator<Item = (u32, usize, &str)> {
     let mut start = 0;
     text.split('\n').zip(1..).map(move |(line, number)| {
@@ -130,10 +130,10 @@ fn table_section(name: &Word, messages: &mut Messages) -> Section {
     }
 }
 
-/// A chain or a rule.
+/// Reads a line that declares a chain or adds a rule.
 fn entry(table: Option<&mut Table>, words: &[Word], line: &str, messages: &mut Messages) {
     let mut words = words;
-    // packet and byte counters
+    // Skip packet and byte counters.
     if words.len() > 1 && words[0].text.starts_with('[') {
         words = &words[1..];
     }

@@ -1,24 +1,24 @@
-//! Where the built-in chains stand, and where that is in pf.
+//! The built-in chains and their counterparts in pf.
 
-/// A built-in chain that has an equivalent.
+/// A built-in chain with an equivalent in pf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hook {
     /// Packets to the machine itself.
     Input,
-    /// Packets that it forwards, judged when they leave.
+    /// Forwarded packets, which pf filters when they leave.
     Forward,
-    /// Packets of its own.
+    /// Packets of the machine itself.
     Output,
-    /// All that comes in, before it is known where it goes: destinations are translated.
+    /// All inbound packets, before routing: destinations are translated.
     Prerouting,
-    /// The same for packets of its own.
+    /// Packets of the machine itself, before routing: destinations are translated.
     NatOutput,
-    /// All that goes out: sources are translated.
+    /// All outbound packets: sources are translated.
     Postrouting,
 }
 
 impl Hook {
-    /// The name of the chain.
+    /// Returns the name of the chain.
     pub fn name(self) -> &'static str {
         match self {
             Hook::Input => "INPUT",
@@ -29,7 +29,7 @@ impl Hook {
         }
     }
 
-    /// Which way pf sees its packets.
+    /// Returns the direction in which pf sees the chain's packets.
     pub fn direction(self) -> &'static str {
         match self {
             Hook::Input | Hook::Prerouting => "in",
@@ -37,7 +37,7 @@ impl Hook {
         }
     }
 
-    /// What its rules say of where the packet came from, if they must.
+    /// Returns the criterion on the packet's origin that the chain's rules need, or an empty text.
     pub fn origin(self) -> &'static str {
         match self {
             Hook::Output | Hook::NatOutput => " ! received-on any",
@@ -45,7 +45,8 @@ impl Hook {
         }
     }
 
-    /// Whether it translates destinations. Its rules leave alone what one of them was about.
+    /// True if the chain translates destinations. Then its rules exclude packets that an earlier
+    /// rule matched.
     pub fn translates_destinations(self) -> bool {
         matches!(self, Hook::Prerouting | Hook::NatOutput)
     }

@@ -1,17 +1,17 @@
-//! The words of a line.
+//! Splits a line into words.
 
 use crate::messages::{Messages, Place};
 
-/// A word with its place; quotes are gone.
+/// A word without quotes, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
-    /// The word.
+    /// Text of the word, without quotes.
     pub text: String,
-    /// Where it stands.
+    /// Position of the word, quotes included.
     pub place: Place,
 }
 
-/// The words of a line; `None` if a quotation does not end.
+/// Returns the words of a line, or `None` if a quotation is not closed.
 pub fn words(line: &str, place: Place, messages: &mut Messages) -> Option<Vec<Word>> {
     let mut words: Vec<Word> = Vec::new();
     let mut characters = line.char_indices().peekable();
@@ -51,10 +51,10 @@ pub fn words(line: &str, place: Place, messages: &mut Messages) -> Option<Vec<Wo
     Some(words)
 }
 
-/// Something was wrong, and has been said.
+/// The mark of an error that is already among the messages.
 pub struct Wrong;
 
-/// The words that are left of a rule.
+/// The words of a rule that are still to be read.
 pub struct Words<'w, 'm, 't> {
     pub words: std::slice::Iter<'w, Word>,
     pub last: Place,
@@ -72,7 +72,10 @@ impl<'w> Words<'w, '_, '_> {
         self.words.as_slice().first().map(|word| word.text.as_str())
     }
 
-    /// The value of an option.
+    /// Reads the value of an option.
+    ///
+    /// # Errors
+    /// Fails, with a message, at the end of the line.
     pub fn value(&mut self) -> Result<&'w Word, Wrong> {
         match self.next() {
             Some(word) => Ok(word),
@@ -80,6 +83,10 @@ impl<'w> Words<'w, '_, '_> {
         }
     }
 
+    /// Adds an error to the messages.
+    ///
+    /// # Errors
+    /// Always fails, so that the caller can return the result.
     pub fn wrong<T>(
         &mut self,
         place: Place,

@@ -1,15 +1,16 @@
-//! Looks for rules that would judge packets of connections. pf passes these by their states and
-//! asks no rule, so such a rule is worth a warning.
+//! Finds rules that would filter packets of existing connections. pf passes these packets by their
+//! states and evaluates no rule, so pfctl warns.
 
 use super::dump::{Chain, Dump, Policy, Table};
 use super::rule::Rule;
 use super::target::Target;
 use crate::messages::{Messages, Place};
 
-/// Chains in chains that are looked at; deeper ones are refused elsewhere.
+/// Deepest nesting of chains that is examined; `write` refuses deeper ones.
 const DEEPEST: usize = 64;
 
-/// Warns of the first such rule of INPUT and of OUTPUT, if connections play a part there.
+/// Warns of the first such rule of INPUT and of OUTPUT, if a rule there has a criterion on
+/// connections.
 pub fn check(dump: &Dump, messages: &mut Messages) {
     let chains: Vec<&Chain> =
         ["INPUT", "OUTPUT"].iter().filter_map(|name| dump.filter.get(*name)).collect();
@@ -33,7 +34,8 @@ pub fn check(dump: &Dump, messages: &mut Messages) {
     }
 }
 
-/// Whether rules of `table` that `chain` leads to ask for states of connections.
+/// True if `chain`, or a chain of `table` that it calls, has a criterion on connections. `budget`
+/// limits the number of rules examined.
 pub fn asks_for_connections(
     chain: &Chain,
     table: &Table,
@@ -58,11 +60,11 @@ fn called<'t>(rule: &Rule, table: &'t Table) -> Option<&'t Chain> {
     }
 }
 
-/// What happens to a packet of a connection.
+/// The fate of a packet of an existing connection.
 enum Judge {
-    /// A rule accepts it, whatever it is.
+    /// A rule accepts every such packet.
     Accepts,
-    /// A rule may drop it.
+    /// A rule may drop the packet.
     Drops(Place),
     NobodyDoes,
 }

@@ -1,4 +1,4 @@
-//! The words of one rule: what it asks, and what it does.
+//! Reads the words of one rule: its criteria and its target.
 
 use super::address::Hosts;
 use super::connection::Connection;
@@ -12,17 +12,17 @@ use crate::words::{TCP, UDP};
 /// A rule of a chain.
 #[derive(Debug)]
 pub struct Rule {
-    /// Where it stands.
+    /// Position of `-A`.
     pub place: Place,
-    /// As it was written.
+    /// Source text.
     pub text: String,
-    /// What it asks of a packet.
+    /// Packets that the rule matches.
     pub criteria: Criteria,
-    /// What it does.
+    /// Action of the rule.
     pub target: Target,
 }
 
-/// Reads the words behind `-A CHAIN`.
+/// Reads the words behind `-A CHAIN`. Returns `None`, with a message, if there is an error.
 pub fn parse(words: &[Word], place: Place, line: &str, messages: &mut Messages) -> Option<Rule> {
     let mut words = Words { words: words.iter(), last: place, messages };
     let mut criteria = Criteria::default();
@@ -46,7 +46,7 @@ pub fn parse(words: &[Word], place: Place, line: &str, messages: &mut Messages) 
     Some(Rule { place, text: line.trim().to_string(), criteria, target })
 }
 
-/// One option that narrows the rule.
+/// Reads an option that restricts the rule.
 fn criterion(
     criteria: &mut Criteria,
     option: &Word,
@@ -90,7 +90,7 @@ fn criterion(
         "--icmp-type" if !negated => criteria.icmp = icmp_type(words)?,
         "--ctstate" | "--state" => criteria.connection = Some(connection(negated, words)?),
         "--limit" => criteria.rate = Some(rate(words)?),
-        // how many may come at once: max-pkt-rate counts over the time that --limit gives
+        // No equivalent: max-pkt-rate counts over the whole interval that --limit gives.
         "--limit-burst" => _ = words.value()?,
         "--comment" => _ = words.value()?,
         "--mode" => {
@@ -117,7 +117,7 @@ fn criterion(
     Ok(())
 }
 
-/// What to do instead of what pf does not have.
+/// Returns advice for an option without an equivalent.
 fn unequalled(option: &str) -> Option<&'static str> {
     Some(match option {
         "--icmp-type" => "write the types that are meant",
@@ -134,7 +134,8 @@ fn unequalled(option: &str) -> Option<&'static str> {
     })
 }
 
-/// `-m NAME`: its options follow as criteria. A module whose options are not known is refused here.
+/// Reads `-m NAME`. The module's options follow as criteria. A module is refused here if it is
+/// unknown and no option follows.
 fn module(words: &mut Words) -> Result<(), Wrong> {
     const KNOWN: [&str; 13] = [
         "tcp",
@@ -164,7 +165,7 @@ fn negate(set: Ranges, negated: bool) -> Ranges {
     if negated { set.complement(PORT) } else { set }
 }
 
-/// `A`, `A/LENGTH` or `A/MASK`, several of them with commas.
+/// Reads `A`, `A/LENGTH` or `A/MASK`, or a list with commas.
 fn networks(words: &mut Words) -> Result<Ranges, Wrong> {
     let word = words.value()?;
     let networks: Option<Vec<(u32, u32)>> = word.text.split(',').map(network).collect();
@@ -192,7 +193,7 @@ fn network(text: &str) -> Option<(u32, u32)> {
     (mask.count_zeros() == mask.trailing_zeros()).then_some((address & mask, address | !mask))
 }
 
-/// `A-B`
+/// Reads `A-B`, both inclusive.
 fn range(words: &mut Words) -> Result<Ranges, Wrong> {
     let word = words.value()?;
     let (low, high) = word.text.split_once('-').unwrap_or((&word.text, &word.text));
@@ -271,7 +272,7 @@ fn number(word: &Word, highest: u32, words: &mut Words) -> Result<u32, Wrong> {
     }
 }
 
-/// `80`, `1024:65535`, `:1023`, several of them with commas.
+/// Reads `80`, `1024:65535`, `:1023`, or a list with commas.
 fn ports(words: &mut Words) -> Result<Ranges, Wrong> {
     let word = words.value()?;
     let port = |text: &str, absent: u32| match text {
@@ -307,7 +308,7 @@ fn flags(words: &mut Words) -> Result<u8, Wrong> {
     Ok(flags)
 }
 
-/// `8`, `3/4`, or the names of the most usual.
+/// Reads `8`, `3/4`, or the name of a common type.
 fn icmp_type(words: &mut Words) -> Result<Option<(u8, Option<u8>)>, Wrong> {
     let word = words.value()?;
     let named = match word.text.as_str() {
@@ -343,7 +344,7 @@ fn connection(negated: bool, words: &mut Words) -> Result<Connection, Wrong> {
     }
 }
 
-/// `5/sec` as pf counts: packets and seconds.
+/// Reads `5/sec`. Returns packets and seconds, as pf counts.
 fn rate(words: &mut Words) -> Result<(u32, u32), Wrong> {
     let word = words.value()?;
     let (count, unit) = word.text.split_once('/').unwrap_or((&word.text, "second"));
@@ -361,7 +362,7 @@ fn rate(words: &mut Words) -> Result<(u32, u32), Wrong> {
     }
 }
 
-/// Between 0 and 1, in millionths of one percent.
+/// Reads a number between 0 and 1. Returns it in percent, with up to six decimals.
 fn probability(words: &mut Words) -> Result<String, Wrong> {
     let word = words.value()?;
     match word.text.parse::<f64>() {

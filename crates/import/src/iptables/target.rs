@@ -1,24 +1,24 @@
-//! `-j`: what a rule does.
+//! Reads the target of a rule, behind `-j` or `-g`.
 
 use super::line::{Word, Words, Wrong};
 use crate::messages::Place;
 
-/// What a rule does with a packet.
+/// The action of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// It only counts.
+    /// The rule only counts packets.
     Nothing,
     /// `ACCEPT`
     Accept,
     /// `DROP`
     Drop,
-    /// `REJECT` with a code of ICMP unreachable
+    /// `REJECT`: pf's name of the ICMP unreachable code
     Unreachable(&'static str),
     /// `REJECT --reject-with tcp-reset`
     Reset,
     /// `RETURN`
     Return,
-    /// `LOG` or `NFLOG`: pf's options of `log`, and the prefix
+    /// `LOG` or `NFLOG`: options of pf's `log`, and the prefix
     Log(String, Option<String>),
     /// `TCPMSS --set-mss`
     MaxMss(u16),
@@ -26,17 +26,20 @@ pub enum Target {
     Jump(Place, String),
     /// `-g CHAIN`
     Goto(Place, String),
-    /// `DNAT`: where to, as `rdr-to` has it
+    /// `DNAT`: new destination in the notation of `rdr-to`
     Destination(String),
-    /// `REDIRECT`: the ports, as `rdr-to` has them, or nothing
+    /// `REDIRECT`: new ports in the notation of `rdr-to`, or nothing
     Redirect(String),
-    /// `SNAT`: from where, as `nat-to` has it
+    /// `SNAT`: new source in the notation of `nat-to`
     Source(String),
-    /// `MASQUERADE`: the ports, as `nat-to` has them, or nothing
+    /// `MASQUERADE`: new ports in the notation of `nat-to`, or nothing
     Masquerade(String),
 }
 
-/// Reads what stands behind `-j` or `-g`.
+/// Reads the words behind `-j` or `-g`.
+///
+/// # Errors
+/// Fails, with a message, if the target has no equivalent or its options are wrong.
 pub fn parse(option: &Word, words: &mut Words) -> Result<Target, Wrong> {
     let name = words.value()?;
     if option.text == "-g" {
@@ -61,7 +64,7 @@ pub fn parse(option: &Word, words: &mut Words) -> Result<Target, Wrong> {
     })
 }
 
-/// Targets of iptables that are no chains.
+/// Targets of iptables without an equivalent; all other names are chains.
 #[rustfmt::skip]
 const NO_EQUIVALENT: [&str; 36] = [
     "AUDIT", "CHECKSUM", "CLASSIFY", "CLUSTERIP", "CONNMARK", "CONNSECMARK", "CT", "DSCP", "ECN", "HL",
@@ -89,7 +92,7 @@ fn reject(words: &mut Words) -> Result<Target, Wrong> {
     }))
 }
 
-/// What pf logs has the whole packet; levels it has none.
+/// Reads the options of LOG. pf logs the whole packet, and has no log levels.
 fn log(words: &mut Words) -> Result<Target, Wrong> {
     let (mut options, mut prefix) = ("", None);
     while let Some(option) = words.peek() {
@@ -132,7 +135,7 @@ fn nflog(words: &mut Words) -> Result<Target, Wrong> {
     Ok(Target::Log(options, prefix))
 }
 
-/// The prefix becomes a label, which pf expands and prints in quotes.
+/// Reads a log prefix, which becomes a label. pf expands labels and prints them in quotes.
 fn log_prefix(words: &mut Words) -> Result<String, Wrong> {
     words.next();
     let prefix = words.value()?;
@@ -158,7 +161,7 @@ fn max_mss(name: &Word, words: &mut Words) -> Result<Target, Wrong> {
     }
 }
 
-/// `--to-ports`, which need not be there.
+/// Reads `--to-ports` if it is there.
 fn to_ports(words: &mut Words) -> Result<String, Wrong> {
     if words.peek() != Some("--to-ports") {
         return Ok(String::new());
@@ -171,7 +174,7 @@ fn to_ports(words: &mut Words) -> Result<String, Wrong> {
     }
 }
 
-/// `ADDRESS[:PORT[-PORT]]` behind `option`.
+/// Reads `ADDRESS[:PORT[-PORT]]` behind `option`.
 fn pool(option: &str, words: &mut Words) -> Result<String, Wrong> {
     let word = words.value()?;
     if word.text != option {

@@ -1,5 +1,5 @@
-//! A dump to a pf.conf. The first matching rule decides there, so every verdict is `quick`; a chain
-//! of the user's becomes an anchor wherever it is called.
+//! Writes a dump as pf.conf. In iptables the first matching rule decides, so every verdict is
+//! `quick`. A user-defined chain becomes an anchor wherever it is called.
 
 use std::fmt::Write;
 
@@ -13,19 +13,19 @@ use super::target::Target;
 use crate::messages::{Messages, Place};
 use crate::words;
 
-/// Rules that chains called from many places and lists may become.
+/// Most rules after chains and lists are expanded.
 const MOST_RULES: usize = 200_000;
-/// Anchors in anchors: pf enters no more than 64.
+/// Deepest nesting of anchors; pf enters no more than 64.
 const DEEPEST: usize = 60;
 
-/// Tag of packets that the machine receives for itself.
+/// Tag of packets to the machine itself.
 const LOCAL: &str = "local";
-/// Tag of packets of a connection that is forwarded.
+/// Tag of packets of a forwarded connection.
 const ESTABLISHED: &str = "established";
-/// Tag of packets that a rule of the nat table was about.
+/// Tag of packets that a rule of the nat table matched.
 const TRANSLATED: &str = "translated";
 
-/// Writes the pf.conf of `dump`, which was read from `file`.
+/// Returns the pf.conf of `dump`, which was read from `file`.
 pub fn write(dump: &Dump, file: &str, messages: &mut Messages) -> String {
     let asks = |table: &Table, names: &[&str]| {
         let mut chains = names.iter().filter_map(|name| table.get(*name));
@@ -69,18 +69,18 @@ fn head(file: &str) -> String {
 }
 
 struct Writer<'d, 'm, 't> {
-    /// The table whose chains are called.
+    /// Table whose chains are called.
     table: &'d Table,
     hook: Hook,
-    /// Rules that accept make states.
+    /// True if accepting rules create states.
     stateful: bool,
-    /// Packets of all connections have passed already.
+    /// True if an earlier rule accepts packets of all connections.
     established_passed: bool,
-    /// What passes on its way out goes through POSTROUTING.
+    /// True if accepted outbound packets go through POSTROUTING.
     has_postrouting: bool,
-    /// The chains in which the rule stands that is being written.
+    /// Chains around the current rule, outermost first.
     calls: Vec<&'d str>,
-    /// How many anchors it stands in.
+    /// Number of anchors around the current rule.
     depth: usize,
     rules: usize,
     text: String,
@@ -88,7 +88,7 @@ struct Writer<'d, 'm, 't> {
 }
 
 impl<'d> Writer<'d, '_, '_> {
-    /// What is for the machine is told from what it forwards.
+    /// Writes the rules that separate packets to the machine from forwarded packets.
     fn arrivals(&mut self, translates: bool) {
         let _ = write!(
             self.text,
@@ -102,7 +102,7 @@ impl<'d> Writer<'d, '_, '_> {
         self.line(&format!("pass in quick inet ! tagged {LOCAL} no state"));
     }
 
-    /// A built-in chain, if the dump has it.
+    /// Writes a built-in chain, if the dump has it.
     fn chain(&mut self, hook: Hook) {
         self.hook = hook;
         self.established_passed = false;
@@ -132,7 +132,8 @@ impl<'d> Writer<'d, '_, '_> {
         }
     }
 
-    /// POSTROUTING, which rules before it call: an anchor that no packet enters where it stands.
+    /// Writes POSTROUTING as an anchor that earlier rules call. No packet enters it at its own
+    /// position.
     fn postrouting(&mut self) {
         if !self.has_postrouting {
             return;
@@ -162,7 +163,7 @@ impl<'d> Writer<'d, '_, '_> {
         self.text.push('\n');
     }
 
-    /// Rules of a chain from one of them on.
+    /// Writes the rules of a chain, or the last ones of them.
     fn rules(&mut self, rules: &'d [Rule]) {
         for (number, rule) in rules.iter().enumerate() {
             if self.rules > MOST_RULES || self.messages.is_full() {
@@ -189,7 +190,7 @@ impl<'d> Writer<'d, '_, '_> {
         }
     }
 
-    /// The rules behind one that returns, for the packets that it did not return.
+    /// Writes the rules behind one that returns, for packets that did not match it.
     fn rest(&mut self, returning: &Rule, rules: &'d [Rule]) {
         if rules.is_empty() {
             return;
@@ -200,7 +201,7 @@ impl<'d> Writer<'d, '_, '_> {
         });
     }
 
-    /// The pf.conf rules that one becomes, as criteria; `None` if it becomes none.
+    /// Returns the criteria of the pf.conf rules that a rule becomes, or `None` if it becomes none.
     fn variants(&mut self, rule: &Rule) -> Option<Vec<Criteria>> {
         let mut variants = rule.criteria.variants();
         if let Some(connection) = rule.criteria.connection {
@@ -246,8 +247,8 @@ impl<'d> Writer<'d, '_, '_> {
         Some(variants)
     }
 
-    /// Accepting both what begins a connection and what belongs to one: only FORWARD is asked for
-    /// the latter.
+    /// Returns criteria for packets that begin a connection and packets that belong to one. Only
+    /// FORWARD needs the latter.
     fn new_and_established(&self, variants: &[Criteria]) -> Vec<Criteria> {
         let with = |new| {
             let connection = Connection { new, established: !new, invalid: false };
@@ -260,7 +261,7 @@ impl<'d> Writer<'d, '_, '_> {
         rules
     }
 
-    /// One rule of pf.conf, or an anchor.
+    /// Writes a pf.conf rule or an anchor.
     fn rule(&mut self, rule: &'d Rule, criteria: &Criteria) {
         let Some(condition) = self.condition(criteria) else { return };
         let Condition { on, rest } = &condition;
@@ -297,7 +298,7 @@ impl<'d> Writer<'d, '_, '_> {
         self.line(&text);
     }
 
-    /// The criteria at this hook, with what the rule says about connections.
+    /// Returns the criteria at this hook, with the criterion on connections.
     fn condition(&self, criteria: &Criteria) -> Option<Condition> {
         let mut condition = criteria.condition(self.hook)?;
         if let Some(connection) = criteria.connection.filter(|_| self.hook == Hook::Forward) {
@@ -323,7 +324,7 @@ impl<'d> Writer<'d, '_, '_> {
         }
     }
 
-    /// ACCEPT. Only what begins a connection makes a state.
+    /// Writes ACCEPT. Only packets that begin a connection create a state.
     fn accept_rule(&mut self, rule: &Rule, criteria: &Criteria) {
         self.count(rule.place, criteria.rules());
         match criteria.connection.filter(|_| self.hook == Hook::Forward) {
@@ -336,7 +337,7 @@ impl<'d> Writer<'d, '_, '_> {
         }
     }
 
-    /// Lets packets pass, with a state or without; on their way out through POSTROUTING.
+    /// Passes packets, with or without a state. Outbound packets pass through POSTROUTING.
     fn accept(&mut self, criteria: &Criteria) {
         if self.hook.translates_destinations() {
             if let Some(Condition { on, rest }) = self.condition(criteria) {
@@ -371,7 +372,8 @@ impl<'d> Writer<'d, '_, '_> {
         }
     }
 
-    /// RETURN: from a built-in chain to its policy, from another by a tag that the rest asks for.
+    /// Writes RETURN. In a built-in chain it leads to the policy; in others it sets a tag that
+    /// excludes packets from later rules.
     fn return_rule(&mut self, rule: &Rule, criteria: &Criteria, condition: &Condition) {
         self.count(rule.place, criteria.rules());
         let Condition { on, rest } = condition;
@@ -392,7 +394,7 @@ impl<'d> Writer<'d, '_, '_> {
         self.line(&format!("match {direction}{on}{rest} tag \"{}\"", return_tag(rule)));
     }
 
-    /// The chain that a rule calls, as an anchor.
+    /// Writes the chain that a rule calls, as an anchor.
     fn call(&mut self, place: Place, name: &'d str, condition: &Condition) {
         let Some(chain): Option<&'d Chain> = self.table.get(name) else {
             return self.messages.error(place, format!("chain '{name}' is not declared"), None);
@@ -410,7 +412,7 @@ impl<'d> Writer<'d, '_, '_> {
         self.calls.pop();
     }
 
-    /// An anchor for packets like `condition`, with what `contents` writes.
+    /// Writes an anchor for packets that match `condition`. `contents` writes its rules.
     fn anchor(&mut self, place: Place, condition: &str, contents: impl FnOnce(&mut Self)) {
         self.count(place, 1);
         if self.depth == DEEPEST {
@@ -424,7 +426,7 @@ impl<'d> Writer<'d, '_, '_> {
         self.line("}");
     }
 
-    /// What `rdr-to` or `nat-to` a rule of the nat table becomes.
+    /// Returns the `rdr-to` or `nat-to` that a rule of the nat table becomes.
     fn translation(&mut self, rule: &Rule) -> Option<String> {
         let destination = self.hook.translates_destinations();
         let interface = |interface: &Option<super::criteria::Interface>| {
@@ -455,7 +457,8 @@ impl<'d> Writer<'d, '_, '_> {
     }
 }
 
-/// A rule that translates. Behind the destination's translation the packet is still to be judged.
+/// Returns a rule that translates. After a translation of destinations, the packet still has to be
+/// filtered.
 fn translation_rule(hook: Hook, condition: &Condition, translation: &str) -> String {
     let Condition { on, rest } = condition;
     match hook {
@@ -464,7 +467,7 @@ fn translation_rule(hook: Hook, condition: &Condition, translation: &str) -> Str
     }
 }
 
-/// Tag of packets that this rule sends back to where its chain was called.
+/// Returns the tag of packets that the rule returns to the calling chain.
 fn return_tag(rule: &Rule) -> String {
     format!("return:{}", rule.place.line)
 }

@@ -1,22 +1,22 @@
-//! Text to tokens.
+//! Splits text into tokens.
 
 use crate::messages::Place;
 
-/// A word or sign, with its place.
+/// A word or sign, with its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token<'a> {
-    /// What it is.
+    /// Kind and text.
     pub kind: Kind<'a>,
-    /// Where it is.
+    /// Position in the text.
     pub place: Place,
 }
 
-/// Sorts of tokens.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind<'a> {
     /// A name, number or address.
     Word(&'a str),
-    /// `( ) , ; / =` or something that belongs nowhere.
+    /// One of `( ) , ; / =`, or a character that the language does not have.
     Sign(char),
     /// `..`
     To,
@@ -24,19 +24,19 @@ pub enum Kind<'a> {
     End,
 }
 
-/// Reads tokens off a text.
+/// A reader of tokens.
 pub struct Lexer<'a> {
     text: &'a str,
     place: Place,
 }
 
 impl<'a> Lexer<'a> {
-    /// A lexer at the beginning of `text`.
+    /// Begins to read `text`.
     pub fn new(text: &'a str) -> Self {
         Lexer { text, place: Place { line: 1, ..Place::default() } }
     }
 
-    /// The next token; `End` again and again at the end of the text.
+    /// Reads the next token. At the end of the text, returns `End` each time.
     pub fn token(&mut self) -> Token<'a> {
         self.skip_blanks();
         let rest = &self.text[self.place.offset..];
@@ -52,7 +52,7 @@ impl<'a> Lexer<'a> {
         Token { kind, place }
     }
 
-    /// Goes on behind blanks, line ends and comments.
+    /// Skips blanks, line ends and comments.
     fn skip_blanks(&mut self) {
         let bytes = self.text.as_bytes();
         let mut in_comment = false;
@@ -72,7 +72,8 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Length of the word that `text` begins with: `..` ends it, a single dot does not.
+/// Returns the length of the word at the beginning of `text`. `..` ends a word, a single dot does
+/// not.
 fn word_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let dots = |at: usize| bytes[at..].starts_with(b"..");

@@ -1,4 +1,4 @@
-//! Tokens to a program. A mistake costs the statement that it is in, and reading goes on.
+//! Parses tokens to a program. After an error the parser skips the statement and continues.
 
 use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
@@ -10,19 +10,19 @@ use super::{Action, Application, Filter, Program, Statement, Target, Tests};
 use crate::messages::{Messages, Place};
 use crate::ranges::{ADDRESS, PORT, PROTOCOL, Ranges};
 
-/// Longest name of a filter: it becomes part of a tag.
+/// Longest name of a filter, in bytes: it becomes part of a tag.
 const LONGEST_NAME: usize = 48;
-/// Longest name of a network interface.
+/// Longest name of a network interface, in bytes.
 const LONGEST_INTERFACE: usize = 15;
 /// Highest fragment offset, in units of 8 bytes.
 const OFFSET: u32 = 0x1fff;
 
-/// Something was wrong, and has been said.
+/// The mark of an error that is already among the messages.
 struct Wrong;
 
 type Parse<T> = Result<T, Wrong>;
 
-/// Reads a program; what is wrong with it goes to `messages`.
+/// Parses a program. Adds errors to `messages`.
 pub fn parse(text: &str, messages: &mut Messages) -> Program {
     let mut lexer = Lexer::new(text);
     let token = lexer.token();
@@ -51,7 +51,8 @@ pub fn parse(text: &str, messages: &mut Messages) -> Program {
     program
 }
 
-/// Every filter has a name of its own, and what is applied is there.
+/// Checks that filter names are unique, and that applied filters are defined. Warns of unused
+/// filters.
 fn check_names(program: &Program, messages: &mut Messages) {
     let mut names = HashMap::new();
     for filter in &program.filters {
@@ -77,9 +78,9 @@ fn check_names(program: &Program, messages: &mut Messages) {
 
 struct Parser<'a, 'm, 't> {
     lexer: Lexer<'a>,
-    /// The token that comes next.
+    /// Next token.
     token: Token<'a>,
-    /// Byte at which the token before it ends.
+    /// Byte offset at which the previous token ends.
     previous_end: usize,
     messages: &'m mut Messages<'t>,
 }
@@ -91,13 +92,13 @@ impl<'a> Parser<'a, '_, '_> {
         std::mem::replace(&mut self.token, next)
     }
 
-    /// Says what is wrong with the next token.
+    /// Reports an error at the next token.
     fn wrong<T>(&mut self, message: &str, help: Option<&str>) -> Parse<T> {
         self.messages.error(self.token.place, message, help);
         Err(Wrong)
     }
 
-    /// Goes on behind the next `;`, or in front of the next word that begins or ends something.
+    /// Skips to behind the next `;`, or to the next word that begins or ends a block.
     fn recover(&mut self) {
         loop {
             match self.token.kind {
@@ -133,7 +134,7 @@ impl<'a> Parser<'a, '_, '_> {
         self.wrong(&format!("`{word}` expected"), None)
     }
 
-    /// A name of at most `longest` bytes, of something called `what`.
+    /// Reads a name of at most `longest` bytes. `what` is the kind of thing it names, for messages.
     fn name(&mut self, what: &str, longest: usize) -> Parse<(String, Place)> {
         match self.token.kind {
             Kind::Word(word) if word.len() <= longest => Ok((word.to_string(), self.next().place)),
@@ -225,7 +226,7 @@ impl<'a> Parser<'a, '_, '_> {
         Ok(())
     }
 
-    /// `FIELD in (…)` with what `item` reads.
+    /// Reads `FIELD in (…)`, with items that `item` reads.
     fn set(&mut self, item: fn(&mut Self) -> Parse<(u32, u32)>) -> Parse<Ranges> {
         self.next();
         self.keyword("in")?;
@@ -258,7 +259,7 @@ impl<'a> Parser<'a, '_, '_> {
         })
     }
 
-    /// `A` or `A..B`
+    /// Reads `A` or `A..B`, both inclusive.
     fn range(&mut self, item: fn(&mut Self) -> Parse<u32>) -> Parse<(u32, u32)> {
         let low = item(self)?;
         if self.token.kind != Kind::To {
@@ -277,7 +278,7 @@ impl<'a> Parser<'a, '_, '_> {
         Err(Wrong)
     }
 
-    /// A decimal number, or one in hexadecimal behind `0x`, up to `highest`.
+    /// Reads a number up to `highest`, decimal or hexadecimal with `0x`.
     fn number(&mut self, highest: u32) -> Parse<u32> {
         let Kind::Word(word) = self.token.kind else {
             return self.wrong("number expected", None);
@@ -306,7 +307,7 @@ impl<'a> Parser<'a, '_, '_> {
         }
     }
 
-    /// `A`, `A/MASK` or `A/LENGTH`
+    /// Reads `A`, `A/MASK` or `A/LENGTH`.
     fn network(&mut self) -> Parse<Ranges> {
         let address = u32::from(self.address()?);
         if !self.accept(Kind::Sign('/')) {

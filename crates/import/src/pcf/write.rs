@@ -1,5 +1,6 @@
-//! A program to a pf.conf. Of each application, every statement becomes a few rules; a comment says
-//! which. What a filter has let succeed carries a tag, and its further rules leave that alone.
+//! Writes a program as pf.conf. Every statement of each application becomes a few rules behind a
+//! comment. Packets for which a filter succeeded get a tag, which excludes them from the filter's
+//! later rules.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -10,18 +11,20 @@ use crate::messages::Messages;
 use crate::ranges::{ADDRESS, PORT, PROTOCOL, Ranges};
 use crate::words::{self, TCP, UDP};
 
-/// Rules that pf may make of the lists of all statements together.
+/// Most rules that pf may expand all statements to.
 const MOST_RULES: u64 = 1_000_000;
-/// Logs that pf can write to beside pflog0.
+/// Most logs besides pflog0.
 const MOST_LOGS: usize = 15;
-/// Fragment offsets, in units of 8 bytes, at which a fragment could change a TCP header.
+/// Fragment offsets, inclusive and in units of 8 bytes, at which a fragment could overwrite a TCP
+/// header.
 const HEADER_OFFSETS: (u32, u32) = (1, 8);
 
-/// Tags of packets by protocol, for tests that are about TCP or UDP and hold of other packets.
+/// Tags that mark the protocol of packets, for tests on TCP or UDP fields that other packets match
+/// too.
 const TCP_OR_UDP: &str = "protocol:tcp-or-udp";
 const OTHER: &str = "protocol:other";
 
-/// Writes the pf.conf of `program`, which was read from `file`.
+/// Returns the pf.conf of `program`, which was read from `file`.
 pub fn write(program: &Program, file: &str, messages: &mut Messages) -> String {
     let filters: HashMap<&str, &Filter> =
         program.filters.iter().map(|filter| (filter.name.as_str(), filter)).collect();
@@ -54,7 +57,7 @@ pub fn write(program: &Program, file: &str, messages: &mut Messages) -> String {
     conf
 }
 
-/// Which pflog stands for each host that is told.
+/// Returns the number of the pflog for each log host.
 fn logs(program: &Program, messages: &mut Messages) -> HashMap<Ipv4Addr, usize> {
     let mut logs = HashMap::new();
     for statement in program.filters.iter().flat_map(|filter| &filter.statements) {
@@ -84,7 +87,7 @@ fn head(file: &str, logs: &HashMap<Ipv4Addr, usize>) -> String {
     text + "set reassemble yes\npass no state allow-opts\n"
 }
 
-/// Which packets an application is about.
+/// The packets that an application filters.
 struct Where {
     direction: &'static str,
     interface: String,
@@ -105,7 +108,7 @@ impl Where {
         Where { direction, interface, from, to }
     }
 
-    /// A rule about all these packets.
+    /// Returns a rule for all these packets.
     fn rule(&self, action: &str, protocols: &str, options: &str) -> String {
         let ends = Ends { from: self.from.clone(), to: self.to.clone(), ..Ends::anywhere() };
         format!("{action} {}{} inet{protocols}{ends}{options}\n", self.direction, self.interface)
@@ -126,7 +129,7 @@ impl std::fmt::Display for Where {
     }
 }
 
-/// Source and destination of a rule.
+/// The source and destination of a rule.
 struct Ends {
     from: Ranges,
     from_ports: Ranges,
@@ -144,7 +147,7 @@ impl Ends {
         [&self.from, &self.from_ports, &self.to, &self.to_ports].iter().any(|set| set.is_empty())
     }
 
-    /// How many rules pf makes of the lists.
+    /// Returns the number of rules that pf expands the lists to.
     fn rules(&self) -> u64 {
         let addresses = |set| words::rules_for(set, ADDRESS);
         let ports = |set| words::rules_for(set, PORT);
@@ -165,15 +168,15 @@ impl std::fmt::Display for Ends {
     }
 }
 
-/// Writes the statements of one application.
+/// The writer of the statements of one application.
 struct Writer<'a, 't> {
     filter: &'a Filter,
     place: Where,
     logs: &'a HashMap<Ipv4Addr, usize>,
     messages: &'a mut Messages<'t>,
-    /// How many rules pf makes of what has been written.
+    /// Number of rules that pf expands the text so far to.
     rules: u64,
-    /// A statement before has let packets succeed.
+    /// True if an earlier statement has the action `succeed`.
     succeeded: bool,
 }
 
@@ -201,7 +204,7 @@ impl Writer<'_, '_> {
         text
     }
 
-    /// The rule for the packets of `part`; nothing if there can be none.
+    /// Returns the rule for the packets of `part`, or nothing if there are none.
     fn rule(&mut self, statement: &Statement, part: Part) -> String {
         let (from, to) = (&statement.tests.source, &statement.tests.destination);
         let ends = Ends {
@@ -247,7 +250,7 @@ impl Writer<'_, '_> {
         rule + "\n"
     }
 
-    /// Whether `ipfrag` only guards headers against fragments that would change them.
+    /// Checks that `ipfrag` only protects headers from fragments that would overwrite them.
     fn check_fragments(&mut self, statement: &Statement) {
         let Some((place, offsets)) = &statement.tests.fragments else { return };
         let dangerous = Ranges::union(vec![HEADER_OFFSETS]);
@@ -259,13 +262,14 @@ impl Writer<'_, '_> {
     }
 }
 
-/// The packets of some protocols of which a statement's tests hold.
+/// The packets of some protocols that match a statement.
 struct Part {
     protocols: Ranges,
     from_ports: Ranges,
     to_ports: Ranges,
     flags: String,
-    /// The packets carry the tag [`OTHER`]: all protocols but TCP and UDP, which pf cannot list.
+    /// True if the rule matches by the tag [`OTHER`]: all protocols but TCP and UDP, which pf
+    /// cannot list.
     tagged_other: bool,
 }
 
@@ -281,7 +285,7 @@ impl Part {
     }
 }
 
-/// Takes tests apart by protocol, since a field that a packet does not have is 0.
+/// Splits tests by protocol, because a field that a packet does not have counts as 0.
 fn parts(tests: &Tests) -> Vec<Part> {
     let everything = Ranges::all(PORT);
     let Tests { protocols, flags, .. } = tests;
@@ -326,7 +330,7 @@ fn parts(tests: &Tests) -> Vec<Part> {
     parts
 }
 
-/// Whether a rule of `filter` needs the tag [`OTHER`].
+/// True if a rule of `filter` needs the tag [`OTHER`].
 fn asks_for_other_protocols(filter: &Filter) -> bool {
     let statements =
         filter.statements.iter().filter(|statement| statement.tests.fragments.is_none());

@@ -150,25 +150,37 @@ impl<'a> Line<'a> {
         there
     }
 
-    /// Reads the next word, or fails with the message that `what` is missing.
+    /// Reads the next word.
+    ///
+    /// # Errors
+    /// Fails at the end of the line, with the message that `what` is missing.
     pub fn word(&mut self, what: &str) -> Parsed<&'a Word> {
         let column = self.end;
         self.next().ok_or_else(|| Fault { message: format!("{what} is missing"), column, width: 1 })
     }
 
     /// Reads the next word, which must be `text`.
+    ///
+    /// # Errors
+    /// Fails if the next word is missing or another.
     pub fn expect(&mut self, text: &str) -> Parsed<()> {
         let word = self.word(&format!("`{text}`"))?;
         if word.text == text { Ok(()) } else { Err(word.fault(format!("expected `{text}`"))) }
     }
 
-    /// Reads the next word with `read`, or fails with the message that the word is not `what`.
+    /// Reads the next word with `read`.
+    ///
+    /// # Errors
+    /// Fails if the word is missing, or if `read` returns `None`. The message calls the value `what`.
     pub fn value<T>(&mut self, what: &str, read: impl FnOnce(&str) -> Option<T>) -> Parsed<T> {
         let word = self.word(what)?;
         read(&word.text).ok_or_else(|| word.fault(format!("`{}` is not {what}", word.text)))
     }
 
     /// Reads the next word as a number, decimal or hexadecimal with `0x`.
+    ///
+    /// # Errors
+    /// Fails if the word is missing, is not a number, or does not fit in the type.
     pub fn number<T: TryFrom<u64>>(&mut self, what: &str) -> Parsed<T> {
         self.value(&format!("{what} that fits"), number)
     }
@@ -181,6 +193,9 @@ impl<'a> Line<'a> {
         }
     }
 
+    /// Checks that the whole line is read.
+    ///
+    /// # Errors
     /// Fails if there is another word.
     pub fn finish(&mut self) -> Parsed<()> {
         match self.next() {
