@@ -171,7 +171,7 @@ impl<'a> Line<'a> {
     /// Reads the next word with `read`.
     ///
     /// # Errors
-    /// Fails if the word is missing, or if `read` returns `None`. The message calls the value `what`.
+    /// Fails if the word is missing, or if `read` returns `None`; the message then names `what`.
     pub fn value<T>(&mut self, what: &str, read: impl FnOnce(&str) -> Option<T>) -> Parsed<T> {
         let word = self.word(what)?;
         read(&word.text).ok_or_else(|| word.fault(format!("`{}` is not {what}", word.text)))
