@@ -42,7 +42,7 @@ pub fn covers(cover: &[IpNet], net: &IpNet) -> bool {
 struct Networks {
     /// First and last address of each network, inclusive.
     ends: Vec<(u128, u128)>,
-    /// Number of addresses in all networks before each, and at the end in all.
+    /// Number of addresses in the networks before each one; the last value is the total.
     before: Vec<f64>,
     /// Number of bits of an address: 32 or 128.
     width: u32,

@@ -9,7 +9,7 @@ use skipstep_abi::mark::MAX_TAG;
 
 use crate::Error;
 
-/// Most anchors with a number, removed anchors that still have states included.
+/// End of the numbers of anchors. A removed anchor keeps its number while it has states.
 const MAX_ANCHORS: u32 = 1 << 16;
 /// End of the numbers of queues, which are minor numbers of traffic classes.
 const MAX_QUEUES: u32 = skipstep_abi::queue::MAX + 1;

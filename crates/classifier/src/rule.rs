@@ -32,8 +32,8 @@ pub struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    /// Compiles a rule of `anchor` with its skip steps, to be stored under `slot`. The caller fills
-    /// in `set_end`, `os`, `segment` and `plain`.
+    /// Compiles a rule of `anchor` with its skip steps, to be stored under `slot`. The caller sets
+    /// `set_end`, `os`, `segment`, `plain`, and the action of a legacy rule.
     ///
     /// # Errors
     /// Fails if a table has no slot, an interface name is too long, or a registry of names is full.

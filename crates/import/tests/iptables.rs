@@ -434,7 +434,7 @@ fn only_what_begins_a_connection_makes_a_state() {
         ),
     ] {
         let mut lines = part(&filter(&[], &format!("{asks} {rule}")), "in");
-        // One of the policy's two rules remains.
+        // `part` removes only one of the policy's two rules.
         lines.truncate(lines.len() - 1);
         assert_eq!(lines, expected, "{rule}");
     }

@@ -11,12 +11,12 @@ use super::space::Space;
 const REPEATED: usize = 8;
 /// Extra nodes that every tree may have, because a small one needs some inner nodes.
 const FREE_CELLS: usize = 1024;
-/// Most work on a tree before its rules are divided further, as visits of each rule.
+/// Most work on a tree before its rules are divided further, in visits per rule.
 const WORK: usize = 24;
 /// Bounds to try for a single tree of rules that cannot be divided: most rules in a leaf, and most
-/// nodes as a multiple of those that the rules fill once.
+/// nodes, as a multiple of those that its rules fill once.
 const LARGE: [(usize, usize); 3] = [(16, 16), (64, 32), (128, 48)];
-/// Most work on such a tree, as visits of each rule.
+/// Most work on such a tree, in visits per rule.
 const LARGE_WORK: usize = 1000;
 /// Most rules for which the boundaries between wide and narrow are not compared.
 const FEW: usize = 64;

@@ -7,7 +7,7 @@ pub struct Connection {
     pub new: bool,
     /// `ESTABLISHED` or `RELATED`: packets of a connection
     pub established: bool,
-    /// `INVALID`: packets that do neither
+    /// `INVALID`: packets that neither begin a connection nor belong to one
     pub invalid: bool,
 }
 
