@@ -1,8 +1,8 @@
 //! Metadata dimensions: trees may branch by a packet's tag, or by the owner of its socket.
 //!
 //! Without such a dimension, each packet would be evaluated against all of 10,000 rules
-//! `pass tagged T`. So if enough rules of a superblock have a criterion on one kind of metadata, its
-//! trees get one more dimension.
+//! `pass tagged T`. So if enough rules of a superblock have a criterion on one kind of metadata,
+//! its trees get one more dimension.
 //!
 //! When a search begins, the value may be unknown. Reading it costs time (a socket lookup) or has
 //! an effect (the packet's tag becomes that of its state). So an unread value has a coordinate of

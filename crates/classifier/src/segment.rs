@@ -352,8 +352,8 @@ impl<const N: usize> Forests<N> {
         kinds.iter().map(place).collect()
     }
 
-    /// Returns the position of the tree set of these boxes, or `FOREST_NONE` without boxes. Builds a
-    /// tree set only for boxes that have none yet.
+    /// Returns the position of the tree set of these boxes, or `FOREST_NONE` without boxes. Builds
+    /// a tree set only for boxes that have none yet.
     fn place(&mut self, rules: Vec<Covering<N>>, cells: &mut Vec<abi::Cell>) -> u32 {
         if rules.is_empty() {
             return FOREST_NONE;
