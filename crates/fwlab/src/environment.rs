@@ -1,9 +1,9 @@
-//! The machine that measures, as results describe it, with the programs that may take part.
+//! A description of the measuring machine and of the programs that may take part, for results.
 
 use crate::results::Environment;
 use crate::{cycles, placement};
 
-/// Looks at this machine.
+/// Describes this machine.
 pub(crate) fn here() -> Environment {
     let mut environment = Environment::capture(&[
         &["iptables-legacy", "--version"],

@@ -1,27 +1,27 @@
-//! The laboratory that measures a firewall from the hosts on both sides of it.
+//! A laboratory that measures a firewall from the hosts on both sides of it.
 //!
-//! The request/response test: one host echoes, the other counts how many questions a second are
-//! answered. Because only one packet is under way at any time, the figure is the whole path's
-//! latency, and what a firewall adds to it is plain to see.
+//! [`request_response`]: one host echoes, and the other counts the answered requests a second. Only
+//! one packet is under way at any time, so the figure is the latency of the whole path, and shows
+//! what a firewall adds to it.
 //!
-//! FTP: how many sessions and bytes a second clients get.
+//! [`ftp`]: the FTP sessions and the bytes a second that clients get.
 //!
-//! The bad network: a cable between two hosts that treats frames badly, the same way each time.
+//! [`bad_network`]: a cable between two hosts with reproducible impairment of frames.
 //!
-//! Raw frames: made and counted by programs in the kernel, through networks that are made for it.
+//! [`raw`]: frames that programs in the kernel make and count, through networks built for them.
 //!
-//! Workloads: commands that are run in the order and at the times that a file says, or a capture.
+//! [`workload`]: commands that run in the order and at the times of a file or of a capture.
 //!
-//! Papers: what others measured, measured again, with their figures beside it.
+//! [`paper`]: published measurements, repeated, beside the published figures.
 //!
-//! Speed: what skipstep is meant to take and what it takes, in one table.
+//! [`speed`]: the performance targets of skipstep beside the measured figures, in one table.
 //!
-//! Lookups: rules and packets for what finds the rule that decides.
+//! [`lookups`]: rules and packets for a measurement of rule evaluation.
 //!
-//! Agents: the ends of a measurement that are other machines.
+//! [`agent`]: ends of a measurement on other machines.
 //!
-//! Results: what a measurement is written down as, with all that is needed to judge and to repeat
-//! it; statistics and summaries say what follows from it.
+//! [`results`]: files that hold a measurement, with all that is needed to judge and to repeat it.
+//! [`stats`] and [`summary`] evaluate them.
 
 pub mod agent;
 pub mod bad_network;
@@ -60,10 +60,10 @@ pub mod topology;
 pub mod wire;
 pub mod workload;
 
-/// A flag's number of seconds.
+/// Parses the number of seconds of a flag.
 ///
 /// # Errors
-/// It is none, or not sensible.
+/// Fails if the text is no number, or not between 0.01 and 3600.
 pub fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.01..=3600.0).contains(&seconds) => Ok(seconds),

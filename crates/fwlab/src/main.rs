@@ -25,29 +25,28 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Answer those who run `fwlab converse`, until killed
+    /// Answer `fwlab converse` clients, until killed
     Answer {
         /// Ports of TCP and UDP
         #[arg(required = true)]
         ports: Vec<u16>,
     },
-    /// Be an end of a measurement: wait for a controller, which is a `fwlab measure` that names
-    /// this agent
+    /// Be an end of a measurement: wait for the controller, a `fwlab measure` that names this agent
     Agent {
         #[command(flatten)]
         arguments: agent::Arguments,
     },
-    /// Say so many bytes to a `fwlab answer`, and get so many, once
+    /// Send a number of bytes to a `fwlab answer`, and get a number of bytes, once
     Converse {
         #[command(flatten)]
         arguments: converse::Arguments,
     },
-    /// Echo whatever arrives by TCP or UDP, over IPv4 and IPv6, until killed
+    /// Echo all data that arrives by TCP or UDP, over IPv4 and IPv6, until killed
     Echo {
         /// Port to listen on, the same for both protocols
         port: u16,
     },
-    /// Send a request, wait for its answer, and so on; print transactions per second
+    /// Send requests, each after the answer to the last; print transactions per second
     Rr {
         /// Transport protocol
         #[arg(value_enum)]
@@ -61,13 +60,13 @@ enum Command {
         #[arg(long, default_value_t = 1.0, value_parser = seconds)]
         seconds: f64,
     },
-    /// Log in at an FTP server, fetch a file and leave, and so on; print sessions and bytes per
+    /// Log in at an FTP server, fetch a file and leave, repeatedly; print sessions and bytes per
     /// second
     Ftp {
         #[command(flatten)]
         load: ftp::Load,
     },
-    /// Say what got better or worse from one run to another, and whether that is noise
+    /// Print the differences between two runs, and which of them are more than noise
     Compare {
         #[command(flatten)]
         runs: compare::Arguments,
@@ -77,40 +76,41 @@ enum Command {
         #[command(flatten)]
         arguments: Box<measure::Arguments>,
     },
-    /// Repeat the experiment of a paper about firewalls, and say which of its findings hold here
+    /// Repeat the experiment of a paper about firewalls, and print which of its findings hold here
     Paper {
         #[command(flatten)]
         arguments: paper::Arguments,
     },
-    /// Send frames with serial number and time through a new network; print what became of them
+    /// Send frames with serial number and time through a new network; print how many came and how
+    /// late
     Raw {
         #[command(flatten)]
         arguments: raw::Arguments,
     },
-    /// Search for what a system can do, as the RFCs about benchmarking say
+    /// Search for the limits of a system, as the RFCs about benchmarking describe
     Search {
         #[command(flatten)]
         search: Box<search::Arguments>,
     },
-    /// Measure all that skipstep is meant to be fast at, and say which targets it meets here
+    /// Measure all performance targets of skipstep, and print which of them this machine meets
     Speed {
         #[command(flatten)]
         arguments: speed::Arguments,
     },
-    /// Run commands in the order and at the times that a file says
+    /// Run commands in the order and at the times that a file gives
     Workload {
         #[command(flatten)]
         workload: workload::Arguments,
     },
-    /// Make one page, or Markdown, of result files
+    /// Make one HTML page, or Markdown, of result files
     Report {
         #[command(flatten)]
         report: report::Arguments,
     },
-    /// Print what a shell completes commands and flags with; `make install` puts it where bash, zsh
-    /// and fish look
+    /// Print the completions of commands and flags for a shell; `make install` puts them where
+    /// bash, zsh and fish look
     Completions {
-        /// For this one
+        /// Shell to complete for
         #[arg(value_enum)]
         shell: Shell,
     },
@@ -122,12 +122,12 @@ enum Command {
         /// Name of the device at the other end
         #[arg(value_parser = device)]
         other: String,
-        /// What decides about the fate of each frame
+        /// Seed of the random numbers that decide the fate of each frame
         #[arg(long, default_value_t = 1)]
         seed: u64,
         #[command(flatten)]
         badness: Badness,
-        /// Seconds until the devices go, if no signal ends it before
+        /// Seconds until the devices are removed, unless a signal ends the command earlier
         #[arg(long, default_value_t = 60.0, value_parser = seconds)]
         seconds: f64,
     },

@@ -1,43 +1,45 @@
-//! Rounds: each system has one trial in each, in an order that is drawn anew, so that what happens
-//! to the machine meanwhile happens to all. A trial that was disturbed is done again, and every
-//! repeat is written down.
+//! Rounds of trials: in each round every system has one trial, in a new random order, so
+//! disturbances of the machine affect all systems alike. A disturbed trial is repeated, and every
+//! repeat is recorded.
 
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::results::{Counts, Latency, Repeat, Sample};
 
-/// A trial that was disturbed is repeated so often at most; then its value stands, and is called
+/// The most repeats of a disturbed trial. The value of the last repeat counts, and is marked
 /// doubtful.
 const REPEATS: usize = 3;
 
-/// What a trial gave.
+/// The result of a trial.
 #[derive(Debug, Clone)]
 pub struct Measured {
-    /// The value.
+    /// The measured value, in the unit of the series.
     pub value: f64,
-    /// Why it is not to be believed, if it is not.
+    /// The reason for which the value is doubtful. None if nothing disturbed the trial.
     pub why: Option<String>,
-    /// What became of the frames.
+    /// The number of frames sent, received, lost and so on. None if the trial counted none.
     pub counts: Option<Counts>,
-    /// How long they took.
+    /// The latencies of the frames. None if the trial measured none.
     pub latency: Option<Latency>,
 }
 
 /// A system that can be measured again and again.
 pub trait Subject {
-    /// What samples call it.
+    /// Returns the id of the system in samples.
     fn id(&self) -> &str;
 
-    /// Measures it once.
+    /// Measures the system once.
     ///
     /// # Errors
-    /// It cannot be measured, or a signal came.
+    /// Fails if the system cannot be measured, or if a signal came.
     fn trial(&mut self) -> anyhow::Result<Measured>;
 }
 
-/// Does `rounds` rounds. `after` gets each round's samples, and how many rounds are done.
+/// Measures all subjects in `rounds` rounds. Calls `after` with the samples of each round, and with
+/// the number of complete rounds.
 ///
 /// # Errors
-/// A signal came, or a system cannot be measured; rounds that were done are with `after`.
+/// Fails if a signal came, if a system cannot be measured, or if `after` fails. `after` has had the
+/// samples of all complete rounds, and after a signal those of the interrupted round too.
 pub fn run(
     subjects: &mut [Box<dyn Subject + '_>],
     rounds: u32,

@@ -1,7 +1,8 @@
-//! What can be said of samples: medians, how sure they are, and whether two sets differ.
+//! Statistics of samples: medians, confidence intervals, and tests of a difference between two
+//! sets.
 //!
-//! Nothing here assumes that samples are normally distributed: on a shared machine they have a
-//! long tail to the slow side.
+//! No function assumes a normal distribution: on a shared machine samples have a long tail to the
+//! slow side.
 
 mod mann_whitney;
 mod picture;
@@ -9,39 +10,40 @@ mod picture;
 pub use mann_whitney::{RankTest, mann_whitney};
 pub use picture::picture;
 
-/// How often samples are drawn anew for an interval.
+/// The number of bootstrap draws for an interval.
 const DRAWS: usize = 4000;
 
-/// A value and where it lies with 95 % confidence.
+/// A value with its 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct Interval {
-    /// Lower end.
+    /// The lower end, inclusive.
     pub low: f64,
-    /// The value of the samples as they are.
+    /// The value of the samples themselves.
     pub middle: f64,
-    /// Upper end.
+    /// The upper end, inclusive.
     pub high: f64,
 }
 
 impl Interval {
-    /// Whether a value lies in it.
+    /// Returns true if the value lies in the interval.
     pub fn contains(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
 }
 
-/// The value that a share of the samples (0 to 1) lie below, between two of them if need be.
+/// Returns the value below which a share (0 to 1) of the samples lies. Interpolates between two
+/// samples. None if there are no samples.
 pub fn quantile(samples: &[f64], share: f64) -> Option<f64> {
     let mut sorted = samples.to_vec();
     quantile_of(&mut sorted, share)
 }
 
-/// The middle one, or between the two in the middle.
+/// Returns the median. None if there are no samples.
 pub fn median(samples: &[f64]) -> Option<f64> {
     quantile(samples, 0.5)
 }
 
-/// Sorts what it is given.
+/// Returns a quantile of the samples, and sorts them.
 fn quantile_of(samples: &mut [f64], share: f64) -> Option<f64> {
     samples.sort_by(f64::total_cmp);
     let place = samples.len().checked_sub(1)? as f64 * share.clamp(0.0, 1.0);
@@ -49,7 +51,7 @@ fn quantile_of(samples: &mut [f64], share: f64) -> Option<f64> {
     Some(below + (above - below) * place.fract())
 }
 
-/// The median and its interval.
+/// Returns the median and its interval. None if there are no samples.
 pub fn median_interval(samples: &[f64], seed: u64) -> Option<Interval> {
     bootstrap([samples.len()], seed, |[drawn]| {
         let mut values: Vec<f64> = drawn.iter().map(|&index| samples[index]).collect();
@@ -57,14 +59,15 @@ pub fn median_interval(samples: &[f64], seed: u64) -> Option<Interval> {
     })
 }
 
-/// The median of numerators by the median of denominators, where the two of a pair were measured
-/// in the same round: pairs are drawn, so what made a whole round slow does not widen the interval.
+/// Returns the median of the numerators divided by the median of the denominators. The two values
+/// of a pair are from the same round. The bootstrap draws pairs, so a slow round does not widen the
+/// interval.
 pub fn ratio_interval(pairs: &[(f64, f64)], seed: u64) -> Option<Interval> {
     bootstrap([pairs.len()], seed, |[drawn]| ratio_of_medians(pairs, drawn))
 }
 
-/// How much larger the ratio of the medians of `after` is than that of `before`. The pairs of one
-/// have nothing to do with those of the other.
+/// Returns the ratio of the medians of `after`, divided by the ratio of the medians of `before`.
+/// The pairs of the two sets are independent of each other.
 pub fn change_interval(before: &[(f64, f64)], after: &[(f64, f64)], seed: u64) -> Option<Interval> {
     bootstrap([before.len(), after.len()], seed, |[drawn_before, drawn_after]| {
         Some(ratio_of_medians(after, drawn_after)? / ratio_of_medians(before, drawn_before)?)
@@ -79,8 +82,8 @@ fn ratio_of_medians(pairs: &[(f64, f64)], drawn: &[usize]) -> Option<f64> {
     Some(median(|pair| pair.0)? / median(|pair| pair.1)?)
 }
 
-/// The statistic of samples as they are, and between which values it lies in 95 of 100 cases when
-/// as many are drawn from each set, with repetition.
+/// Returns the statistic of the samples, with its 95 % bootstrap interval: as many samples are
+/// drawn from each set as it has, with repetition.
 fn bootstrap<const SETS: usize>(
     sizes: [usize; SETS],
     seed: u64,
@@ -113,7 +116,7 @@ mod tests {
         assert_eq!(median(&[3.0]), Some(3.0));
         assert_eq!(median(&[9.0, 1.0, 5.0]), Some(5.0));
         assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), Some(2.5));
-        // As R's default, type 7.
+        // Type 7, the default of R.
         assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.25), Some(2.0));
         assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0], 0.9), Some(3.7));
     }
@@ -131,14 +134,14 @@ mod tests {
 
     #[test]
     fn the_interval_of_a_median_is_about_what_theory_says() {
-        // Of 101 samples 0…100, the 95 % interval of the median is from the 41st to the 61st.
+        // For the 101 samples 0…100, the 95 % interval of the median is from the 41st to the 61st.
         let samples: Vec<f64> = (0..101).map(f64::from).collect();
         let interval = median_interval(&samples, 7).unwrap();
         assert!((38.0..=43.0).contains(&interval.low), "{interval:?}");
         assert!((57.0..=62.0).contains(&interval.high), "{interval:?}");
     }
 
-    /// In about 95 of 100 experiments the truth is inside: fewer would be a false promise.
+    /// Checks that the interval contains the true value in about 95 of 100 experiments.
     #[test]
     fn the_truth_is_mostly_in_the_interval() {
         let mut random = fastrand::Rng::with_seed(3);

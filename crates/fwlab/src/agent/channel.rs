@@ -1,5 +1,5 @@
-//! A control connection after the handshake: messages go in and come out in order, each known to be
-//! the other side's, and whoever waits for one sees signals and the end of the connection.
+//! The control connection after the handshake. Both directions carry authenticated messages in
+//! order. A wait for a message ends also with a signal, or with the end of the connection.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,34 +15,34 @@ use super::handshake::{
 use super::key::{self, CODE, Key};
 use crate::interrupt::Interrupt;
 
-/// How long a handshake may take as a whole.
+/// The time limit of a whole handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
-/// How often who waits looks at signals.
+/// The interval at which a waiting thread checks for signals.
 const TURN: Duration = Duration::from_millis(100);
 
-/// How long the other side may take to take a message.
+/// The time limit for the peer to take a message.
 const TAKING: Duration = Duration::from_secs(10);
 
-/// Why nothing more can be said.
+/// The reason for which the connection cannot be used any further.
 #[derive(Debug, thiserror::Error)]
 pub enum Broken {
-    /// The other side is gone.
+    /// The peer has closed the connection.
     #[error("the connection was closed")]
     Closed,
-    /// It may still be there.
+    /// The peer has not sent a message within this time, but may still be there.
     #[error("no word for {} s", .0.as_secs())]
     Silent(Duration),
-    /// Not who it should be.
+    /// The handshake failed.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// Not what it should say.
+    /// The peer sent bytes that are no valid message.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// The system says why.
+    /// A system call failed.
     #[error("the connection broke: {0}")]
     Io(io::Error),
-    /// A signal came here.
+    /// A signal came to this process.
     #[error("interrupted")]
     Interrupted,
 }
@@ -58,7 +58,7 @@ impl From<io::Error> for Broken {
     }
 }
 
-/// A control connection.
+/// An authenticated control connection.
 pub struct Channel {
     stream: TcpStream,
     peer: SocketAddr,
@@ -67,10 +67,10 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Greets an agent that was connected to.
+    /// Makes the handshake with an agent, over a connection to it.
     ///
     /// # Errors
-    /// It is none, has another key or version, or says nothing.
+    /// Fails if the peer is no agent, has another key or version, or does not answer in time.
     pub fn to_agent(
         mut stream: TcpStream,
         key: &Key,
@@ -82,7 +82,8 @@ impl Channel {
         let agent = match Hello::read(&read::<HELLO>(&mut stream, until, interrupt)?) {
             Ok(agent) => agent,
             Err(refusal) => {
-                // an agent of another version is to see why nobody speaks to it
+                // an agent of another version gets this version, so that it can report the
+                // difference
                 let _ = stream.write_all(&[&own.bytes()[..], &[0; CODE]].concat());
                 return Err(refusal.into());
             }
@@ -95,10 +96,10 @@ impl Channel {
         Ok(Channel::open(stream, &greeting, Side::Controller)?)
     }
 
-    /// Greets a controller that has connected.
+    /// Makes the handshake with a controller that has connected.
     ///
     /// # Errors
-    /// As of [`Channel::to_agent`]; the controller is told which.
+    /// Fails as [`Channel::to_agent`] does. The controller gets the reason in the verdict.
     pub fn to_controller(
         mut stream: TcpStream,
         key: &Key,
@@ -129,24 +130,26 @@ impl Channel {
         })
     }
 
-    /// Who is at the other end.
+    /// Returns the address of the peer.
     pub fn peer(&self) -> SocketAddr {
         self.peer
     }
 
-    /// Says something.
+    /// Sends a message.
     ///
     /// # Errors
-    /// The other side is gone, or takes nothing.
+    /// Fails if the peer is gone, if it does not take the message within 10 seconds, or if the
+    /// message is longer than 4 MiB.
     pub fn say(&mut self, message: &impl Serialize) -> Result<(), Broken> {
         let message = serde_json::to_vec(message).map_err(io::Error::from)?;
         Ok(self.stream.write_all(&self.sealer.seal(&message)?)?)
     }
 
-    /// Waits for the other side to say something, and for no longer than that.
+    /// Waits up to `patience` for the next message.
     ///
     /// # Errors
-    /// It does not, or is gone, or a signal came here.
+    /// Fails if no message comes in time, if it is malformed, if the peer is gone, or if a signal
+    /// came.
     pub fn hear<T: DeserializeOwned>(
         &mut self,
         patience: Duration,
@@ -166,10 +169,10 @@ impl Channel {
         }
     }
 
-    /// How many bytes have come that nobody has looked at yet; they stay.
+    /// Returns the number of received bytes that are still unread, up to 1,024. They stay unread.
     ///
     /// # Errors
-    /// The other side is gone.
+    /// Fails if the peer is gone.
     pub fn waiting(&self) -> Result<usize, Broken> {
         let mut bytes = [0; 1024];
         self.stream.set_nonblocking(true)?;
@@ -184,12 +187,12 @@ impl Channel {
     }
 }
 
-/// An address as it is usually written: a socket for both families has IPv4 ones in IPv6.
+/// Returns an address in its usual form: a socket for both families reports IPv4 addresses as IPv6.
 pub(super) fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// Makes a connection ready for a handshake, which is to be over then.
+/// Sets the options of a connection for a handshake, and returns the deadline of the handshake.
 fn prepare(stream: &TcpStream) -> Result<Instant, Broken> {
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(HANDSHAKE))?;
@@ -197,7 +200,7 @@ fn prepare(stream: &TcpStream) -> Result<Instant, Broken> {
     Ok(Instant::now() + HANDSHAKE)
 }
 
-/// So many bytes.
+/// Reads `LENGTH` bytes.
 fn read<const LENGTH: usize>(
     stream: &mut TcpStream,
     until: Instant,
@@ -211,7 +214,7 @@ fn read<const LENGTH: usize>(
     Ok(bytes)
 }
 
-/// At least one byte, once it comes.
+/// Waits for at least one byte, and returns the number of bytes read.
 fn some(
     stream: &mut TcpStream,
     bytes: &mut [u8],
@@ -222,7 +225,7 @@ fn some(
         if interrupt.came() {
             return Err(Broken::Interrupted);
         }
-        // here, because a peer may send a byte now and then
+        // checked in each round, because a peer may send single bytes for ever
         if Instant::now() >= until {
             return Err(Broken::Silent(HANDSHAKE));
         }
@@ -244,7 +247,7 @@ mod tests {
 
     const MOMENT: Duration = Duration::from_secs(5);
 
-    /// What each side gets of a handshake between an agent and a controller with these keys.
+    /// Returns the results of both sides of a handshake between an agent and a controller.
     fn greet(agent: Key, controller: Key) -> (anyhow::Result<Channel>, anyhow::Result<Channel>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

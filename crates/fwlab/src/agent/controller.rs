@@ -1,4 +1,4 @@
-//! The other side of the control connections: who tells two agents what to do in a trial.
+//! The controller: it connects to two agents and gives them orders for each trial.
 
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
@@ -13,28 +13,28 @@ use super::message::{Answer, Machine, Made, Order, Part, Reach, Served, Start, T
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::raw::sender::Pace;
 
-/// How long a connection and an answer may take.
+/// The time limits of a connection and of an answer.
 const CONNECTING: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long after the order to begin a trial begins: what has to be said about it has been heard
-/// everywhere by then.
+/// The time from the order to begin until the trial begins. All messages about the trial have
+/// arrived everywhere by then.
 const DELAY: Duration = Duration::from_millis(200);
 
-/// How often the agent is looked at that says nothing when a trial is over.
+/// The interval at which the controller checks the connection of the silent agent.
 const TURN: Duration = Duration::from_millis(100);
 
-/// How long the end of a connection may take to show when the other end of the measurement has
-/// failed.
+/// The time that the end of one agent's connection may take to show after the other agent reported
+/// a failure.
 const AFTERMATH: Duration = Duration::from_millis(300);
 
-/// Where the ends of a measurement are, if they are other machines.
+/// The agents at the ends of a measurement, if the ends are other machines.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Agents {
-    /// Let the `fwlab agent` there be the client
+    /// Let the `fwlab agent` at this address be the client
     #[arg(long, value_name = "HOST[:PORT]", requires_all = ["server_agent", "key"])]
     client_agent: Option<String>,
-    /// Let the `fwlab agent` there be the server
+    /// Let the `fwlab agent` at this address be the server
     #[arg(long, value_name = "HOST[:PORT]", requires_all = ["client_agent", "key"])]
     server_agent: Option<String>,
     /// Address of the server that the client connects to, by default that of its agent
@@ -46,12 +46,12 @@ pub struct Agents {
 }
 
 impl Agents {
-    /// Whether there are any.
+    /// Returns true if agents were given.
     pub fn are_given(&self) -> bool {
         self.client_agent.is_some()
     }
 
-    /// Whether the server's address was given.
+    /// Returns true if the server's address was given.
     pub fn have_an_address(&self) -> bool {
         self.server_address.is_some()
     }
@@ -105,7 +105,7 @@ impl Remote {
         }
     }
 
-    /// What it says, unless it says that it could not do something.
+    /// Waits for an answer. Fails if the agent reports that it could not carry out the order.
     fn hear(&mut self, patience: Duration) -> anyhow::Result<Answer> {
         match self.channel.hear(patience, &self.interrupt) {
             Ok(Answer::Failed(why)) => bail!("{}: {}", self.name, printable(&why)),
@@ -114,7 +114,7 @@ impl Remote {
         }
     }
 
-    /// Sees that it is there and says nothing.
+    /// Returns true if the agent is connected and has sent nothing.
     fn is_silent(&self) -> Result<bool, Broken> {
         self.channel.waiting().map(|bytes| bytes == 0)
     }
@@ -131,7 +131,7 @@ impl Remote {
     }
 }
 
-/// The agents of both ends. The client's is the one that is active in trials.
+/// The agents of both ends. The client's agent is the active one in trials.
 pub struct Pair {
     client: Remote,
     server: Remote,
@@ -141,10 +141,11 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Connects to both.
+    /// Connects to both agents.
     ///
     /// # Errors
-    /// One of them is not there, has another key or version, or serves somebody else.
+    /// Fails if both flags name the same agent, if the key cannot be read, or if an agent is not
+    /// reachable, has another key or version, or serves another controller.
     pub fn connect(agents: &Agents, interrupt: &Interrupt) -> anyhow::Result<Pair> {
         ensure!(
             agents.client_agent != agents.server_agent,
@@ -161,32 +162,33 @@ impl Pair {
         Ok(Pair { client, server, server_address, length: Duration::ZERO, trial: 0 })
     }
 
-    /// Where clients find the server.
+    /// Returns the address at which clients reach the server.
     pub fn server_address(&self) -> IpAddr {
         self.server_address
     }
 
-    /// The machines of client and server, with what leads to the other end.
+    /// Returns the machines of client and server, each with the interface that leads to the other
+    /// end.
     ///
     /// # Errors
-    /// An agent is gone, or nothing leads there.
+    /// Fails if an agent is gone, or has no route or interface to the other end.
     pub fn machines(&mut self, reach: [Reach; 2]) -> anyhow::Result<[Machine; 2]> {
         let [client, server] = reach;
         Ok([self.client.describe(client)?, self.server.describe(server)?])
     }
 
-    /// The server's machine, with what leads from there to something.
+    /// Returns the server's machine, with the interface that leads to `reach`.
     ///
     /// # Errors
-    /// The agent is gone, or nothing leads there.
+    /// Fails if the agent is gone, or has no such route or interface.
     pub fn server_machine(&mut self, reach: Reach) -> anyhow::Result<Machine> {
         self.server.describe(reach)
     }
 
-    /// Makes both ready for their parts, in trials of so long.
+    /// Prepares both agents for their parts, in trials of `length`.
     ///
     /// # Errors
-    /// One of them cannot do its part.
+    /// Fails if an agent is gone, or refuses its part.
     pub fn prepare(&mut self, client: Part, server: Part, length: Duration) -> anyhow::Result<()> {
         self.server.order_done(&Order::Prepare(server))?;
         self.client.order_done(&Order::Prepare(client))?;
@@ -194,21 +196,20 @@ impl Pair {
         Ok(())
     }
 
-    /// Lets the client's agent send its frames like that from the next trial on, in trials of so
-    /// long.
+    /// Sets the pace of the client's agent and the length of trials, from the next trial on.
     ///
     /// # Errors
-    /// It is gone, or sends no frames.
+    /// Fails if the agent is gone, or has no frames to send.
     pub fn pace(&mut self, pace: Pace, length: Duration) -> anyhow::Result<()> {
         self.client.order_done(&Order::Pace(pace))?;
         self.length = length;
         Ok(())
     }
 
-    /// A trial of frames: what was sent, and what came.
+    /// Does a trial of frames. Returns the tallies of sender and sink.
     ///
     /// # Errors
-    /// As of [`Pair::trial`].
+    /// Fails as [`Pair::trial`] does.
     pub fn tallies(&mut self) -> anyhow::Result<[Tally; 2]> {
         match self.trial()? {
             [Answer::Frames(sent), Answer::Frames(counted)] => Ok([sent, counted]),
@@ -216,10 +217,10 @@ impl Pair {
         }
     }
 
-    /// A trial of connections: what became of them, and what the server saw.
+    /// Does a trial of connections. Returns the client's results and the server's counts.
     ///
     /// # Errors
-    /// As of [`Pair::trial`].
+    /// Fails as [`Pair::trial`] does.
     pub fn connections(&mut self) -> anyhow::Result<(Made, Served)> {
         match self.trial()? {
             [Answer::Made(made), Answer::Served(served)] => Ok((*made, served)),
@@ -227,11 +228,12 @@ impl Pair {
         }
     }
 
-    /// A trial: what client and server have to say of it. From its beginning to its end nothing is
-    /// said.
+    /// Does a trial, and returns the answers of client and server. No message is sent during the
+    /// trial, so that the control connection does not disturb it.
     ///
     /// # Errors
-    /// An agent is gone, or the client does not reach the server.
+    /// Fails if an agent is gone, if one sends a message during the trial, or if the client does
+    /// not reach the server.
     pub fn trial(&mut self) -> anyhow::Result<[Answer; 2]> {
         self.trial += 1;
         let order = Order::Begin(Start { trial: self.trial, delay: DELAY, length: self.length });
@@ -241,7 +243,7 @@ impl Pair {
         Ok([said, self.server.order(&Order::Collect)?])
     }
 
-    /// Waits for the client to say what it heard, as long as the server is there.
+    /// Waits for the client's answer, and fails at once if the server's agent is gone.
     fn await_end(&mut self, patience: Duration) -> anyhow::Result<Answer> {
         let until = Instant::now() + patience;
         let answer = loop {
@@ -253,7 +255,8 @@ impl Pair {
         };
         match answer {
             Ok(Answer::Failed(why)) => {
-                // a server that is gone is why its client failed
+                // a lost server is the reason for the failure of its client, so it is reported
+                // first
                 std::thread::sleep(AFTERMATH);
                 self.check_server()?;
                 bail!("{}: {}", self.client.name, printable(&why))
@@ -266,14 +269,14 @@ impl Pair {
     fn check_server(&mut self) -> anyhow::Result<()> {
         match self.server.is_silent() {
             Ok(true) => Ok(()),
-            // it says why it does not wait for the end
+            // the message has the reason for which the agent did not wait for the end
             Ok(false) => self.server.hear(PATIENCE).and_then(|_| self.server.unexpected()),
             Err(why) => Err(self.server.broken(why)),
         }
     }
 }
 
-/// A connection to where an agent should be: a name or an address, and perhaps a port.
+/// Connects to an agent, given as a name or an address, with an optional port.
 fn reach(text: &str) -> anyhow::Result<TcpStream> {
     let (host, port) = split(text)?;
     let addresses = (host.as_str(), port).to_socket_addrs().context("no such host")?;
@@ -288,7 +291,7 @@ fn reach(text: &str) -> anyhow::Result<TcpStream> {
     Err(error).with_context(|| format!("no agent at {address}: fwlab agent has to run there"))
 }
 
-/// Host and port of `host`, `host:port`, `address`, `[address]:port`.
+/// Splits `host`, `host:port`, `address` or `[address]:port` into host and port.
 fn split(text: &str) -> anyhow::Result<(String, u16)> {
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Ok((address.ip().to_string(), address.port()));
@@ -305,7 +308,8 @@ fn split(text: &str) -> anyhow::Result<(String, u16)> {
     Ok((host.to_owned(), port))
 }
 
-/// What another machine says, for a terminal.
+/// Returns text of another machine without control characters and of at most 400 characters, so
+/// that it is safe to print on a terminal.
 fn printable(text: &str) -> String {
     text.chars().filter(|character| !character.is_control()).take(400).collect()
 }

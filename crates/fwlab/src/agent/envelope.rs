@@ -1,51 +1,51 @@
-//! Messages as bytes of a connection: a length, the message, and a code by which the other side
-//! knows that it is the next one of who has the key.
+//! Framing of messages on a connection: a length, the message, and a code. The code proves that the
+//! owner of the key sent the message, and that it is the next one.
 //!
 //! ```text
-//! length, 4 bytes, the highest first | message | HMAC-SHA256 of its number (8 bytes), length and message
+//! length, 4 bytes, big-endian | message | HMAC-SHA256 of number (8 bytes), length and message
 //! ```
 //!
-//! The number is not sent. It counts what that side has said before, so a message that is left out,
-//! repeated, or overtaken is found out as one that was changed.
+//! The number is not sent. Each side counts the messages of each direction, so a message that is
+//! lost, repeated, reordered or changed fails the check of the code.
 
 use super::key::{CODE, Key};
 
-/// The longest message: a histogram of times has up to some ten thousand buckets.
+/// The longest message, in bytes: a histogram of times has up to some ten thousand buckets.
 pub const LONGEST: usize = 4 << 20;
 
-/// Bytes of a length.
+/// The size of the length field, in bytes.
 const LENGTH: usize = 4;
 
-/// Why what came is no message.
+/// The reason for which received bytes are no message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// Longer than messages are.
+    /// The length is above [`LONGEST`].
     #[error("a message of {0} bytes, which is more than any has")]
     TooLong(usize),
-    /// Its code is not right.
+    /// The code does not match.
     #[error("a message that was changed on its way, or comes out of turn")]
     Forged,
-    /// Right, but this program does not know such a message.
+    /// The code matches, but this program does not know such a message.
     #[error("a message that is not understood")]
     Meaningless,
 }
 
-/// Puts messages of one side into envelopes.
+/// Frames the messages of one side for sending.
 pub struct Sealer {
     key: Key,
     said: u64,
 }
 
 impl Sealer {
-    /// Of a side with this key, which has said nothing yet.
+    /// Makes the sealer of a side that has sent no message yet.
     pub fn new(key: Key) -> Sealer {
         Sealer { key, said: 0 }
     }
 
-    /// The next message as it is sent.
+    /// Returns the bytes to send for the next message.
     ///
     /// # Errors
-    /// It is too long.
+    /// Fails if the message is longer than [`LONGEST`].
     pub fn seal(&mut self, message: &[u8]) -> Result<Vec<u8>, Malformed> {
         if message.len() > LONGEST {
             return Err(Malformed::TooLong(message.len()));
@@ -57,7 +57,7 @@ impl Sealer {
     }
 }
 
-/// Takes messages of one side out of what came of it, in whatever pieces.
+/// Extracts the messages of one side from a stream of bytes.
 pub struct Opener {
     key: Key,
     heard: u64,
@@ -65,21 +65,21 @@ pub struct Opener {
 }
 
 impl Opener {
-    /// Of a side with this key, which has said nothing yet.
+    /// Makes the opener for a side that has sent no message yet.
     pub fn new(key: Key) -> Opener {
         Opener { key, heard: 0, rest: Vec::new() }
     }
 
-    /// Takes bytes that came.
+    /// Appends received bytes.
     pub fn take(&mut self, bytes: &[u8]) {
         self.rest.extend_from_slice(bytes);
     }
 
-    /// The next message, if all of it has come.
+    /// Returns the next message. None if it is still incomplete.
     ///
     /// # Errors
-    /// What came is no message of that side, or not the next; nothing after it is to be believed
-    /// either.
+    /// Fails if the message is too long, or if its code does not match. The stream cannot be used
+    /// after that.
     pub fn open(&mut self) -> Result<Option<Vec<u8>>, Malformed> {
         let Some(&length) = self.rest.first_chunk::<LENGTH>() else { return Ok(None) };
         let size = u32::from_be_bytes(length) as usize;

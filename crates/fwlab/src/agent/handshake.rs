@@ -1,6 +1,6 @@
-//! How controller and agent know each other: each sends a number that nobody could know before, and
-//! then the code that only who has the key can make of both numbers. What is said afterwards has
-//! keys made of the same.
+//! The handshake of controller and agent. Each sends a random number, and then a code over both
+//! numbers that only the owner of the key can make. The keys for later messages are derived from
+//! the same numbers.
 //!
 //! ```text
 //! agent                                       controller
@@ -9,51 +9,51 @@
 //! verdict; its code       ------------------>
 //! ```
 //!
-//! The controller shows first that it has the key: a stranger hears from an agent no more than its
-//! version. All parts have a fixed length.
+//! The controller proves first that it has the key, so an agent reveals only its version to a
+//! stranger. All parts have a fixed length.
 
 use std::fmt;
 
 use super::key::{CODE, Key};
 
-/// What a hello begins with; its last byte is the number of this protocol.
+/// The first bytes of a hello. The last one is the number of the protocol.
 const MAGIC: [u8; 8] = *b"fwlab-a\x01";
 
-/// Bytes of a number that is drawn, and of a version, filled up with zeros.
+/// The sizes of a random number and of a version, in bytes. A version is padded with zeros.
 const NUMBER: usize = 32;
 const VERSION: usize = 24;
 
-/// Bytes of a hello.
+/// The size of a hello, in bytes.
 pub const HELLO: usize = MAGIC.len() + VERSION + NUMBER;
-/// Bytes of a controller's hello with its code.
+/// The size of a controller's hello with its code, in bytes.
 pub const OPENING: usize = HELLO + CODE;
-/// Bytes of a verdict with the agent's code.
+/// The size of a verdict with the agent's code, in bytes.
 pub const VERDICT: usize = 1 + CODE;
 
-/// The version that both have to be of.
+/// The version that both sides must have.
 const OWN_VERSION: &str = env!("CARGO_PKG_VERSION");
 const _: () = assert!(OWN_VERSION.len() <= VERSION);
 
-/// What each side says first.
+/// The first message of each side: magic, version and random number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello([u8; HELLO]);
 
-/// Why the other side is not spoken to.
+/// The reason for which a handshake failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// It is no fwlab, or one that speaks otherwise.
+    /// The peer is not fwlab, or speaks another protocol.
     #[error("it does not speak the protocol of this version of fwlab agent")]
     Stranger,
-    /// Not the same program.
+    /// The peer has this other version.
     #[error("it is fwlab {0}, this is {OWN_VERSION}: both ends have to be of one version")]
     Version(String),
-    /// Not the same key.
+    /// The peer has another key.
     #[error("it has another key")]
     Key,
 }
 
 impl Hello {
-    /// A hello of this program with a number that was drawn for it.
+    /// Makes the hello of this program with a random number.
     pub fn new(number: [u8; NUMBER]) -> Hello {
         let mut bytes = [0; HELLO];
         let (magic, rest) = bytes.split_at_mut(MAGIC.len());
@@ -63,15 +63,15 @@ impl Hello {
         Hello(bytes)
     }
 
-    /// Its bytes.
+    /// Returns the bytes of the hello.
     pub fn bytes(&self) -> &[u8; HELLO] {
         &self.0
     }
 
-    /// Reads what claims to be one, of the same version.
+    /// Reads the peer's hello.
     ///
     /// # Errors
-    /// It is none, or of another version.
+    /// Fails if the bytes are no hello, or if the version differs from this program's.
     pub fn read(bytes: &[u8; HELLO]) -> Result<Hello, Refusal> {
         let (magic, rest) = bytes.split_at(MAGIC.len());
         if magic != MAGIC {
@@ -79,19 +79,19 @@ impl Hello {
         }
         let version = rest[..VERSION].split(|&byte| byte == 0).next().unwrap_or_default();
         if version != OWN_VERSION.as_bytes() {
-            // it goes to somebody's terminal
+            // escaped, because the version is printed on a terminal
             return Err(Refusal::Version(version.escape_ascii().to_string()));
         }
         Ok(Hello(*bytes))
     }
 }
 
-/// One of the two sides.
+/// A side of the control connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// Who gives orders.
+    /// The side that gives orders.
     Controller,
-    /// Who carries them out.
+    /// The side that carries out orders.
     Agent,
 }
 
@@ -101,7 +101,7 @@ impl fmt::Display for Side {
     }
 }
 
-/// Both hellos, and what follows from them with the key.
+/// The two hellos with the key, from which all codes and keys of the connection are derived.
 pub struct Greeting<'k> {
     key: &'k Key,
     agent: Hello,
@@ -109,27 +109,27 @@ pub struct Greeting<'k> {
 }
 
 impl<'k> Greeting<'k> {
-    /// Of what both have said.
+    /// Makes the greeting of both hellos.
     pub fn new(key: &'k Key, agent: Hello, controller: Hello) -> Greeting<'k> {
         Greeting { key, agent, controller }
     }
 
-    /// The code by which a side shows that it has the key.
+    /// Returns the code by which a side proves that it has the key.
     pub fn code(&self, of: Side) -> [u8; CODE] {
         self.made(&format!("{of} proves"))
     }
 
-    /// Whether that is the code of a side.
+    /// Checks the code of a side.
     ///
     /// # Errors
-    /// It is not.
+    /// Fails if the code does not match.
     pub fn check(&self, of: Side, code: &[u8]) -> Result<(), Refusal> {
         let label = format!("{of} proves");
         let is = self.key.is_code(code, &[label.as_bytes(), &self.agent.0, &self.controller.0]);
         if is { Ok(()) } else { Err(Refusal::Key) }
     }
 
-    /// The key of all that a side will say.
+    /// Returns the key for all later messages of a side.
     pub fn voice(&self, of: Side) -> Key {
         Key::new(self.made(&format!("{of} speaks")))
     }
@@ -139,7 +139,8 @@ impl<'k> Greeting<'k> {
     }
 }
 
-/// What an agent says of a controller: a byte, and its code, which is zero if it refuses.
+/// Returns an agent's verdict on a controller: a byte for the result, and the agent's code, which
+/// is zero if the agent refuses.
 pub fn verdict(greeting: Result<&Greeting<'_>, &Refusal>) -> [u8; VERDICT] {
     let mut bytes = [0; VERDICT];
     match greeting {
@@ -151,10 +152,10 @@ pub fn verdict(greeting: Result<&Greeting<'_>, &Refusal>) -> [u8; VERDICT] {
     bytes
 }
 
-/// Reads a verdict.
+/// Reads an agent's verdict.
 ///
 /// # Errors
-/// The agent refuses, or is none that has the key.
+/// Fails if the agent refuses, or if its code shows that it does not have the key.
 pub fn read_verdict(bytes: &[u8; VERDICT], greeting: &Greeting<'_>) -> Result<(), Refusal> {
     match bytes[0] {
         0 => greeting.check(Side::Agent, &bytes[1..]),

@@ -1,5 +1,5 @@
-//! The secret that controller and agents share: 32 random bytes, in a file as 64 hexadecimal digits
-//! that nobody but its owner can read.
+//! The shared secret of controller and agents: 32 random bytes. The file has them as 64 hexadecimal
+//! digits, and only its owner may read it.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -11,18 +11,18 @@ use anyhow::{Context, ensure};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// Bytes of a key, and of a code that one makes.
+/// The sizes of a key and of a code, in bytes.
 pub const KEY: usize = 32;
 pub const CODE: usize = 32;
 
-/// Rights of a file that others could read or change.
+/// The permission bits that let others read or change a file.
 const OF_OTHERS: u32 = 0o077;
 
 /// A shared secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key([u8; KEY]);
 
-/// A secret is not shown, not even by mistake.
+/// Hides the secret, so that a debug print cannot leak it.
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key")
@@ -30,15 +30,15 @@ impl fmt::Debug for Key {
 }
 
 impl Key {
-    /// The key of these bytes.
+    /// Makes a key of its bytes.
     pub fn new(bytes: [u8; KEY]) -> Key {
         Key(bytes)
     }
 
-    /// Writes a new key to a file that is not there yet.
+    /// Writes a new random key to a new file.
     ///
     /// # Errors
-    /// The file is there, or cannot be written.
+    /// Fails if the file exists, or cannot be written.
     pub fn make(path: &Path) -> anyhow::Result<()> {
         let name = || path.display().to_string();
         let bytes: [u8; KEY] = random()?;
@@ -49,10 +49,10 @@ impl Key {
         writeln!(file, "{digits}").and_then(|()| file.sync_all()).with_context(name)
     }
 
-    /// Reads the key of a file.
+    /// Reads the key from a file.
     ///
     /// # Errors
-    /// It cannot be read, others can, or it holds no key.
+    /// Fails if the file cannot be read, if its mode gives others access, or if it holds no key.
     pub fn read(path: &Path) -> anyhow::Result<Key> {
         let name = path.display();
         let file = File::open(path).with_context(|| name.to_string())?;
@@ -69,19 +69,19 @@ impl Key {
         })
     }
 
-    /// The code (HMAC-SHA256, RFC 2104) of some parts, one after the other.
+    /// Returns the code (HMAC-SHA256, RFC 2104) of the concatenated parts.
     pub fn code(&self, parts: &[&[u8]]) -> [u8; CODE] {
         self.begun(parts).finalize().into_bytes().into()
     }
 
-    /// Whether a code is that of these parts; how long that takes does not depend on where it is
-    /// not.
+    /// Returns true if the code is that of the parts. The time of the comparison does not depend on
+    /// the position of a difference.
     pub fn is_code(&self, code: &[u8], parts: &[&[u8]]) -> bool {
         self.begun(parts).verify_slice(code).is_ok()
     }
 
     fn begun(&self, parts: &[&[u8]]) -> Hmac<Sha256> {
-        // a shorter key than a block of the hash is filled up with zeros
+        // RFC 2104 pads a key that is shorter than a block of the hash with zeros
         let mut block = [0; 64];
         block[..KEY].copy_from_slice(&self.0);
         let mut code = Hmac::<Sha256>::new(&block.into());
@@ -90,10 +90,10 @@ impl Key {
     }
 }
 
-/// Bytes that nobody can guess.
+/// Returns random bytes of the kernel.
 ///
 /// # Errors
-/// The system has none.
+/// Fails if the system has no random bytes.
 pub fn random<const LENGTH: usize>() -> anyhow::Result<[u8; LENGTH]> {
     let mut bytes = [0; LENGTH];
     getrandom::fill(&mut bytes).context("random bytes")?;
@@ -157,7 +157,8 @@ mod tests {
         assert!(Key::read(&folder.path().join("none")).is_err());
     }
 
-    /// Test case 2 of RFC 4231 has a shorter key, which HMAC fills up with zeros, as a caller may.
+    /// Checks test case 2 of RFC 4231. Its key is shorter, so the test pads it with zeros as HMAC
+    /// does.
     #[test]
     fn codes_are_those_of_the_rfc() {
         let mut bytes = [0; KEY];

@@ -1,4 +1,4 @@
-//! What controller and agent say to each other, as JSON in envelopes.
+//! The messages of controller and agent, sent as JSON.
 
 mod connections;
 
@@ -20,122 +20,123 @@ use crate::sockets::{Heard, Talk};
 
 pub use connections::{Called, Caller, MOST_ADDRESSES, MOST_PORTS, Made, Served};
 
-/// The longest time until a trial begins.
+/// The longest delay before a trial begins.
 const LONGEST_DELAY: Duration = Duration::from_secs(10);
 
 /// The longest trial.
 pub const LONGEST_TRIAL: Duration = Duration::from_secs(3600);
 
-/// Frames of a trial, and how many a second.
+/// The most frames of a trial, and the range of rates in frames a second.
 const MOST_FRAMES: u64 = i32::MAX as u64;
 const RATES: std::ops::RangeInclusive<f64> = 1.0..=1e9;
 
-/// Clients at once.
+/// The most clients at once.
 const MOST_CLIENTS: usize = 1000;
 
-/// Bytes of payload: what a serial number needs, and what a jumbo frame holds.
+/// The range of payload sizes in bytes: from the size of a serial number to that of a jumbo frame.
 const SIZES: std::ops::RangeInclusive<usize> = 8..=9018;
 
-/// What an agent is told. It answers each.
+/// An order to an agent. The agent answers each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Order {
-    /// To say what machine it is on, and which interface leads to the other end.
+    /// Describe the machine, and the interface that leads to the other end.
     Describe(Reach),
-    /// To make ready for a part, instead of the one before.
+    /// Prepare for a part, which replaces the current one.
     Prepare(Part),
-    /// To send its frames like that from the next trial on, instead of as before.
+    /// Send frames at this pace from the next trial on.
     Pace(Pace),
-    /// To do its part in a trial. An active part answers a second time when it is over; meanwhile
-    /// nobody says anything.
+    /// Do the part in a trial. An agent with an active part answers a second time when the trial is
+    /// over. No message is sent in between.
     Begin(Start),
-    /// To say what a part that is not active saw of the trial.
+    /// Report the observations of a part that is not active.
     Collect,
 }
 
-/// When a trial is.
+/// The number and the times of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Start {
-    /// Its number.
+    /// The number of the trial, from 1.
     pub trial: u32,
-    /// How long after the order it begins.
+    /// The time from the order until the trial begins.
     pub delay: Duration,
-    /// How long it should take.
+    /// The planned length of the trial.
     pub length: Duration,
 }
 
-/// How packets get to the other end.
+/// The path of packets to the other end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
-    /// As its routes lead to an address.
+    /// The route to an address.
     Towards(IpAddr),
-    /// By an interface.
+    /// An interface.
     By(String),
 }
 
-/// What an agent is in a trial.
+/// The part of an agent in a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Part {
-    /// The client of a talk, which is active.
+    /// The client of a talk; active.
     Client(Talk),
     /// The server of a talk.
     Server {
-        /// What its clients do.
+        /// The talk of its clients.
         talk: Talk,
-        /// Where it listens.
+        /// The address on which the server listens.
         address: IpAddr,
     },
-    /// Who sends frames, which is active.
+    /// The sender of frames; active.
     Source(Box<Frames>),
-    /// Who counts them.
+    /// The receiver that counts frames.
     Sink {
-        /// Where they come in.
+        /// The interface at which the frames come in.
         interface: String,
     },
-    /// Who makes connections, which is active.
+    /// The client that makes connections; active.
     Caller(Box<Caller>),
-    /// Who serves pages over them.
+    /// The server that serves pages over connections.
     Called(Called),
 }
 
-/// Frames to send.
+/// The frames to send.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Frames {
-    /// What they are like.
+    /// The headers, sizes and contents.
     pub load: Load,
-    /// Where they go out.
+    /// The interface at which the frames go out.
     pub interface: String,
-    /// Link addresses of who sends and of who is to take them.
+    /// The link addresses of sender and receiver.
     pub links: [[u8; 6]; 2],
-    /// Addresses of both ends, the first of those that vary.
+    /// The addresses of both ends; the first address of each range if addresses vary.
     pub addresses: [IpAddr; 2],
-    /// How many, and how fast.
+    /// The number of frames and their rate.
     pub pace: Pace,
 }
 
-/// What one end of a trial has to say of its frames.
+/// The frames of a trial as one end counted them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tally {
-    /// What became of them as far as it can tell: who sends does not know what came, nor the other
-    /// way round.
+    /// The counts that this end knows: the sender does not know the received frames, nor the sink
+    /// the sent ones.
     pub counts: Counts,
-    /// From the first frame to the last, by its own clock.
+    /// The time from the first frame to the last, by this end's clock.
     pub time: Duration,
-    /// When the first frame was to be sent, in nanoseconds of the clock of who sends.
+    /// The time at which the first frame was due, in nanoseconds of the sender's clock. 0 in the
+    /// tally of a sink.
     pub start: u64,
-    /// Which frames did not come; of who counts them.
+    /// The missing frames. Empty in the tally of a sender.
     pub holes: Holes,
-    /// What came between it and its CPU.
+    /// The CPU time that the measurement lost to others.
     pub disturbance: Disturbance,
 }
 
 impl Tally {
-    /// Frames sent a second.
+    /// Returns the rate at which frames were sent, in frames a second.
     pub fn rate(&self) -> f64 {
         self.counts.sent.saturating_sub(1) as f64 / self.time.as_secs_f64().max(1e-9)
     }
@@ -145,42 +146,42 @@ impl Tally {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
-    /// What it is like.
+    /// The hardware, kernel and programs.
     pub environment: Environment,
     /// The interface that leads to the other end.
     pub link: Link,
-    /// The ports of connections that it makes.
+    /// The local ports that the machine uses for outgoing connections.
     pub ports: Ports,
 }
 
-/// What an agent says.
+/// An agent's answer to an order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Answer {
-    /// It is so.
+    /// The order was carried out.
     Done,
-    /// What machine it is on.
+    /// The description of the machine.
     Machine(Box<Machine>),
-    /// What clients heard.
+    /// The results of the clients of a talk.
     Heard(Heard),
-    /// What came between a server and its CPU.
+    /// The CPU time that a server lost to others.
     Seen(Disturbance),
-    /// What was sent, or what came.
+    /// The frames that were sent or received.
     Frames(Tally),
-    /// What became of connections.
+    /// The results of connections, from the client.
     Made(Box<Made>),
-    /// What was seen of them by who served pages.
+    /// The counts of the server that served pages.
     Served(Served),
-    /// It could not be done, and why.
+    /// The order could not be carried out, for this reason.
     Failed(String),
 }
 
 impl Order {
-    /// What holds of any order, whoever gives it: an agent does not do what costs more than its
-    /// machine has.
+    /// Checks the limits that hold for each order, so that a controller cannot overload the agent's
+    /// machine.
     ///
     /// # Errors
-    /// It does not hold.
+    /// Fails if the order is beyond a limit.
     pub fn check(&self) -> anyhow::Result<()> {
         match self {
             Order::Describe(Reach::Towards(_)) | Order::Collect => Ok(()),
@@ -200,7 +201,7 @@ impl Order {
     }
 }
 
-/// As the kernel takes them, and no option of a program that is asked about it.
+/// Checks that the name is one that the kernel accepts, and that `ip` cannot take it for an option.
 fn check_interface(name: &str) -> anyhow::Result<()> {
     let usual = |byte: u8| byte.is_ascii_graphic() && byte != b'/';
     ensure!(

@@ -1,4 +1,4 @@
-//! The end of a measurement: what carries out orders on the machine it is on.
+//! The agent's end of a measurement: carries out orders on this machine.
 
 mod connections;
 
@@ -28,13 +28,13 @@ use crate::results::Counts;
 use crate::sockets::{self, Kind, Server, Talk};
 use crate::system;
 
-/// A controller that has not said anything for so long, while it is its turn, is gone.
+/// The longest silence of a controller outside of a trial. After that the agent gives it up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often a trial is looked after.
+/// The interval of checks during a trial.
 const TURN: Duration = Duration::from_millis(20);
 
-/// What a part has become here.
+/// The current part, prepared.
 enum Ready<'h> {
     Nothing,
     Client(Talk),
@@ -45,14 +45,14 @@ enum Ready<'h> {
     Called(connections::Server),
 }
 
-/// A trial in which others are active.
+/// A trial in which other machines are active.
 struct Watched<'h> {
     watch: KinWatch<'h>,
-    /// How long it should take from the order on.
+    /// The planned time from the order to the end of the trial.
     length: Duration,
 }
 
-/// An end of a measurement.
+/// The agent's state for one controller.
 struct Post<'h> {
     host: &'h Host,
     at: Placement,
@@ -60,10 +60,11 @@ struct Post<'h> {
     watched: Option<Watched<'h>>,
 }
 
-/// Does what a controller says until it leaves; whatever was made for it goes then.
+/// Carries out the orders of a controller until it leaves, and then frees all that was made for it.
 ///
 /// # Errors
-/// Why it left, if not because it was through; a signal came.
+/// Fails with the reason for which the connection ended, unless the controller closed it; or if a
+/// signal came.
 pub(super) fn serve(
     channel: &mut Channel,
     at: Placement,
@@ -91,13 +92,13 @@ pub(super) fn serve(
 }
 
 impl<'h> Post<'h> {
-    /// How long a controller may be silent: in a trial it is, and some take longer than they
-    /// should.
+    /// Returns the longest silence to accept from the controller. A trial is silent, and may take
+    /// twice its planned length.
     fn patience(&self) -> Duration {
         PATIENCE + self.watched.as_ref().map_or(Duration::ZERO, |watched| watched.length * 2)
     }
 
-    /// Makes ready for a part.
+    /// Prepares for a part.
     fn prepare(&self, part: Part) -> anyhow::Result<Ready<'h>> {
         Ok(match part {
             Part::Client(talk) => {
@@ -151,7 +152,7 @@ impl<'h> Post<'h> {
                 Ok(Answer::Machine(Box::new(Machine { environment, link, ports })))
             }
             Order::Prepare(part) => {
-                // the ports of the part before are free again
+                // frees the ports of the previous part
                 (self.ready, self.watched) = (Ready::Nothing, None);
                 self.host.stop();
                 self.ready = self.prepare(part)?;
@@ -169,7 +170,7 @@ impl<'h> Post<'h> {
         }
     }
 
-    /// Does an active part, or begins to watch what others do.
+    /// Does an active part, or begins to watch the trial of the others.
     fn begin(
         &mut self,
         start: &Start,
@@ -208,7 +209,7 @@ impl<'h> Post<'h> {
         Ok(Answer::Done)
     }
 
-    /// What was seen of a trial in which others were active.
+    /// Returns the observations of a trial in which others were active.
     fn collect(&mut self) -> anyhow::Result<Answer> {
         let watched = self.watched.take().context("no trial to tell of")?;
         match &mut self.ready {
@@ -223,7 +224,7 @@ impl<'h> Post<'h> {
     }
 }
 
-/// Sees that the programs are here that a talk needs.
+/// Checks that the programs of a talk are installed.
 fn ensure_there(kind: Kind) -> anyhow::Result<()> {
     match kind.programs().iter().find(|program| !system::is_there(program)) {
         Some(program) => bail!("no such program: {program}: install it"),
@@ -231,7 +232,7 @@ fn ensure_there(kind: Kind) -> anyhow::Result<()> {
     }
 }
 
-/// What a generator did, as far as it can tell.
+/// Returns the tally of a generator.
 fn sent(progress: &Progress, disturbance: Disturbance) -> Tally {
     let Progress { sent, late, skipped, start, last, .. } = *progress;
     let counts = Counts { sent, late, skipped, ..Counts::default() };
@@ -239,7 +240,8 @@ fn sent(progress: &Progress, disturbance: Disturbance) -> Tally {
     Tally { counts, time, start, holes: Holes::default(), disturbance }
 }
 
-/// What came to a sink. How old it was then is not said: the sender's clock is another one.
+/// Returns the tally of a sink, without the latency of frames, because the sender has another
+/// clock.
 fn counted(counts: &lab::Counts, disturbance: Disturbance) -> Tally {
     let time = Duration::from_nanos(counts.last.saturating_sub(counts.first));
     let counts = Counts {
@@ -251,8 +253,8 @@ fn counted(counts: &lab::Counts, disturbance: Disturbance) -> Tally {
     Tally { counts, time, start: 0, holes: Holes::default(), disturbance }
 }
 
-/// Says that a trial will begin, and does the work when it is time. Meanwhile nothing is said here,
-/// and who should hear it has to be there and as silent.
+/// Answers that the trial will begin, and does the work at its time. The agent sends no message
+/// during the trial, and fails if the controller sends one or is gone.
 fn attend<T: Send>(
     channel: &mut Channel,
     start: &Start,

@@ -1,15 +1,15 @@
-//! Connections to an agent whose peers have not shown the key yet. There is room for a few; a flood
-//! of them displaces its own, so that a controller still gets in.
+//! Connections to an agent whose peers have not proved yet that they have the key. Their number is
+//! bounded. A flood displaces its own connections, so a controller still gets in.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, Shutdown, SocketAddr, TcpStream};
 use std::sync::{Mutex, PoisonError};
 
-/// Connections at once.
+/// The most connections at once.
 const MOST: usize = 64;
 
-/// The connections, by numbers in the order in which they came.
+/// The connections, numbered in the order of arrival.
 #[derive(Default)]
 pub struct Strangers(Mutex<Waiting>);
 
@@ -20,11 +20,11 @@ struct Waiting {
 }
 
 impl Strangers {
-    /// Adds a connection, and returns its number. If there is no room, the oldest connection of the
-    /// host that has most is shut down: a controller has one, and a host that floods has many.
+    /// Adds a connection, and returns its number. If there is no room, shuts down the oldest
+    /// connection of the host that has most: a controller has one, and a host that floods has many.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Fails if the socket cannot be duplicated.
     pub fn admit(&self, stream: &TcpStream, peer: SocketAddr) -> io::Result<u64> {
         let stream = stream.try_clone()?;
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,7 +61,8 @@ impl Waiting {
     }
 }
 
-/// Returns the address that connections count by: a host of IPv6 has a /64.
+/// Returns the address under which a connection is counted: all addresses of an IPv6 /64 count as
+/// one.
 fn host(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
