@@ -1,5 +1,5 @@
-//! Whatever is between two other machines, for searches: an agent there sends frames, another one
-//! counts them.
+//! Searches between two other machines with frames: the agent of the client sends frames, and the
+//! agent of the server counts them.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use crate::raw::load::Load;
 use crate::topology::End;
 use crate::wire::Interfaces;
 
-/// Frames that show how fast the generator is, and how long they may take.
+/// Number of frames that measure the generator's highest rate, and the longest time for them.
 const CEILING: u64 = 1 << 18;
 const CEILING_TIME: Duration = Duration::from_secs(10);
 
-/// Two agents and the interfaces that frames go by.
+/// Two agents, and the interfaces between which the frames go.
 pub(super) struct Apart {
     pair: Pair,
     pub machines: [Machine; 2],
@@ -30,10 +30,11 @@ pub(super) struct Apart {
 }
 
 impl Apart {
-    /// Connects to them.
+    /// Connects to both agents.
     ///
     /// # Errors
-    /// One is not there, or has no such interface.
+    /// Fails if an agent is not reachable or has no such interface, or if the interfaces were not
+    /// given.
     pub fn connect(
         agents: &Agents,
         interfaces: &Interfaces,
@@ -46,7 +47,7 @@ impl Apart {
         Ok(Apart { pair, machines, names, links, interrupt: interrupt.clone() })
     }
 
-    /// Makes both ready for frames of a kind.
+    /// Prepares both agents for frames of `load`.
     fn prepare(&mut self, load: &Load) -> anyhow::Result<()> {
         let [client, server] = self.names.clone();
         let frames = Frames {
@@ -62,8 +63,8 @@ impl Apart {
 }
 
 impl Place for Apart {
-    /// What goes out by the first interface as fast as it goes, whatever becomes of it, and
-    /// somewhat less.
+    /// Returns a rate slightly below the highest that the first interface sends, in frames a
+    /// second. Losses do not matter for this rate.
     fn most(&mut self, load: &Load) -> anyhow::Result<f64> {
         self.prepare(load)?;
         let [sent, counted] = self.pair.tallies()?;
@@ -81,7 +82,7 @@ impl Place for Apart {
     }
 }
 
-/// Agents that are ready for trials.
+/// The measurer of two prepared agents.
 struct Between<'a> {
     apart: &'a mut Apart,
 }
@@ -100,8 +101,8 @@ impl Measurer for Between<'_> {
     }
 }
 
-/// What two agents say of a trial. How long frames were under way no clock says; when those were
-/// sent that did not come, the sender's does, whose times frames bear.
+/// Combines the tallies of both agents to a trial. There is no latency, because the clocks differ.
+/// The time of the last loss is by the sender's clock, whose times the frames carry.
 fn trial_of(pace: &Pace, sent: &Tally, counted: &Tally) -> Trial {
     let order = pace.order();
     let progress = Progress {
@@ -143,7 +144,7 @@ mod tests {
         let counts = Counts { sent: 1500, ..Counts::default() };
         let time = Duration::from_millis(1998);
         let sent = tally(counts, start, time, Holes::default());
-        // the clock of who counts is another one; 1250 did not come, 1251 did
+        // the sink has another clock; frame 1250 did not come, 1251 did
         let hole_end = start + pace.order().due(1251);
         let holes = Holes { next: 1500, last: Some(1250), hole: 1250, hole_end };
         let counts = Counts { received: 1490, duplicated: 3, ..Counts::default() };
@@ -151,7 +152,7 @@ mod tests {
         let trial = trial_of(&pace, &sent, &counted);
         assert_eq!((trial.sent, trial.received, trial.latency.count()), (1500, 1490, 0));
         assert!((trial.last_loss.unwrap() - 0.5).abs() < 1e-3, "{trial:?}");
-        // more than was sent is said as it is
+        // a receive count above the number of sent frames is reported unchanged
         let counts = Counts { received: 1500, duplicated: 3, ..Counts::default() };
         let counted = tally(counts, 0, time, Holes { next: 1500, ..Holes::default() });
         let trial = trial_of(&pace, &sent, &counted);

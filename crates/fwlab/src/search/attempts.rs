@@ -1,5 +1,5 @@
-//! Trials of connections: what an order is as calls, and what became of these as a trial; wherever
-//! they are made.
+//! Trials of connections: conversion of an order to calls, and of their outcome to a trial,
+//! wherever the connections are made.
 
 use anyhow::bail;
 
@@ -8,46 +8,46 @@ use crate::connections::datagrams::Datagrams;
 use crate::connections::flood::Flood;
 use crate::connections::{Beside, Calls, Outcome};
 
-/// Connections that show how fast the client is, and that what is between client and server does
-/// what it should.
+/// Number of connections, at most and at least, that measure the client's highest rate; and number
+/// of connections that check the filter between client and server.
 pub(super) const CEILING: u64 = 5000;
 pub(super) const CEILING_AT_LEAST: u64 = 100;
 pub(super) const PROBE: u64 = 10;
 
-/// As fast as it goes.
+/// A rate above that of any client: the calls go out without pauses.
 pub(super) const FAST: f64 = 1e6;
 
-/// A rate at which everything manages a few connections.
+/// A rate at which every system manages a few connections, in connections a second.
 pub(super) const SLOW: f64 = 1000.0;
 
-/// The client may be late by this share of a trial's length, and by this time, before attempts
-/// count as not made.
+/// The delay of a client that is tolerated before late attempts count as not made: a share of the
+/// trial's length, and a time in seconds on top.
 const LATE: (f64, f64) = (0.02, 0.02);
 
-/// What is attempted in a trial.
+/// The connections of a trial.
 pub(super) struct Attempts {
     pub calls: Calls,
     pub beside: Beside,
-    /// How long it is to take to make them, or to close them if that is what is of interest.
+    /// The planned time to make the connections, or to close them in a tear-down trial; in seconds.
     seconds: f64,
 }
 
-/// What was seen besides what became of them.
+/// Counts of a trial beside the outcome of its connections.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Seen {
-    /// What was sent beside them.
+    /// Number of datagrams or SYNs that were sent.
     pub sent: u64,
-    /// What of that came as far as the server.
+    /// Number of these datagrams or SYNs that the server received.
     pub received: u64,
-    /// Forbidden ones that did.
+    /// Number of forbidden connections that reached the server.
     pub leaked: u64,
 }
 
 impl Attempts {
-    /// Calls like these, as an order has them.
+    /// Makes the attempts of an order, with the fields of `like` that an order does not set.
     ///
     /// # Errors
-    /// It is none for connections.
+    /// Fails if the order has several rates, or asks for a reset.
     pub fn of(order: &Order, like: &Calls) -> anyhow::Result<Attempts> {
         let &[phase] = order.phases else { bail!("connections are attempted at one rate") };
         let count = (phase.rate * phase.seconds).round().max(1.0) as u64;
@@ -68,12 +68,12 @@ impl Attempts {
         Ok(Attempts { calls, beside, seconds: phase.seconds })
     }
 
-    /// The share of what was to be done in the trial's time that was done in time, if all of it
-    /// took as long as it did: what the client was late with was not attempted at the rate.
+    /// Returns the share of the work that was done within the planned time, assuming a steady rate.
+    /// Attempts of a late client were not made at the rate of the order.
     pub fn in_time(&self, outcome: &Outcome) -> f64 {
         let took = match self.calls.close {
             Some(_) => outcome.closing,
-            // how long it took until all were there, is of no concern if they stay
+            // held connections may take any time to be established
             None if self.calls.hold => return 1.0,
             None => outcome.took,
         };
@@ -81,11 +81,11 @@ impl Attempts {
         if took > self.seconds * (1.0 + share) + time { self.seconds / took } else { 1.0 }
     }
 
-    /// The trial that came of them.
+    /// Returns the trial of these attempts.
     pub fn trial(&self, outcome: &Outcome, seen: Seen) -> Trial {
         let in_time = |count: u64| (count as f64 * self.in_time(outcome)) as u64;
         if self.calls.close.is_some() {
-            // how they were closed is of interest
+            // a tear-down trial reports how connections were closed
             return Trial {
                 sent: outcome.attempted,
                 received: in_time(outcome.closed.count),

@@ -1,39 +1,39 @@
-//! Back-to-back frames, RFC 2544 section 26.4 as RFC 9004 has it: the longest burst at the link's
-//! rate of which nothing is lost, and what that says of the device's buffer.
+//! Back-to-back frames (RFC 2544 section 26.4, updated by RFC 9004): the longest burst at the
+//! link's rate without loss, and the size of the device's buffer that follows from it.
 
 use serde::Serialize;
 
 use super::{Bench, Conformance, Failure, Setting};
 
-/// The longest burst that is tried, in seconds.
+/// The longest burst to try, in seconds.
 const LONGEST: f64 = 30.0;
 
-/// The result.
+/// The result of a search for the longest burst.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BackToBack {
-    /// How bursts are searched for, which must be named.
+    /// The name of the search algorithm, which the RFC requires in a report.
     pub algorithm: &'static str,
     /// The longest burst of each repeat, in frames.
     pub bursts: Vec<u64>,
-    /// Mean of the bursts.
+    /// Mean of the bursts, in frames.
     pub mean: f64,
-    /// Shortest of the bursts.
+    /// Shortest of the bursts, in frames.
     pub least: u64,
-    /// Longest of the bursts.
+    /// Longest of the bursts, in frames.
     pub most: u64,
-    /// Standard deviation of the bursts.
+    /// Standard deviation of the bursts, in frames.
     pub deviation: f64,
     /// Seconds that a burst of the mean length lasts.
     pub implied_buffer: f64,
-    /// The same without what is forwarded meanwhile.
+    /// `implied_buffer` without the frames that the device forwards during the burst; in seconds.
     pub corrected_buffer: f64,
 }
 
-/// Searches `repeats` times. `throughput` is the device's for this size; if it is the link's rate,
-/// no burst is too long, and there is no result.
+/// Searches `repeats` times. `throughput` is the device's for this size, in frames a second.
+/// Returns None if it is the link's rate, because then no burst is too long.
 ///
 /// # Errors
-/// A trial failed.
+/// Fails if a trial fails.
 pub fn search(
     bench: &mut Bench,
     setting: &Setting,
@@ -63,7 +63,8 @@ pub fn search(
     }))
 }
 
-/// A burst that lost something is tried once more before it is believed: a loss may be an accident.
+/// Searches for the longest burst without loss, in frames. A lossy burst is sent once more, because
+/// a single loss may be an accident.
 fn longest_burst(bench: &mut Bench, rate: f64) -> Result<u64, Failure> {
     let mut whole = 0;
     let mut lossy = (rate * LONGEST) as u64 + 1;
@@ -81,7 +82,7 @@ fn longest_burst(bench: &mut Bench, rate: f64) -> Result<u64, Failure> {
     Ok(whole)
 }
 
-/// What is missing to claim the RFCs.
+/// Returns the deviations from the RFCs.
 pub fn conformance(setting: &Setting, repeats: usize) -> Conformance {
     Conformance::but_for(vec![
         setting.missing_wire(),

@@ -1,4 +1,4 @@
-//! `fwlab search`: what is asked for, and whether that is something that is done.
+//! The flags of `fwlab search`, and the check of their combinations.
 
 mod connections;
 mod frames;
@@ -25,16 +25,16 @@ use crate::results;
 use crate::wire::Interfaces;
 use ways::Ways;
 
-/// TCP connections at once that are tried at most, unless something else is said.
+/// The default of `--connections`.
 const MOST_CONNECTIONS: u64 = 5000;
 
-/// Pages that a connection fetches in the tests of HTTP, unless something else is said.
+/// The default of `--requests`.
 const REQUESTS: u32 = 10;
 
-/// What is searched for.
+/// The flags of `fwlab search`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// What is searched for
+    /// Test to do
     #[arg(value_enum)]
     test: Test,
     /// The system, by its name in `fwlab measure`, in a network of its own
@@ -42,8 +42,8 @@ pub struct Arguments {
     system: Option<String>,
     #[command(flatten)]
     filters: Filters,
-    /// A simulated device instead: knee, slope or noise, with :RATE if you like, drop, reflect, or
-    /// die:TRIAL
+    /// A simulated device instead: knee, slope or noise, each with an optional :RATE; drop,
+    /// reflect, or die:TRIAL
     #[arg(long, value_name = "CURVE", conflicts_with = "client_if")]
     simulate: Option<Curve>,
     /// No pauses around trials
@@ -57,35 +57,34 @@ pub struct Arguments {
     ways: Ways,
     #[command(flatten)]
     kinds: Kinds,
-    /// Who makes the frames
+    /// Generator of the frames
     #[arg(long, value_enum, default_value = "xdp", conflicts_with = "simulate")]
     engine: Engine,
-    /// TCP connections at once that are tried at most, or torn down in a trial, 5000 by default
+    /// Most TCP connections at once to try, or connections to tear down in a trial; 5000 by default
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..=MOST_AT_ONCE))]
     connections: Option<u64>,
     /// Pages that each connection fetches one after the other, 10 by default
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     requests: Option<u32>,
-    /// Bytes of a page of http-rate, 64 by default, or of tcp-flood, 10,240
+    /// Bytes of a page: 64 by default for http-rate, 10,240 for tcp-flood
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     object: Option<u32>,
-    /// Bits a second of the link, by default what interfaces say, or 1e10
+    /// Bits a second of the link; by default the speed that interfaces report, or 1e10
     #[arg(long, value_name = "BITS", value_parser = link)]
     link: Option<f64>,
-    /// Frames, or TCP connections, a second that are known to be the throughput, for tests that are
-    /// done at it
+    /// Known throughput in frames, or TCP connections, a second, for tests that are done at it
     #[arg(long, value_name = "RATE", value_parser = throughput_rate)]
     throughput: Option<f64>,
-    /// Seconds of the trials that decide
+    /// Seconds of the deciding trials
     #[arg(long, default_value_t = 60.0, value_parser = crate::seconds)]
     seconds: f64,
-    /// What decides about the device's noise
+    /// Seed of the simulated device's noise
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Print JSON with every trial
     #[arg(long)]
     json: bool,
-    /// Write a result file besides, for `fwlab report` and `fwlab compare`
+    /// Write a result file too, for `fwlab report` and `fwlab compare`
     #[arg(long, value_name = "FILE", conflicts_with = "simulate")]
     result: Option<PathBuf>,
 }
@@ -104,10 +103,11 @@ fn throughput_rate(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Searches and prints. The exit status is 1 if there is no result, or not of all kinds of frames.
+/// Searches, and prints the reports. The exit status is 1 if a kind of frames has no result.
 ///
 /// # Errors
-/// The network cannot be made, or the report cannot be printed.
+/// Fails if the flags contradict each other, if the network cannot be made, or if the report cannot
+/// be printed.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     arguments.check()?;
     let reports = place::search(arguments)?;
@@ -117,7 +117,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 impl Arguments {
-    /// A laboratory of namespaces, with frames of a kind, of which so many are offered at most.
+    /// Returns the setting of a laboratory of namespaces. `most` is the highest rate to offer, in
+    /// frames or connections a second.
     fn setting(&self, frames: Frames, most: f64) -> Setting {
         let Frames { size, ip, extension, networks } = frames;
         Setting {
@@ -127,7 +128,7 @@ impl Arguments {
             ip6: ip == Family::V6,
             extension,
             networks,
-            // neighbours are static
+            // adjacencies are static
             learns: true,
             variety: Variety {
                 rules: self.filters.have_several_sizes(),
@@ -139,7 +140,7 @@ impl Arguments {
         }
     }
 
-    /// The kinds of frames, which one test has of its own.
+    /// Returns the kinds of frames. The hop-by-hop test has its own.
     fn kinds(&self) -> Kinds {
         match self.test {
             Test::HopByHop => self.kinds.only(Family::V6, Extension::HopByHop),
@@ -151,7 +152,7 @@ impl Arguments {
         self.connections.unwrap_or(MOST_CONNECTIONS)
     }
 
-    /// What the connections of HTTP's tests fetch.
+    /// Returns the pages that each connection of the HTTP tests fetches.
     fn pages(&self) -> Pages {
         let requests = self.requests.unwrap_or(REQUESTS);
         Pages { requests, bytes: self.object.unwrap_or(PAGE) }
@@ -161,7 +162,7 @@ impl Arguments {
         matches!(self.test, Test::TcpCapacity | Test::TcpTearDown)
     }
 
-    /// What is asked for must be something that is done.
+    /// Fails if the flags contradict each other or the test.
     fn check(&self) -> anyhow::Result<()> {
         let name = self.test.name();
         ensure!(
@@ -210,8 +211,8 @@ impl Arguments {
         self.check_wire(&name)
     }
 
-    /// What is between two interfaces is not ours: it cannot be reset, nor are there clients and
-    /// servers behind it.
+    /// Fails if a flag needs a network of fwlab's own, but the test runs between two interfaces or
+    /// agents: fwlab cannot reset the device there, and has no clients and servers behind it.
     fn check_wire(&self, name: &str) -> anyhow::Result<()> {
         let has_interfaces = self.interfaces.names().is_some();
         if self.agents.are_given() {
@@ -255,7 +256,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// The load of frames, or of connections, as results have it.
+    /// Returns the load of frames or connections for result files.
     fn load(&self, frames: &Load) -> results::Load {
         let inet = if frames.ip == Family::V6 { "inet6" } else { "inet" };
         let common = results::Load {

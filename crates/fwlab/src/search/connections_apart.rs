@@ -1,5 +1,5 @@
-//! Whatever is between two other machines, for searches with connections: an agent there makes
-//! them, another one serves pages.
+//! Searches between two other machines with connections: the agent of the client makes connections,
+//! and the agent of the server serves pages.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -17,52 +17,54 @@ use crate::connections::{Beside, Calls, Pages, datagrams, flood};
 use crate::family::Family;
 use crate::interrupt::Interrupt;
 
-/// Bytes of headers before the first of a datagram: with them it is to be longer than the link's
-/// longest packet.
+/// Bytes of headers before the payload of a datagram's first fragment. With them a datagram must be
+/// longer than the link's MTU.
 const HEADERS: u32 = 28;
 
-/// A wait that nobody need be told of.
+/// The longest wait without a message on the terminal.
 const SHORT: Duration = Duration::from_secs(2);
 
-/// Which ways connections take, as far as they are not left to the machines.
+/// The addresses and ports of connections.
 #[derive(Debug, Clone)]
 pub(super) struct Ways {
     /// IPv4 or IPv6.
     pub family: Family,
-    /// The first port of the server, and how many there are.
+    /// The first port of the server, and the number of ports.
     pub doors: (u16, u16),
-    /// Addresses of the client.
+    /// Source addresses of the client.
     pub clients: Vec<IpAddr>,
-    /// A port that a rule forbids, if that is of interest.
+    /// A port that the filter forbids. None if the test needs no such port.
     pub forbidden: Option<u16>,
-    /// How long trials are that make connections at a rate.
+    /// The length in seconds of trials that make connections at a rate.
     pub seconds: f64,
-    /// Connections that are to be open at once, if they are held.
+    /// Number of connections that are held open at once. None if connections are not held.
     pub at_once: Option<u64>,
-    /// What is to be sent beside them.
+    /// The packets to send beside the connections.
     pub beside: Beside,
 }
 
-/// Two agents and what they do.
+/// Two agents, and the connections between them.
 pub(super) struct ConnectionsApart {
     pair: Pair,
     pub machines: [Machine; 2],
     calls: Calls,
     room: Room,
     seconds: f64,
-    /// What the client's ports allow, if that is less than what it manages.
+    /// The highest rate that the client's ports allow, in connections a second. None if the ports
+    /// are not the limit.
     bound: Option<f64>,
-    /// Trials in which the client was late.
+    /// Number of trials in which the client was late.
     late: usize,
     interrupt: Interrupt,
 }
 
 impl ConnectionsApart {
-    /// Connects to them, and sees that connections get through which are to, and those do not that
-    /// are forbidden.
+    /// Connects to both agents. Checks that connections get through, and that forbidden ones do
+    /// not.
     ///
     /// # Errors
-    /// An agent is not there or cannot do its part, or something else gets through than should.
+    /// Fails if an agent is not reachable or cannot do its part, if the client has too few ports,
+    /// or if the check fails.
     pub fn connect(agents: &Agents, ways: Ways, interrupt: &Interrupt) -> anyhow::Result<Self> {
         let mut pair = Pair::connect(agents, interrupt)?;
         let address = pair.server_address();
@@ -80,8 +82,8 @@ impl ConnectionsApart {
             clients: ways.clients,
             count: PROBE,
             rate: SLOW,
-            // they end by RST then, and not even the first ones keep a port from as many as there
-            // can be
+            // held connections end by RST, so even the probes occupy no port of the later
+            // connections
             hold: ways.at_once.is_some(),
             close: None,
             forbidden: 0,
@@ -105,8 +107,8 @@ impl ConnectionsApart {
         Ok(apart)
     }
 
-    /// A few connections get through, and none that is forbidden; where the server sees them come
-    /// from.
+    /// Checks that a few connections get through, and that no forbidden one does. Returns the
+    /// source address that the server sees.
     fn check(&mut self, forbidden: Option<u16>) -> anyhow::Result<IpAddr> {
         let few = self.calls.clone();
         let (made, served) = self.attempt(&few, Beside::Nothing)?;
@@ -129,7 +131,8 @@ impl ConnectionsApart {
         Ok(visitor)
     }
 
-    /// What is sent beside connections has to be what it is meant to be there.
+    /// Checks that datagrams beside connections are fragmented, and that answers to SYNs of a flood
+    /// leave by the interface of the clients.
     fn check_beside(&mut self, beside: Beside, visitor: IpAddr) -> anyhow::Result<()> {
         match beside {
             Beside::Nothing => {}
@@ -162,7 +165,7 @@ impl ConnectionsApart {
         Ok(())
     }
 
-    /// What became of calls, when there are as many ways to the server as they take.
+    /// Makes the calls as soon as enough ports are free, and returns the results of both agents.
     fn attempt(&mut self, calls: &Calls, beside: Beside) -> anyhow::Result<(Made, Served)> {
         self.room.check(calls)?;
         let wait = self.room.wait(calls, Instant::now());
@@ -188,7 +191,7 @@ impl ConnectionsApart {
         said
     }
 
-    /// What is to be said of a result, which nobody sees in it.
+    /// Returns the reasons to doubt the result that the result itself does not show.
     pub fn doubts(&self) -> Vec<String> {
         let bound = self.bound.map(|most| {
             let reasons = self.room.reasons();
@@ -220,10 +223,11 @@ impl Measurer for ConnectionsApart {
         pause(seconds, &self.interrupt);
     }
 
-    /// What the client gets done without a break when it makes connections as fast as it goes,
-    /// whatever becomes of them, and somewhat less; and no more than it has ports for.
+    /// Returns a rate slightly below the highest at which the client makes connections, in
+    /// connections a second. Failed connections count too. The client's ports may bound the rate
+    /// further.
     fn most(&mut self, pages: Pages) -> anyhow::Result<Option<f64>> {
-        // what they take is not to be waited for before the first trial
+        // uses at most half of the ports, so that the first trial need not wait for them
         let allowed = (self.room.total() / 2).max(1);
         let count = (CEILING / u64::from(pages.requests)).max(CEILING_AT_LEAST).min(allowed);
         let all = Calls { count, rate: FAST, pages, ..self.calls.clone() };
@@ -232,7 +236,7 @@ impl Measurer for ConnectionsApart {
         let busy = made.outcome.busy.max(Duration::from_micros(1));
         let most = (count as f64 / busy.as_secs_f64() * BELIEVED).floor().max(1.0);
         let allowed = self.room.most(self.seconds).floor();
-        // those that are held are as many as they are, no matter how many a second
+        // the number of held connections does not depend on the rate
         if self.calls.hold || most <= allowed {
             return Ok(Some(most));
         }

@@ -1,51 +1,51 @@
-//! Filters that a search is done with, one after the other: RFC 3511, section 4 asks for rule sets
-//! of several sizes, and for translation of addresses off and on.
+//! The filters of a search: RFC 3511 section 4 requires rule sets of several sizes, and address
+//! translation off and on.
 
 use clap::ValueEnum;
 
 use crate::rules::MOST_RULES;
 
-/// Whether the addresses of clients are translated.
+/// The use of address translation for clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Translation {
     /// never
     Off,
-    /// all to the one that the firewall has towards the server
+    /// all to the firewall's address on the server's side
     On,
-    /// without, and then with it
+    /// first off, then on
     Both,
 }
 
-/// Filters, by flags.
+/// The flags for filters.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Filters {
-    /// Rules of the system that block a port each; several numbers are searched with one after the
-    /// other
+    /// Number of rules of the system, each of which blocks a port; the search is repeated for each
+    /// of several numbers
     #[arg(long, value_name = "NUMBER,...", value_delimiter = ',', default_value = "0", conflicts_with_all = ["simulate", "client_if", "client_agent"], value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_RULES)))]
     rules: Vec<u32>,
-    /// Whether the system translates the addresses of clients, in searches with connections
+    /// When the system translates the addresses of clients, in searches with connections
     #[arg(long, value_enum, value_name = "WHEN", default_value = "off", conflicts_with_all = ["simulate", "client_if", "client_agent"])]
     nat: Translation,
 }
 
-/// One of them.
+/// A filter of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Filter {
-    /// Rules.
+    /// Number of rules.
     pub rules: u32,
-    /// Whether it translates the addresses of clients.
+    /// True if the filter translates the addresses of clients.
     pub nat: bool,
 }
 
 impl Filter {
-    /// What tells it from others.
+    /// Returns the name of the filter in reports.
     pub fn name(self) -> String {
         format!("{} rules{}", self.rules, if self.nat { " and NAT" } else { "" })
     }
 }
 
 impl Filters {
-    /// All of them.
+    /// Returns all filters, in the order of the search.
     pub fn each(&self) -> Vec<Filter> {
         let nat: &[bool] = match self.nat {
             Translation::Off => &[false],
@@ -56,22 +56,22 @@ impl Filters {
         self.rules.iter().flat_map(with).collect()
     }
 
-    /// Whether there are several numbers of rules.
+    /// Returns true if there are several numbers of rules.
     pub fn have_several_sizes(&self) -> bool {
         self.rules.iter().any(|rules| rules != &self.rules[0])
     }
 
-    /// Whether they are to translate.
+    /// Returns true if at least one filter translates addresses.
     pub fn translate(&self) -> bool {
         self.nat != Translation::Off
     }
 
-    /// Whether addresses are translated by some of them, and not by others.
+    /// Returns true if some filters translate addresses, and others do not.
     pub fn have_both(&self) -> bool {
         self.nat == Translation::Both
     }
 
-    /// Whether all of them have rules.
+    /// Returns true if all filters have rules.
     pub fn have_rules(&self) -> bool {
         self.rules.iter().all(|&rules| rules > 0)
     }

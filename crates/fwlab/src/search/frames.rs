@@ -1,5 +1,5 @@
-//! Kinds of frames that a search is done with, one after the other: sizes (RFC 2544, 9.1),
-//! destinations in one network and in many (section 12), extension headers of IPv6 (RFC 5180, 5.3).
+//! The kinds of frames of a search: sizes (RFC 2544 section 9.1), destinations in one network and
+//! in many (section 12), IPv6 extension headers (RFC 5180 section 5.3).
 
 use std::str::FromStr;
 
@@ -11,17 +11,17 @@ use crate::raw::extension::Extension;
 use crate::raw::frame::Transport;
 use crate::raw::load::{Engine, Load, Sizes, Vary};
 
-/// Sizes of frames on Ethernet, RFC 2544 section 9.1.
+/// Frame sizes of Ethernet in bytes, RFC 2544 section 9.1.
 const SIZES: [u32; 7] = [64, 128, 256, 512, 1024, 1280, 1518];
 
-/// Bytes of a frame around its IP packet.
+/// Bytes of an Ethernet frame around its IP packet: header and checksum.
 const ETHERNET: u32 = 18;
 
-/// Networks of destinations, RFC 2544 section 12.
+/// Numbers of destination networks, RFC 2544 section 12.
 const NETWORKS: [u32; 2] = [1, 256];
 
-/// What RFC 5180 section 5.3 has throughput and the like measured with; hop-by-hop options have a
-/// test of their own.
+/// Extension headers of RFC 5180 section 5.3 for throughput and similar tests. Hop-by-hop options
+/// have a test of their own.
 const EXTENSIONS: [Extension; 5] = [
     Extension::None,
     Extension::Destination,
@@ -30,26 +30,26 @@ const EXTENSIONS: [Extension; 5] = [
     Extension::Chain,
 ];
 
-/// Bytes of the smallest frame that has room for what the laboratory writes into it.
+/// Returns the bytes of the smallest frame that has room for the headers and fwlab's tag.
 pub fn smallest(ip6: bool, extension: Extension) -> u32 {
     if ip6 { 84 + extension.length() as u32 } else { 64 }
 }
 
-/// What frames are like.
+/// A kind of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frames {
-    /// Bytes of one, with its checksum.
+    /// Bytes of a frame, with its checksum.
     pub size: u32,
-    /// IP of theirs.
+    /// IPv4 or IPv6.
     pub ip: Family,
-    /// Their extension headers.
+    /// The extension headers.
     pub extension: Extension,
-    /// Networks that destinations are drawn from.
+    /// Number of networks from which destinations are drawn.
     pub networks: u32,
 }
 
 impl Frames {
-    /// A load of them, of 256 flows in each network.
+    /// Returns the load of such frames, with 256 flows in each network.
     pub fn load(self, engine: Engine) -> Load {
         let Frames { size, ip, extension, networks } = self;
         Load {
@@ -66,7 +66,7 @@ impl Frames {
         }
     }
 
-    /// What tells them from others.
+    /// Returns the name of the kind in reports.
     pub fn name(self) -> String {
         let Frames { size, networks, extension, .. } = self;
         let to = if networks > 1 { format!(" to {networks} networks") } else { String::new() };
@@ -78,17 +78,17 @@ impl Frames {
     }
 }
 
-/// Several values of a flag, or all that standards ask for.
+/// The values of a flag, or all values of the standards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Several<T> {
-    /// These.
+    /// The values given.
     These(Vec<T>),
-    /// `all`.
+    /// The word `all`.
     All,
 }
 
 impl<T: Copy> Several<T> {
-    /// They, where these are all.
+    /// Returns the values, or `all` for the word `all`.
     fn of(&self, all: &[T]) -> Vec<T> {
         match self {
             Several::These(some) => some.clone(),
@@ -97,16 +97,16 @@ impl<T: Copy> Several<T> {
     }
 }
 
-/// Something that a flag takes several of.
+/// A value of a flag that takes several.
 pub trait Value: Sized {
-    /// One of them.
+    /// Parses one value.
     ///
     /// # Errors
-    /// It is none.
+    /// Fails if the text is no value, with a message that names the valid ones.
     fn read(text: &str) -> Result<Self, String>;
 }
 
-/// Bytes of a frame.
+/// Bytes of a frame, with its checksum: 64 to 9018.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size(u32);
 
@@ -119,7 +119,7 @@ impl Value for Size {
     }
 }
 
-/// Networks of destinations.
+/// Number of networks of destinations: 1 to 256.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Networks(u32);
 
@@ -153,61 +153,61 @@ impl<T: Value> FromStr for Several<T> {
     }
 }
 
-/// Kinds of frames, by flags.
+/// The flags for kinds of frames.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Kinds {
-    /// Bytes of frames with their checksums, one after the other, or all: the seven of RFC 2544;
-    /// the least there can be by default
+    /// Bytes of frames with their checksums, one after the other, or all: the seven of RFC 2544; by
+    /// default the smallest possible
     #[arg(long, value_name = "BYTES,...")]
     size: Option<Several<Size>>,
     /// Networks that destinations are drawn from, one after the other, or all: 1 and 256
     #[arg(long, value_name = "NUMBER,...", default_value = "1")]
     networks: Several<Networks>,
-    /// IP of the frames: 4, or 6, as RFC 5180 wants it
+    /// IP version of the frames: 4, or 6 as RFC 5180 requires
     #[arg(long, value_name = "VERSION", default_value = "4")]
     pub ip: Family,
-    /// Extension headers of frames over IPv6, one after the other, or all: none, each alone and a
-    /// chain; for all tests but hop-by-hop, which has its own
+    /// Extension headers of IPv6 frames, one after the other, or all: none, each alone and a chain;
+    /// for all tests but hop-by-hop, which has its own
     #[arg(long, value_name = "HEADERS,...", default_value = "none")]
     extension: Several<Extension>,
 }
 
 impl Kinds {
-    /// Whether anything but the family was asked for.
+    /// Returns true if a flag other than `--ip` was given.
     pub fn are_special(&self) -> bool {
         self.size.is_some()
             || self.networks != Several::These(vec![Networks(1)])
             || self.has_extensions()
     }
 
-    /// Whether nothing was asked for but sizes.
+    /// Returns true if no flag other than `--size` was given.
     pub fn knows_sizes_alone(&self) -> bool {
         !Kinds { size: None, ..self.clone() }.are_special() && self.ip == Family::V4
     }
 
-    /// The longest IP packet among them, or what cables have anyway.
+    /// Returns the longest IP packet of all kinds in bytes, and at least 1500.
     pub fn mtu(&self) -> u32 {
         let longest = self.each().iter().map(|one| one.size - ETHERNET).max();
         longest.unwrap_or_default().max(1500)
     }
 
-    /// Whether there are extension headers among them.
+    /// Returns true if some kinds have extension headers.
     pub fn has_extensions(&self) -> bool {
         self.extension != Several::These(vec![Extension::None])
     }
 
-    /// Whether these extension headers are among those that were asked for.
+    /// Returns true if some kinds have this extension header.
     pub fn has(&self, extension: Extension) -> bool {
         self.extension.of(&EXTENSIONS).contains(&extension)
     }
 
-    /// Of one family, with these extension headers alone.
+    /// Returns the kinds of one family with one extension header.
     pub fn only(&self, ip: Family, extension: Extension) -> Kinds {
         Kinds { ip, extension: Several::These(vec![extension]), ..self.clone() }
     }
 
-    /// All of them; frames of all extension headers have the same size, so that they can be
-    /// compared.
+    /// Returns all kinds. The default size is the same for all extension headers, so that their
+    /// results can be compared.
     pub fn each(&self) -> Vec<Frames> {
         let ip = self.ip;
         let extensions = self.extension.of(&EXTENSIONS);
@@ -231,7 +231,7 @@ impl Kinds {
         all
     }
 
-    /// What of the kinds that standards ask for is among them.
+    /// Returns which of the standards' varieties the kinds include.
     pub fn variety(&self) -> Variety {
         let each = self.each();
         let least = each.iter().map(|one| smallest(self.ip == Family::V6, one.extension)).max();

@@ -1,31 +1,30 @@
-//! Hop-by-hop options, RFC 5180 section 5.3: every router on the way has to look at them, so what
-//! is of interest is not how many such frames go through a device, but what they do to it.
+//! Hop-by-hop options (RFC 5180 section 5.3). Every router has to process them, so the test
+//! measures their effect on the device, and not a throughput.
 
 use serde::Serialize;
 
 use super::{Bench, Conformance, Failure, Setting};
 
-/// Shares of the link's rate.
+/// The offered rates, as shares of the link's rate.
 const SHARES: [f64; 3] = [0.01, 0.1, 0.5];
 
-/// What a share of the link's rate does to a device.
+/// The effect of one offered rate on the device.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Impact {
-    /// Share of the link's rate.
+    /// Share of the link's rate, from 0 to 1.
     pub share: f64,
-    /// Frames a second.
+    /// Offered frames a second.
     pub rate: f64,
-    /// Share that was lost.
+    /// Share of the frames that was lost, from 0 to 1.
     pub loss: f64,
-    /// Share of its time that the device's CPU was busy; none if the device is not ours to look
-    /// into.
+    /// Share of the time that the device's CPU was busy. None if fwlab has no access to the device.
     pub busy: Option<f64>,
 }
 
 /// Sends frames with the options at 1, 10 and 50 % of the link's rate.
 ///
 /// # Errors
-/// A trial failed.
+/// Fails if a trial fails.
 pub fn search(bench: &mut Bench, setting: &Setting, seconds: f64) -> Result<Vec<Impact>, Failure> {
     let at = |share: f64| {
         let rate = setting.most * share;
@@ -35,7 +34,7 @@ pub fn search(bench: &mut Bench, setting: &Setting, seconds: f64) -> Result<Vec<
     SHARES.into_iter().map(at).collect()
 }
 
-/// What is missing to claim that part of the section.
+/// Returns the deviations from that part of the section.
 pub fn conformance(setting: &Setting, impacts: &[Impact]) -> Conformance {
     let unseen = impacts.iter().any(|impact| impact.busy.is_none());
     Conformance::but_for(vec![

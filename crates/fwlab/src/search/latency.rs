@@ -1,6 +1,7 @@
-//! Latency: RFC 2544 section 26.2, one tagged frame of each trial at the throughput; and RFC 8219
-//! section 7.2, typical and worst of many. Here every frame of the trial carries its time, so the
-//! typical latency of a trial is its median, and the worst its 99.9th percentile.
+//! Latency (RFC 2544 section 26.2 and RFC 8219 section 7.2). RFC 2544 tags one frame of each trial
+//! at the throughput. RFC 8219 has typical and worst values of many frames. Here every frame
+//! carries its time: the typical latency of a trial is its median, and the worst its 99.9th
+//! percentile.
 
 use serde::Serialize;
 
@@ -8,52 +9,53 @@ use super::{Bench, Conformance, Failure, Setting};
 use crate::results::Latency;
 use crate::stats::{median, quantile};
 
-/// Fewer frames say nothing of the 99.9th percentile (RFC 8219 wants 500).
+/// The fewest frames that give a 99.9th percentile (RFC 8219 requires 500).
 const LEAST_FRAMES: u64 = 500;
 
-/// How it is measured.
+/// The plan of a latency measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Plan {
-    /// Frames a second: the throughput, or what is found is a delay and no latency.
+    /// Frames a second: the throughput. Above the throughput, the result would be the delay of a
+    /// queue.
     pub rate: f64,
-    /// Seconds of a trial.
+    /// Length of a trial in seconds.
     pub seconds: f64,
-    /// Trials.
+    /// Number of trials.
     pub repeats: usize,
 }
 
-/// A value of every trial, put together: median, and the 1st and 99th percentile of the trials.
+/// A value of all trials combined, in nanoseconds: median, and 1st and 99th percentile.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Typical {
     /// Median of the trials, in nanoseconds.
     pub median: f64,
-    /// 1st percentile of the trials.
+    /// 1st percentile of the trials, in nanoseconds.
     pub low: f64,
-    /// 99th percentile of the trials.
+    /// 99th percentile of the trials, in nanoseconds.
     pub high: f64,
 }
 
-/// The result.
+/// The result of a latency measurement.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Found {
-    /// How it was measured.
+    /// The plan.
     pub plan: Plan,
-    /// Trials that had enough frames.
+    /// Number of trials with enough frames.
     pub trials: usize,
-    /// RFC 8219: typical latency.
+    /// Typical latency of RFC 8219: the median of a trial.
     pub typical: Typical,
-    /// RFC 8219: worst case latency.
+    /// Worst case latency of RFC 8219: the 99.9th percentile of a trial.
     pub worst: Typical,
-    /// RFC 8219: variation, from the shortest time to the 99.9th percentile.
+    /// Delay variation of RFC 8219: the 99.9th percentile less the shortest latency.
     pub variation: Typical,
-    /// All times of all trials.
+    /// The latencies of all trials.
     pub all: Latency,
 }
 
-/// Runs the trials.
+/// Does the trials.
 ///
 /// # Errors
-/// A trial failed, or hardly a frame came.
+/// Fails if a trial fails, or if no trial has 500 frames.
 pub fn search(bench: &mut Bench, plan: &Plan) -> Result<Found, Failure> {
     let mut trials = Vec::new();
     for _ in 0..plan.repeats {
@@ -87,7 +89,7 @@ pub fn search(bench: &mut Bench, plan: &Plan) -> Result<Found, Failure> {
     }
 }
 
-/// What is missing to claim RFC 8219 section 7.2.
+/// Returns the deviations from RFC 8219 section 7.2.
 pub fn conformance(setting: &Setting, plan: &Plan) -> Conformance {
     Conformance::but_for(vec![
         setting.missing_wire(),

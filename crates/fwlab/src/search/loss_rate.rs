@@ -1,24 +1,24 @@
-//! Frame loss rate, RFC 2544 section 26.3: what is lost at 100 %, 90 %, … of what the link carries.
+//! Frame loss rate (RFC 2544 section 26.3): the loss at 100 %, 90 %, … of the link's rate.
 
 use serde::Serialize;
 
 use super::{Bench, Conformance, Failure, Setting};
 
-/// A step of the ladder.
+/// A step of the search.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Step {
-    /// Share of the link's rate.
+    /// Share of the link's rate, from 0 to 1.
     pub share: f64,
-    /// Frames a second.
+    /// Offered frames a second.
     pub rate: f64,
-    /// Share that was lost.
+    /// Share of the frames that was lost, from 0 to 1.
     pub loss: f64,
 }
 
-/// Goes down in tenths until nothing is lost twice in a row.
+/// Lowers the rate in steps of 10 %, until two steps in a row have no loss.
 ///
 /// # Errors
-/// A trial failed.
+/// Fails if a trial fails.
 pub fn search(bench: &mut Bench, setting: &Setting, seconds: f64) -> Result<Vec<Step>, Failure> {
     let mut steps: Vec<Step> = Vec::new();
     for tenths in (1..=10).rev() {
@@ -34,7 +34,7 @@ pub fn search(bench: &mut Bench, setting: &Setting, seconds: f64) -> Result<Vec<
     Ok(steps)
 }
 
-/// What is missing to claim the RFC.
+/// Returns the deviations from the RFC.
 pub fn conformance(setting: &Setting, seconds: f64) -> Conformance {
     Conformance::but_for(vec![
         setting.missing_wire(),

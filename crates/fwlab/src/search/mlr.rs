@@ -1,67 +1,68 @@
-//! MLRsearch, RFC 9971: several goals in one search, with short trials before long ones.
+//! MLRsearch (RFC 9971): a search for several goals at once, with short trials before long ones.
 //!
-//! A goal says how long trials are and how many of them may lose more than how much. All trials at
-//! a load together make it a lower bound (good enough for the goal), an upper bound (not good
-//! enough), or leave it undecided; appendix A of the RFC has the arithmetic, [`Goal::classify`] is
-//! that. The result of a goal is its relevant upper bound, the smallest there is; its relevant
-//! lower bound, the largest below that; and the conditional throughput there.
+//! A goal gives the length of trials, and the share of them that may lose more than a given ratio.
+//! All trials at a load together make the load a lower bound (good enough for the goal), an upper
+//! bound (not good enough), or undecided. [`Goal::classify`] is the arithmetic of the RFC's
+//! appendix A. The result of a goal has three parts: the relevant upper bound (the smallest upper
+//! bound), the relevant lower bound (the largest lower bound below that), and the conditional
+//! throughput at the lower bound.
 //!
-//! The controller (which the RFC leaves open) goes through the goals one after the other, and for
-//! each through trial durations from the shortest to the goal's own. A load is tried until it is
-//! classified, then the next one is: outwards in growing steps as long as a bound is missing, then
-//! between the bounds, in the middle of their logarithms, until they are as close as the goal
-//! wants. Every trial counts for every goal.
+//! The RFC leaves the controller open. This one goes through the goals, and for each goal through
+//! trial durations from the shortest to the goal's own. It repeats trials at a load until the load
+//! is classified, and then selects the next load. While a bound is missing, it moves outwards in
+//! growing steps. With both bounds, it takes their geometric mean, until the bounds are as close as
+//! the goal wants. Every trial counts for every goal.
 
 use serde::Serialize;
 
 use super::{Bench, Conformance, Failure, Setting};
 
-/// What is searched for.
+/// A search goal of RFC 9971.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Goal {
-    /// For people.
+    /// The name in reports.
     pub name: String,
     /// Goal Final Trial Duration: seconds of a full-length trial.
     pub final_duration: f64,
-    /// Goal Duration Sum: seconds of full-length trials that decide.
+    /// Goal Duration Sum: seconds of full-length trials that are enough for a decision.
     pub duration_sum: f64,
-    /// Goal Loss Ratio: a trial that loses more is a high-loss one.
+    /// Goal Loss Ratio: a trial with a larger loss is a high-loss trial.
     pub loss_ratio: f64,
-    /// Goal Exceed Ratio: how much of the time may be of high-loss trials.
+    /// Goal Exceed Ratio: the largest share of the time that high-loss trials may take.
     pub exceed_ratio: f64,
-    /// Goal Width: how far apart the bounds may be, as a share of the upper one.
+    /// Goal Width: the largest distance of the bounds, as a share of the upper one.
     pub width: f64,
     /// Goal Initial Trial Duration: seconds of the first trials.
     pub initial_duration: f64,
 }
 
-/// What the trials at a load make of it.
+/// The classification of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// Good enough.
+    /// Good enough for the goal.
     Lower,
-    /// Not good enough.
+    /// Not good enough for the goal.
     Upper,
-    /// Not known yet.
+    /// Not decided yet.
     Undecided,
 }
 
-/// A trial as a goal sees it.
+/// A trial as the classification sees it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
-    /// Seconds.
+    /// Length of the trial in seconds.
     pub duration: f64,
-    /// Share that was lost.
+    /// Share of the frames that was lost, from 0 to 1.
     pub loss: f64,
 }
 
 impl Goal {
-    /// What RFC 2544 asks for.
+    /// Returns the goal of RFC 2544: 60 s without loss.
     pub fn rfc2544() -> Goal {
         Goal::new("RFC 2544", 60.0, 60.0, 0.0, 0.0)
     }
 
-    /// What ETSI GS NFV-TST 009 asks for: one of two trials may lose something.
+    /// Returns the goal of ETSI GS NFV-TST 009: one of two trials of 60 s may have losses.
     pub fn tst009() -> Goal {
         Goal::new("TST 009", 60.0, 120.0, 0.0, 0.5)
     }
@@ -84,7 +85,7 @@ impl Goal {
         }
     }
 
-    /// Appendix A of the RFC.
+    /// Classifies a load by its trials (appendix A of the RFC).
     pub fn classify(&self, trials: &[Measured]) -> Class {
         let sum = |full_length: bool, high_loss: bool| -> f64 {
             let wanted = |trial: &&Measured| {
@@ -107,8 +108,8 @@ impl Goal {
         }
     }
 
-    /// Appendix B: what is forwarded at a load in the trial at the quantile that the goal allows to
-    /// exceed.
+    /// Returns the conditional throughput of a load (appendix B of the RFC): the rate forwarded in
+    /// the trial at the quantile of the goal's exceed ratio.
     pub fn conditional_throughput(&self, load: f64, trials: &[Measured]) -> f64 {
         let mut full: Vec<&Measured> =
             trials.iter().filter(|trial| trial.duration >= self.final_duration).collect();
@@ -128,27 +129,27 @@ impl Goal {
         load * (1.0 - loss)
     }
 
-    /// The same goal with shorter trials, and so many seconds less of them.
+    /// Returns the goal for shorter trials, with proportionally less total time.
     fn shortened(&self, duration: f64) -> Goal {
         let share = duration / self.final_duration;
         Goal { final_duration: duration, duration_sum: self.duration_sum * share, ..self.clone() }
     }
 }
 
-/// What came of a goal.
+/// The result of a goal.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GoalResult {
     /// The goal.
     pub goal: Goal,
-    /// The largest load that is good enough; none if even the least is not.
+    /// The largest load that is good enough. None if even the smallest load is not.
     pub lower: Option<f64>,
-    /// The smallest load that is not; none if the most that is offered is good enough.
+    /// The smallest load that is not good enough. None if even the largest load is.
     pub upper: Option<f64>,
-    /// What is forwarded at the lower bound in the trial that decides.
+    /// The rate forwarded at the lower bound in the deciding trial, in frames a second.
     pub conditional_throughput: Option<f64>,
 }
 
-/// Loads between which is searched.
+/// The limits of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Range {
     /// Least frames a second.
@@ -160,7 +161,7 @@ pub struct Range {
 /// Searches for all goals.
 ///
 /// # Errors
-/// A trial failed, or there is no end to it.
+/// Fails if a trial fails, if the search has too many trials, or if no frame came through at all.
 pub fn search(bench: &mut Bench, range: Range, goals: &[Goal]) -> Result<Vec<GoalResult>, Failure> {
     let mut search = Search { bench, range, loads: Vec::new() };
     for goal in goals {
@@ -174,7 +175,8 @@ pub fn search(bench: &mut Bench, range: Range, goals: &[Goal]) -> Result<Vec<Goa
     Ok(goals.iter().map(|goal| search.result(goal)).collect())
 }
 
-/// From the first to the final duration in steps of about four.
+/// Returns the trial durations, from about the first to the final one, each four times the
+/// previous.
 fn durations(goal: &Goal) -> Vec<f64> {
     let mut durations = vec![goal.final_duration];
     let mut duration = goal.final_duration / 4.0;
@@ -188,12 +190,12 @@ fn durations(goal: &Goal) -> Vec<f64> {
 struct Search<'b, 'm> {
     bench: &'b mut Bench<'m>,
     range: Range,
-    /// Loads, ascending, with their trials.
+    /// Loads in ascending order, with their trials.
     loads: Vec<(f64, Vec<Measured>)>,
 }
 
 impl Search<'_, '_> {
-    /// Tries loads until the bounds of a goal are known and close.
+    /// Tries loads until both bounds of a goal are known and close enough.
     fn narrow(&mut self, goal: &Goal, duration: f64) -> Result<(), Failure> {
         let mut steps = 0;
         let mut next = self.first(duration)?;
@@ -206,7 +208,7 @@ impl Search<'_, '_> {
                 (Some(lower), None) if lower >= self.range.most => return Ok(()),
                 (Some(lower), None) => {
                     steps += 1;
-                    // A shorter trial's upper bound may do, if it lies in the way.
+                    // An upper bound of shorter trials may be nearer than the step.
                     let outwards = lower / (1.0 - stretch(goal, steps));
                     self.known_above(lower)
                         .unwrap_or(f64::MAX)
@@ -218,13 +220,14 @@ impl Search<'_, '_> {
                     steps += 1;
                     whole(upper * (1.0 - stretch(goal, steps))).max(self.range.least)
                 }
-                // What was tried has just been classified: one of the two is known.
+                // Cannot happen: the last load has just been classified as one of the two.
                 (None, None) => return Ok(()),
             };
         }
     }
 
-    /// The load to begin with: a lower bound of the duration before, or what comes of the most.
+    /// Returns the first load of a duration: a load that passed shorter trials, or else the rate
+    /// that is forwarded at the highest load.
     fn first(&mut self, duration: f64) -> Result<f64, Failure> {
         if let Some((load, _)) = self.loads.iter().rev().find(|(_, trials)| {
             trials.iter().any(|trial| trial.loss == 0.0)
@@ -236,8 +239,8 @@ impl Search<'_, '_> {
         Ok(whole(self.range.most * (1.0 - loss)).max(self.range.least))
     }
 
-    /// Tries a load until the goal knows what to make of it. It does at the latest when the seconds
-    /// of full-length trials are as many as the goal wants.
+    /// Repeats trials at a load until the goal classifies it. The latest moment is when the
+    /// full-length trials add up to the goal's duration sum.
     fn decide(&mut self, goal: &Goal, load: f64, duration: f64) -> Result<(), Failure> {
         while goal.classify(self.trials(load)) == Class::Undecided {
             self.measure(load, duration)?;
@@ -260,7 +263,7 @@ impl Search<'_, '_> {
         index.map_or(&[], |index| &self.loads[index].1)
     }
 
-    /// Relevant lower and upper bound.
+    /// Returns the relevant lower and upper bound.
     fn bounds(&self, goal: &Goal) -> (Option<f64>, Option<f64>) {
         let is = |class| move |(_, trials): &&(f64, Vec<Measured>)| goal.classify(trials) == class;
         let upper = self.loads.iter().find(is(Class::Upper)).map(|(load, _)| *load);
@@ -269,7 +272,7 @@ impl Search<'_, '_> {
         (lower, upper)
     }
 
-    /// The smallest load above another that was tried.
+    /// Returns the smallest tried load above another.
     fn known_above(&self, load: f64) -> Option<f64> {
         self.loads.iter().map(|(other, _)| *other).find(|other| *other > load)
     }
@@ -285,17 +288,18 @@ impl Search<'_, '_> {
     }
 }
 
-/// How far the next step outwards goes, as a share: twice as far each time.
+/// Returns the width of the next step outwards, as a share of the load. The width doubles each
+/// time.
 fn stretch(goal: &Goal, steps: i32) -> f64 {
     (goal.width * 2_f64.powi(steps - 1)).min(0.75)
 }
 
-/// A number of frames a second without a fraction.
+/// Rounds to whole frames a second, and at least 1.
 fn whole(load: f64) -> f64 {
     load.round().max(1.0)
 }
 
-/// What is missing to claim the RFC.
+/// Returns the deviations from the RFC.
 pub fn conformance(setting: &Setting, goals: &[Goal]) -> Conformance {
     let has = |wanted: &Goal| {
         goals.iter().any(|goal| {
@@ -319,9 +323,10 @@ pub fn conformance(setting: &Setting, goals: &[Goal]) -> Conformance {
 mod tests {
     use super::*;
 
-    /// The example of the RFC: trials at one load, and what four goals make of them at six times.
-    /// Its tables call the load a lower bound for the last goal at the last two times, with exceed
-    /// ratios of 42.9 % and 27.3 % where 20 % may be; its code does not, and neither does this.
+    /// Checks the example of the RFC: trials at one load, as four goals classify them at six times.
+    /// The RFC's tables call the load a lower bound for the last goal at the last two times, with
+    /// exceed ratios of 42.9 % and 27.3 % where 20 % are allowed. The RFC's code does not, and
+    /// neither does this code.
     #[test]
     fn the_example_of_the_rfc() {
         let of = |final_duration, duration_sum, loss_ratio, exceed_ratio| {
@@ -351,8 +356,8 @@ mod tests {
         }
         assert_eq!(goals[1].conditional_throughput(1e6, &trials), 1e6);
         assert_eq!(goals[2].conditional_throughput(1e6, &trials), 1e6);
-        // The 60 s without loss are more than the 80 % of 120 s that are asked for only with the
-        // next.
+        // The goal needs 80 % of 120 s. The trials of 60 s without loss exceed that only together
+        // with the next trial.
         assert!((goals[3].conditional_throughput(1e6, &trials) - 999_000.0).abs() < 1e-6);
     }
 

@@ -1,4 +1,4 @@
-//! What agents are told of connections, and what they say.
+//! Orders and answers about connections.
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -9,68 +9,68 @@ use serde::{Deserialize, Serialize};
 use super::LONGEST_TRIAL;
 use crate::connections::{Beside, Calls, MOST_AT_ONCE, MOST_BYTES, Outcome};
 
-/// Attempts of a trial, and pages of one.
+/// The most connections and the most pages of a trial.
 const MOST_CALLS: u64 = 5_000_000;
 const MOST_PAGES: u64 = 50_000_000;
 
-/// Attempts a second, and how many datagrams or SYNs beside them.
+/// The range of connections a second, and the most datagrams or SYNs a second beside them.
 const RATES: RangeInclusive<f64> = 0.01..=1e9;
 const MOST_BESIDE: f64 = 1e7;
 
-/// Ports of a server where connections go.
+/// The most ports of a server.
 pub const MOST_PORTS: u16 = 64;
 
-/// Addresses of a client where they come from.
+/// The most source addresses of a client.
 pub const MOST_ADDRESSES: usize = 256;
 
-/// Pages that one connection fetches.
+/// The most pages that one connection fetches.
 const MOST_REQUESTS: u32 = 10_000;
 
-/// Who makes connections.
+/// The part of the client that makes connections.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Caller {
-    /// Which.
+    /// The connections to make.
     pub calls: Calls,
-    /// What it sends beside them.
+    /// The packets to send beside the connections.
     pub beside: Beside,
 }
 
-/// Who serves pages over them.
+/// The part of the server of pages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Called {
-    /// Where it listens.
+    /// The address on which the server listens.
     pub address: IpAddr,
-    /// At which ports.
+    /// The ports on which the server listens.
     pub ports: Vec<u16>,
-    /// One more, whose visitors are counted: who gets there should not.
+    /// A further port, to which no connection should get through. The server counts those that do.
     pub forbidden_port: Option<u16>,
-    /// Connections that may be open at once.
+    /// The most connections that may be open at once.
     pub at_once: u64,
-    /// What is counted beside them.
+    /// The packets to count beside the connections.
     pub beside: Beside,
 }
 
-/// What the caller has to say of a trial.
+/// The results of a trial from the client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Made {
-    /// What became of the calls.
+    /// The results of the connections.
     pub outcome: Outcome,
-    /// What was sent beside them.
+    /// Number of datagrams or SYNs that were sent beside the connections.
     pub sent: u64,
 }
 
-/// What the called one has to say of it.
+/// The counts of a trial from the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Served {
-    /// Connections that came to the forbidden port.
+    /// Number of connections to the forbidden port.
     pub leaked: u64,
-    /// Where the last connection came from.
+    /// The source address of the last connection.
     pub visitor: Option<IpAddr>,
-    /// What came of what was sent beside connections.
+    /// Number of datagrams or SYNs that were received beside the connections.
     pub received: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Connections that are made, or served, on the machine of an agent.
+//! Connections that an agent makes or serves.
 
 use std::thread;
 
@@ -10,18 +10,20 @@ use crate::host::Host;
 use crate::interrupt::Interrupt;
 use crate::placement::Placement;
 
-/// No more urgent than the kernel's own threads, which bring what is waited for.
+/// Returns a placement without real-time priority, so that the kernel's own threads, which deliver
+/// the packets, come first.
 fn ordinary(at: Placement) -> Placement {
     Placement { priority: 0, ..at }
 }
 
-/// Sees that this machine can make these calls.
+/// Raises the limit of open files to the connections of these calls, and fails if that is not
+/// possible.
 pub(super) fn ready(caller: Caller) -> anyhow::Result<Box<Caller>> {
     allow_files(caller.calls.at_once(), 1)?;
     Ok(Box::new(caller))
 }
 
-/// Makes them.
+/// Makes the connections.
 pub(super) fn call(
     caller: &Caller,
     host: &Host,
@@ -33,16 +35,17 @@ pub(super) fn call(
     Ok(Made { outcome: Outcome::from(&answers), sent })
 }
 
-/// Who serves pages.
+/// The server of pages.
 pub(super) struct Server {
     called: Called,
     service: Service,
-    /// What counts in a trial, and how many had come to the forbidden port before.
+    /// The counter of the current trial, and the connections to the forbidden port before the
+    /// trial.
     trial: Option<(Counter, u64)>,
 }
 
 impl Server {
-    /// Begins to listen.
+    /// Starts to listen.
     pub fn new(called: Called, at: Placement) -> anyhow::Result<Server> {
         allow_files(called.at_once, 1)?;
         let ports: Vec<u16> = called.ports.iter().copied().chain(called.forbidden_port).collect();
@@ -52,14 +55,14 @@ impl Server {
         Ok(Server { called, service, trial: None })
     }
 
-    /// A trial begins.
+    /// Begins a trial.
     pub fn begin(&mut self) -> anyhow::Result<()> {
         let counter = Counter::begin(self.called.beside, self.called.address)?;
         self.trial = Some((counter, self.leaked()));
         Ok(())
     }
 
-    /// What was seen of it.
+    /// Ends the trial, and returns its counts.
     pub fn collect(&mut self) -> anyhow::Result<Served> {
         let (counter, before) = self.trial.take().context("no trial to tell of")?;
         if self.called.forbidden_port.is_some() {
@@ -71,7 +74,7 @@ impl Server {
         Ok(Served { leaked, visitor: self.service.last_visitor(), received })
     }
 
-    /// Connections that have come to the forbidden port.
+    /// Returns the number of connections that have come to the forbidden port.
     fn leaked(&self) -> u64 {
         self.called.forbidden_port.map_or(0, |port| self.service.came(port))
     }
