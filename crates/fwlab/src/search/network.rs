@@ -1,4 +1,5 @@
-//! A system in a network of its own, for searches: in the mode queue, where it can lose something.
+//! A system in a network of its own, for searches. The mode is queue, in which a slow system loses
+//! frames.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,31 +20,32 @@ use crate::rules::Rules;
 use crate::system::System;
 use crate::topology::{End, Lab, Shape, Topology};
 
-/// Frames that show how fast the generator is, and that a system does what it should.
+/// Number of frames that measure the generator's highest rate.
 const CEILING: u64 = 1 << 19;
 
-/// Of the generator's speed: above it, what is lost may be the generator's.
+/// The usable share of the generator's highest rate. Above it, losses may be the generator's.
 pub(super) const BELIEVED: f64 = 0.8;
 
-/// The longest IP packet of cables, unless frames are longer.
+/// The MTU of cables in bytes, unless frames are longer.
 const CABLE: u32 = 1500;
 
-/// How long a pause goes on after a signal.
+/// The longest delay between a signal and the end of a pause.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Where generator and firewall run.
+/// The CPUs of generator and firewall.
 #[derive(Debug, Clone, Copy)]
 pub struct Cpus {
-    /// Where load is made and taken.
+    /// The CPU and priority of generator and sink.
     pub at: Placement,
     device: usize,
 }
 
 impl Cpus {
-    /// The first and the last of those there are.
+    /// Chooses the first CPU of this process for the load, and the last for the firewall.
     ///
     /// # Errors
-    /// There is only one: nothing would be lost, as the generator would wait for the firewall.
+    /// Fails if there is only one CPU. The generator would wait for the firewall, and no frame
+    /// would be lost.
     pub fn choose() -> anyhow::Result<Cpus> {
         let cpus = placement::cpus()?;
         let [first, .., last] = cpus[..] else {
@@ -53,11 +55,11 @@ impl Cpus {
     }
 }
 
-/// The most frames a second that searches offer: what the generator gives to a cable, and somewhat
-/// less.
+/// Returns the highest rate that a search may offer, in frames a second: slightly below the
+/// generator's over a cable.
 ///
 /// # Errors
-/// There can be no cable.
+/// Fails if the network of the cable cannot be made, or if the frames do not come through.
 fn most(load: &Load, cpus: Cpus) -> anyhow::Result<f64> {
     let mtu = load.size.single().map_or(0, |size| size.saturating_sub(18)).max(CABLE);
     let lab = Lab::new("search-cable", Shape { mtu, ..shape(Topology::Direct) })?;
@@ -65,10 +67,10 @@ fn most(load: &Load, cpus: Cpus) -> anyhow::Result<f64> {
     Ok((flood.ceiling(CEILING, cpus.at)? * BELIEVED).floor())
 }
 
-/// A network for a system, with cables for IP packets so long.
+/// Makes the network of a system, with cables of `mtu` bytes.
 ///
 /// # Errors
-/// It cannot be made.
+/// Fails if the network cannot be made.
 pub fn lab(system: &dyn System, mtu: u32) -> anyhow::Result<Lab> {
     Lab::new("search", Shape { mtu, ..shape(system.topology(Topology::Router)) })
 }
@@ -83,12 +85,12 @@ pub(super) struct Installed<'l> {
     pub system: &'l dyn System,
     pub rules: Rules,
     configuration: String,
-    /// What takes packets on the firewall's CPU.
+    /// The NAPI threads that process packets on the firewall's CPU.
     threads: Vec<u32>,
 }
 
 impl<'l> Installed<'l> {
-    /// Loads a system with so many rules and gives it a CPU.
+    /// Installs a system with the rules of a filter, and gives the firewall a CPU.
     pub fn new(
         lab: &'l Lab,
         system: &'l dyn System,
@@ -110,7 +112,7 @@ impl<'l> Installed<'l> {
         }
         let mut threads = Vec::new();
         if let Some(device) = lab.device() {
-            // what it starts shares the CPU of the kernel's part
+            // processes of the system share the CPU with the kernel's threads
             let place = Placement { cpu: cpus.device, priority: 0 };
             place.run(|| system.install(device, &rules, &configuration))??;
             let legs = [End::Client, End::Server].map(End::leg);
@@ -119,7 +121,7 @@ impl<'l> Installed<'l> {
         Ok(Installed { lab, system, rules, configuration, threads })
     }
 
-    /// What it is, for results.
+    /// Returns the description of the system for results.
     pub fn described(&self) -> results::System {
         let Installed { system, rules, configuration, .. } = self;
         let topology = rules.topology.to_string();
@@ -135,7 +137,7 @@ impl<'l> Installed<'l> {
         described
     }
 
-    /// Resets it so many seconds from now.
+    /// Resets the system after `seconds`.
     fn reset_after(&self, seconds: f64, interrupt: &Interrupt) -> anyhow::Result<()> {
         pause(seconds, interrupt);
         interrupt.check()?;
@@ -144,7 +146,7 @@ impl<'l> Installed<'l> {
     }
 }
 
-/// A system that is there and does what it should with frames of some kind.
+/// An installed system that passed the functional check, with a generator and a sink.
 pub(super) struct Network<'i> {
     installed: &'i Installed<'i>,
     flood: Flood<'i>,
@@ -153,10 +155,10 @@ pub(super) struct Network<'i> {
 }
 
 impl<'i> Network<'i> {
-    /// Sees whether it lets pass what it should and drops what it should.
+    /// Checks that the system passes and blocks the frames it should.
     ///
     /// # Errors
-    /// It forwards no frames, or does something else.
+    /// Fails if the system forwards no frames, or if the functional check fails.
     pub fn new(
         installed: &'i Installed<'i>,
         load: &Load,
@@ -174,7 +176,7 @@ impl<'i> Network<'i> {
         Ok(network)
     }
 
-    /// What must pass passes, and what must be dropped is.
+    /// Checks that frames to port 9 pass, and that frames to the last blocked port do not.
     fn check(&mut self) -> anyhow::Result<()> {
         let open = self.flood.probe(9, PROBE, self.at)?;
         ensure!(open == PROBE, "port 9 is open, but {open} of {PROBE} frames came through");
@@ -186,8 +188,8 @@ impl<'i> Network<'i> {
         Ok(())
     }
 
-    /// Runs a trial, and a reset in the middle of it if that is wanted, which must be done when the
-    /// trial ends.
+    /// Does a trial, with a reset in the middle if `besides` asks for one. Fails if the reset is
+    /// not done before the trial ends.
     fn send(&mut self, pace: &Pace, besides: Besides) -> anyhow::Result<flood::Trial> {
         let seconds = match besides {
             Besides::Nothing => return self.flood.trial(pace, self.at, &self.interrupt),
@@ -221,7 +223,7 @@ impl<'i> Network<'i> {
     }
 }
 
-/// What came of the frames of a trial.
+/// Converts a trial of the generator to a trial of a search.
 pub(super) fn frames_of(trial: &flood::Trial) -> Trial {
     let missing = trial.missing;
     let last_loss = missing.last.and_then(|last| last.checked_sub(missing.turn));
@@ -235,8 +237,8 @@ pub(super) fn frames_of(trial: &flood::Trial) -> Trial {
     }
 }
 
-/// Frames that came: more than was sent is what reflects, and must be seen; otherwise a frame
-/// counts once.
+/// Returns the number of received frames. Duplicates do not count, unless there are more frames
+/// than were sent: that shows a device that reflects frames.
 pub(super) fn received(sent: u64, frames: u64, duplicates: u64) -> u64 {
     if frames > sent { frames } else { frames.saturating_sub(duplicates) }
 }
@@ -261,7 +263,7 @@ impl Measurer for Network<'_> {
     }
 }
 
-/// How frames of one phase, or of two, follow one another.
+/// Returns the pace of frames in one phase or two.
 pub(super) fn pace(phases: &[Phase]) -> anyhow::Result<Pace> {
     let steady = |phase: &Phase| -> anyhow::Result<(f64, Duration)> {
         let duration = Duration::try_from_secs_f64(phase.seconds).context("a trial's length")?;
@@ -279,7 +281,7 @@ pub(super) fn pace(phases: &[Phase]) -> anyhow::Result<Pace> {
     }
 }
 
-/// A system on its host, where searches are done with frames of one kind after the other.
+/// A system on its host, as a place for searches with several kinds of frames.
 pub(super) struct Built<'l> {
     pub installed: Installed<'l>,
     pub cpus: Cpus,
@@ -296,7 +298,7 @@ impl Place for Built<'_> {
     }
 }
 
-/// Waits, until a signal comes.
+/// Waits for `seconds`, or until a signal comes.
 pub(super) fn pause(seconds: f64, interrupt: &Interrupt) {
     let end = Instant::now() + Duration::from_secs_f64(seconds);
     while !interrupt.came() && Instant::now() < end {

@@ -1,50 +1,51 @@
-//! System recovery and reset, RFC 2544 sections 26.5 and 26.6: how long it takes until everything
-//! goes as before, after too much and after a reset. RFC 6201 says more of resets: which there are,
-//! and that their time follows from the frames that were lost as well.
+//! System recovery and reset (RFC 2544 sections 26.5 and 26.6): the time to normal forwarding after
+//! an overload and after a reset. RFC 6201 lists the kinds of resets, and derives their time from
+//! the lost frames too.
 
 use serde::Serialize;
 
 use super::{Bench, Besides, Conformance, Failure, Gap, Order, Phase, Setting};
 
-/// Of the throughput: too much, and then half of that.
+/// The overload, as a share of the throughput. The relief is half of the overload.
 const TOO_MUCH: f64 = 1.1;
 
-/// Who loses something in this last share of a trial has not recovered within it.
+/// The last share of a trial. A loss within it means that the device has not recovered.
 const END: f64 = 0.1;
 
-/// How either is measured.
+/// The plan of a recovery or reset test.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Plan {
     /// The throughput, in frames a second.
     pub throughput: f64,
-    /// Seconds before the rate changes, and after; or of a trial with a reset in its middle.
+    /// Seconds before the change of the rate and after it; or length of a trial with a reset in its
+    /// middle.
     pub seconds: f64,
-    /// Trials, whose mean is the result.
+    /// Number of trials. The result is their mean.
     pub repeats: usize,
 }
 
-/// What system recovery came to.
+/// The result of the system recovery test.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Recovery {
-    /// Frames a second that were too much.
+    /// Frames a second of the overload.
     pub overload: f64,
-    /// Frames a second after that.
+    /// Frames a second after the overload.
     pub relief: f64,
-    /// Frames that each trial lost, at either rate.
+    /// Frames that each trial lost, at both rates.
     pub lost: Vec<u64>,
-    /// Seconds of each trial from the change of the rate to the last frame that was lost.
+    /// Seconds of each trial from the change of the rate to the last lost frame.
     pub times: Vec<f64>,
-    /// Their mean.
+    /// Mean of the times.
     pub seconds: f64,
-    /// Trials that still lost something when they ended: the time is longer than what stands here.
+    /// Number of trials with losses up to the end. Their real times are longer than `times` has.
     pub unrecovered: usize,
 }
 
-/// Sends 110 % of the throughput, then half of that, and says how long something was still lost
-/// then: nothing, if nothing was.
+/// Sends 110 % of the throughput, then half of that. Measures how long frames are still lost after
+/// the change: 0 if none is.
 ///
 /// # Errors
-/// A trial failed.
+/// Fails if a trial fails.
 pub fn system_recovery(
     bench: &mut Bench,
     setting: &Setting,
@@ -70,28 +71,29 @@ pub fn system_recovery(
     })
 }
 
-/// What resets came to.
+/// The result of the reset test.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reset {
-    /// What was done.
+    /// A description of the reset.
     pub what: String,
     /// Frames a second.
     pub rate: f64,
     /// Frames that each trial lost.
     pub lost: Vec<u64>,
-    /// Seconds of each trial between the frames before and after the longest row of missing ones; 0
-    /// if nothing was lost.
+    /// Seconds of each trial between the frames before and after the longest gap; 0 if no frame was
+    /// lost.
     pub times: Vec<f64>,
-    /// Their mean.
+    /// Mean of the times.
     pub seconds: f64,
-    /// Seconds in which as many frames are sent as were lost, mean of the trials (RFC 6201).
+    /// Seconds in which as many frames are sent as were lost; mean of the trials (RFC 6201).
     pub seconds_by_loss: f64,
 }
 
-/// Resets the device in the middle of trials at its throughput and says how long nothing came.
+/// Resets the device in the middle of trials at its throughput, and measures how long no frame
+/// comes.
 ///
 /// # Errors
-/// A trial failed, there is nothing to reset, or no frame came after the reset.
+/// Fails if a trial fails, if the device cannot be reset, or if no frame comes after a reset.
 pub fn reset(bench: &mut Bench, plan: &Plan) -> Result<Reset, Failure> {
     let what = bench.reset()?.to_owned();
     let phases = [Phase { rate: plan.throughput, seconds: plan.seconds }];
@@ -121,7 +123,7 @@ fn mean(times: &[f64]) -> f64 {
     times.iter().sum::<f64>() / times.len().max(1) as f64
 }
 
-/// What is missing to claim sections 26.5 and 26.6.
+/// Returns the deviations from sections 26.5 and 26.6.
 pub fn conformance(setting: &Setting, plan: &Plan, resets: bool) -> Conformance {
     Conformance::but_for(vec![
         setting.missing_wire(),

@@ -1,6 +1,6 @@
-//! The ways that a client's connections can take, from each port of each of its addresses to each
-//! port of the server: as many can be open at once, and who closes one first is kept from taking it
-//! again for a time.
+//! The address/port pairs that are available to a client's connections: each port of each client
+//! address to each port of the server. Their number bounds the open connections. The side that
+//! closes first keeps its pair in TIME-WAIT.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -9,33 +9,34 @@ use anyhow::ensure;
 
 use crate::connections::{Calls, Ports};
 
-/// What is left of them.
+/// The available address/port pairs of a client.
 pub(super) struct Room {
     ports: Ports,
     addresses: u64,
     doors: u64,
-    /// When connections were closed, and how many.
+    /// The times at which connections were closed, with their numbers.
     closed: VecDeque<(Instant, u64)>,
 }
 
 impl Room {
-    /// Of a client with these ports, for calls like these.
+    /// Makes the room of a client with these ports, for calls like these.
     pub fn new(ports: Ports, calls: &Calls) -> Room {
         let (addresses, doors) = (calls.clients.len().max(1) as u64, u64::from(calls.ports));
         Room { ports, addresses, doors, closed: VecDeque::new() }
     }
 
-    /// Connections at once.
+    /// Returns the number of pairs, which is the highest number of connections at once.
     pub fn total(&self) -> u64 {
         self.ports.count() * self.addresses * self.doors
     }
 
-    /// The most connections a second, each closed as soon as it has its pages, for so many seconds.
+    /// Returns the highest rate in connections a second, if each is closed as soon as it has its
+    /// pages, for `seconds`.
     pub fn most(&self, seconds: f64) -> f64 {
         self.total() as f64 / seconds.min(self.ports.kept().as_secs_f64())
     }
 
-    /// How many ways calls take at once, those included that are not free again yet.
+    /// Returns the number of pairs that calls occupy at once, with those in TIME-WAIT.
     fn taken_by(&self, calls: &Calls) -> u64 {
         if calls.hold {
             return calls.count;
@@ -44,10 +45,10 @@ impl Room {
         calls.count.min(kept.ceil() as u64)
     }
 
-    /// Sees that there are as many ways as calls take.
+    /// Checks that there are enough pairs for the calls.
     ///
     /// # Errors
-    /// There are not.
+    /// Fails if there are not.
     pub fn check(&self, calls: &Calls) -> anyhow::Result<()> {
         let (taken, total) = (self.taken_by(calls), self.total());
         ensure!(
@@ -58,7 +59,8 @@ impl Room {
         Ok(())
     }
 
-    /// Why there are as many as there are, and what makes them more.
+    /// Returns the limits that determine the number of pairs, and the flags and settings that raise
+    /// them.
     pub fn reasons(&self) -> String {
         let Room { ports, addresses, doors, .. } = self;
         let several = |count: u64, one: &str, more: &str| match count {
@@ -82,7 +84,7 @@ impl Room {
         )
     }
 
-    /// How long to wait before calls are made, until as many ways are free as they take.
+    /// Returns the time to wait until enough pairs are free for the calls.
     pub fn wait(&mut self, calls: &Calls, now: Instant) -> Duration {
         let kept = self.ports.kept();
         let is_over = |&mut (closed, _): &mut (Instant, u64)| closed + kept <= now;
@@ -101,8 +103,8 @@ impl Room {
         Duration::ZERO
     }
 
-    /// Calls were made; those that are held without being closed end by RST, and their ways are
-    /// free at once.
+    /// Records that calls were made. Held connections that are not closed end by RST, and free
+    /// their pairs at once.
     pub fn take(&mut self, calls: &Calls, now: Instant) {
         if !calls.hold || calls.close.is_some() {
             self.closed.push_back((now, self.taken_by(calls)));
@@ -147,7 +149,7 @@ mod tests {
         assert!(why.contains("the client has 2000") && why.contains("its 1000 ports"), "{why}");
         assert!(why.contains("one address") && why.contains("2 ports of the server"), "{why}");
         assert_eq!([room.most(1.0), room.most(600.0)], [2000.0, 2000.0 / 60.0]);
-        // in a long trial the first ways are free again before the last are taken
+        // in a long trial the first pairs are free again before the last are taken
         room.check(&calls(1_000_000, 33.0)).unwrap();
         assert!(room.check(&calls(1_000_000, 34.0)).is_err());
     }

@@ -1,5 +1,5 @@
-//! A device whose behaviour is known: what searches are tested with, and what who wants to know how
-//! a search goes about it may try.
+//! A simulated device with known behaviour: for tests of searches, and for users who want to watch
+//! a search.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,33 +12,34 @@ use crate::connections::datagrams::Datagrams;
 use crate::connections::flood::Flood;
 use crate::results::Latency;
 
-/// Frames that a device holds when more come than it forwards.
+/// Number of frames that the device buffers when more arrive than it forwards.
 const BUFFER: f64 = 1000.0;
 
-/// Nanoseconds that a frame takes through a device with nothing else to do.
+/// Latency of an idle device in nanoseconds.
 const QUICKEST: f64 = 10_000.0;
 
-/// Seconds that a device is away when it is reset.
+/// Seconds for which a reset device is away.
 const AWAY: f64 = 0.25;
 
-/// Of the time with too many frames to when everything goes as before: as if queues took so long.
+/// Seconds from the end of an overload to the last lost frame, as if queues took so long.
 const RECOVERY: f64 = 0.125;
 
-/// How much a device forwards.
+/// The forwarding behaviour of a device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Curve {
-    /// Everything up to this rate, and no more above.
+    /// Forwards all frames up to this rate a second, and no more above.
     Knee(f64),
-    /// Everything up to this rate; above, the share that is lost grows with the rate, to all of it
-    /// at ten times the rate.
+    /// Forwards all frames up to this rate a second. Above, the lost share grows linearly, up to
+    /// all frames at ten times the rate.
     Slope(f64),
-    /// As a knee, but in one of five trials a thousandth is lost at any rate above a tenth of it.
+    /// A knee; but in one of five trials a thousandth of the frames is lost at any rate above a
+    /// tenth of the knee.
     Noise(f64),
-    /// Nothing.
+    /// Forwards no frames.
     Drop,
-    /// Everything, twice.
+    /// Forwards each frame twice.
     Reflect,
-    /// As a knee of a million, until it dies in the trial of this number.
+    /// A knee at a million frames a second, until the device dies in the trial of this number.
     Die(usize),
 }
 
@@ -68,7 +69,7 @@ impl FromStr for Curve {
     }
 }
 
-/// As `--simulate` takes it.
+/// Writes the curve as `--simulate` takes it.
 impl fmt::Display for Curve {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
@@ -93,12 +94,12 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// With a curve; the seed decides about noise.
+    /// Makes a device. The seed is that of its noise.
     pub fn new(curve: Curve, seed: u64) -> Simulated {
         Simulated { curve, random: fastrand::Rng::with_seed(seed), trials: 0, clock: 0.0 }
     }
 
-    /// Frames that come of those of a phase.
+    /// Returns the frames that are forwarded in a phase.
     fn forwarded(&mut self, phase: &Phase) -> f64 {
         let frames = (phase.rate * phase.seconds).round().max(1.0);
         let knee = |capacity: f64| frames.min((capacity * phase.seconds + BUFFER).floor());
@@ -119,7 +120,7 @@ impl Simulated {
         }
     }
 
-    /// Share of its time that frames at a rate take of it.
+    /// Returns the share of the time for which a rate keeps the device busy.
     fn busy(&self, rate: f64) -> f64 {
         let capacity = match self.curve {
             Curve::Knee(rate) | Curve::Slope(rate) | Curve::Noise(rate) => rate,
@@ -128,7 +129,8 @@ impl Simulated {
         (rate / capacity).min(1.0)
     }
 
-    /// Connections that it can have at once: as many as the frames it forwards in a second.
+    /// Returns the most connections at once: as many as the frames that the device forwards in a
+    /// second.
     fn table(&self) -> f64 {
         match self.curve {
             Curve::Knee(most) | Curve::Slope(most) | Curve::Noise(most) => most,
@@ -137,7 +139,7 @@ impl Simulated {
         }
     }
 
-    /// Times grow as the device comes to its limit, as those of a queue do.
+    /// Returns latencies that grow as the rate approaches the device's limit, as in a queue.
     fn latency(&self, rate: f64, frames: u64) -> Latency {
         let busy = self.busy(rate).min(0.99);
         let steps = 1000;
@@ -167,7 +169,7 @@ impl Measurer for Simulated {
             trial.sent += sent;
             trial.received += received;
             if index + 1 == order.phases.len() {
-                // What was too much before is felt for a while after.
+                // An earlier overload causes losses for a while.
                 trial.last_loss = overloaded.then_some(RECOVERY);
                 trial.latency = self.latency(phase.rate, received);
                 trial.busy = Some(self.busy(phase.rate));
@@ -184,7 +186,7 @@ impl Measurer for Simulated {
         if let Besides::Flood(rate, pages) = order.besides {
             let seconds = order.phases.iter().map(|phase| phase.seconds).sum::<f64>();
             let sent = (rate * seconds).round() as u64;
-            // it passes a flood on as long as that is no more than it can do
+            // the device passes a flood on up to its own limit
             let received = sent.min((self.table() * seconds) as u64);
             let flood = Flood { sent, received };
             let pages = trial.received * u64::from(pages.requests);
@@ -194,7 +196,7 @@ impl Measurer for Simulated {
             let forbidden = trial.sent * u64::from(share) / 100;
             trial.sent -= forbidden;
             trial.received = trial.received.min(trial.sent);
-            // who passes everything passes this, too
+            // a device that forwards each frame twice filters nothing
             let leaked = if self.curve == Curve::Reflect { forbidden } else { 0 };
             trial.connections = Some(Connections { forbidden, leaked, ..Connections::default() });
         }

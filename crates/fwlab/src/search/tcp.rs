@@ -1,8 +1,7 @@
-//! What a firewall makes of TCP connections, by RFC 3511: how many it can have at once (5.2), how
-//! many a second can be made (5.3) or torn down (5.4), what becomes of them beside a flood (5.5),
-//! how many pages they fetch (5.6, 5.7), what it does with those that a rule forbids (5.8), and
-//! with fragments beside them (5.9). Clients fetch a page over each, so that a connection which
-//! cannot transfer data is none.
+//! The tests of RFC 3511 with TCP connections: the most at once (5.2), setup rate (5.3), teardown
+//! rate (5.4), connections beside a flood (5.5), HTTP pages (5.6, 5.7), forbidden connections
+//! (5.8), and fragments beside connections (5.9). Clients fetch a page over each connection,
+//! because a connection that cannot transfer data does not count.
 
 use serde::Serialize;
 
@@ -13,39 +12,39 @@ use crate::connections::datagrams::Datagrams;
 use crate::connections::flood::Flood;
 use crate::connections::{Pages, Setup};
 
-/// A capacity is found as exactly as this share of the most.
+/// The resolution of a search, as a share of the highest value.
 const RESOLUTION: f64 = 0.005;
 
-/// Of a hundred connections those that a rule forbids, one trial after the other.
+/// The forbidden connections of a hundred, trial by trial.
 const SHARES: [u32; 4] = [0, 10, 50, 90];
 
-/// Datagrams in fragments for each connection, one trial after the other.
+/// Fragmented datagrams for each connection, trial by trial.
 const DATAGRAMS: [f64; 4] = [0.0, 0.1, 1.0, 10.0];
 
-/// SYNs of a flood for each connection, one trial after the other.
+/// SYNs of a flood for each connection, trial by trial.
 const FLOODS: [f64; 4] = [0.0, 1.0, 10.0, 50.0];
 
-/// Bytes of the pages whose transfer is measured, one after the other.
+/// Bytes of the pages of the transfer test, search by search.
 pub const OBJECTS: [u32; 4] = [64, 1024, 10_240, 102_400];
 
-/// How many connections there can be at once.
+/// The most connections at once.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Capacity {
-    /// So many were open at once, and each got its page.
+    /// The highest number of open connections at which each got its page.
     pub connections: u64,
-    /// The least number of which not all did; none if the most that was tried is the limit.
+    /// The lowest number at which not all did. None if the highest tried number is the limit.
     pub refused: Option<u64>,
     /// Attempts a second.
     pub rate: f64,
-    /// How long connections took to be made, when all were.
+    /// The setup times of the connections, when all were made.
     pub setup: Setup,
 }
 
-/// Searches for the most connections at once up to `most`, attempted at a rate, by halves; a number
-/// that failed is tried once more before it is believed.
+/// Searches by bisection for the most connections at once, up to `most`, with `rate` attempts a
+/// second. A number that failed is tried a second time.
 ///
 /// # Errors
-/// A trial failed, or no connection was made at all.
+/// Fails if a trial fails, or if no connection was made at all.
 pub fn capacity(bench: &mut Bench, most: u64, rate: f64) -> Result<Capacity, Failure> {
     let step = ((most as f64 * RESOLUTION) as u64).max(1);
     let (mut whole, mut refused, mut setup) = (0, None, Setup::default());
@@ -78,27 +77,27 @@ pub fn capacity(bench: &mut Bench, most: u64, rate: f64) -> Result<Capacity, Fai
     Ok(Capacity { connections: whole, refused, rate, setup })
 }
 
-/// So many connections at once.
+/// Does a trial with `count` connections at once.
 fn hold(bench: &mut Bench, count: u64, rate: f64) -> Result<Trial, Failure> {
     let phases = [Phase { rate, seconds: count as f64 / rate }];
     Ok(bench.run(&Order { phases: &phases, besides: Besides::Hold })?.1)
 }
 
-/// How many connections a second can be made.
+/// The highest rate of connection setup.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SetupRate {
     /// The highest rate at which every attempt got its page.
     #[serde(flatten)]
     pub found: throughput::Throughput,
-    /// How long connections take to be made at that rate.
+    /// The setup times at that rate.
     pub setup: Setup,
 }
 
-/// Searches for the rate as for a throughput, and makes connections at it once more to see how long
-/// they take.
+/// Searches for the rate as for a throughput. Makes connections at that rate once more to measure
+/// their setup times.
 ///
 /// # Errors
-/// A trial failed, or no connection was made at all.
+/// Fails if a trial fails, or if no connection was made at all.
 pub fn setup_rate(
     bench: &mut Bench,
     setting: &Setting,
@@ -116,25 +115,24 @@ pub fn setup_rate(
     Ok(SetupRate { found, setup })
 }
 
-/// How many connections a second can be torn down.
+/// The highest rate of connection teardown.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TearDown {
-    /// Closed by both sides, each of them, at this rate.
+    /// The highest rate a second at which both sides closed each connection.
     pub rate: f64,
-    /// The lowest rate at which not all were; none if the most that was tried is the limit.
+    /// The lowest rate at which some were not closed. None if the highest tried rate is the limit.
     pub too_fast: Option<f64>,
-    /// Connections of a trial.
+    /// Number of connections of a trial.
     pub connections: u64,
-    /// How long they took to be closed at the rate.
+    /// The teardown times at `rate`.
     pub times: Setup,
 }
 
-/// Searches by halves for the highest rate at which a number of connections, made at `careful` a
-/// second, can be closed by their clients; a rate that failed is tried once more before it is
-/// believed.
+/// Searches by bisection for the highest rate at which clients can close connections. Each trial
+/// makes `connections` at `careful` a second first. A rate that failed is tried a second time.
 ///
 /// # Errors
-/// A trial failed, or no connection was closed at any rate.
+/// Fails if a trial fails, or if no connection was closed at any rate.
 pub fn tear_down(
     bench: &mut Bench,
     setting: &Setting,
@@ -170,25 +168,25 @@ pub fn tear_down(
     Ok(TearDown { rate: whole, too_fast, connections, times })
 }
 
-/// What became of connections when some of them were such as a rule forbids.
+/// The result of a trial with forbidden connections.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Illegal {
-    /// Of a hundred attempts so many are forbidden.
+    /// The forbidden attempts of a hundred.
     pub share: u32,
-    /// Attempts that are allowed.
+    /// Number of allowed attempts.
     pub attempted: u64,
-    /// Those of them that got their page.
+    /// Number of allowed attempts that got their page.
     pub served: u64,
-    /// Attempts that are forbidden.
+    /// Number of forbidden attempts.
     pub forbidden: u64,
-    /// Those of them that became connections.
+    /// Number of forbidden attempts that became connections.
     pub leaked: u64,
 }
 
-/// Attempts connections at a rate, more and more of them forbidden.
+/// Attempts connections at a rate, with a growing share of forbidden ones.
 ///
 /// # Errors
-/// A trial failed.
+/// Fails if a trial fails.
 pub fn illegal(bench: &mut Bench, rate: f64, seconds: f64) -> Result<Vec<Illegal>, Failure> {
     let with = |share: u32| {
         let phases = [Phase { rate, seconds }];
@@ -201,24 +199,24 @@ pub fn illegal(bench: &mut Bench, rate: f64, seconds: f64) -> Result<Vec<Illegal
     SHARES.into_iter().map(with).collect()
 }
 
-/// What became of connections and of datagrams in fragments beside them.
+/// The result of a trial with fragmented datagrams beside connections.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fragmented {
     /// Attempts to connect.
     pub attempted: u64,
-    /// Those of them that got their page.
+    /// Attempts that got their page.
     pub served: u64,
     /// The datagrams.
     #[serde(flatten)]
     pub datagrams: Datagrams,
-    /// How long connections took to be made.
+    /// The setup times of the connections.
     pub setup: Setup,
 }
 
-/// Attempts connections at a rate, with more and more datagrams in fragments beside them.
+/// Attempts connections at a rate, with a growing number of fragmented datagrams beside them.
 ///
 /// # Errors
-/// A trial failed.
+/// Fails if a trial fails.
 pub fn fragments(bench: &mut Bench, rate: f64, seconds: f64) -> Result<Vec<Fragmented>, Failure> {
     let beside = |share: f64| {
         let phases = [Phase { rate, seconds }];
@@ -230,51 +228,51 @@ pub fn fragments(bench: &mut Bench, rate: f64, seconds: f64) -> Result<Vec<Fragm
     DATAGRAMS.into_iter().map(beside).collect()
 }
 
-/// What became of connections beside a flood of SYNs.
+/// The result of a trial with a flood of SYNs beside connections.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Flooded {
     /// Attempts to connect.
     pub attempted: u64,
-    /// Those of them that got their page.
+    /// Attempts that got their page.
     pub served: u64,
     /// The flood.
     #[serde(flatten)]
     pub flood: Flood,
-    /// How long connections took to be made.
+    /// The setup times of the connections.
     pub setup: Setup,
-    /// What they fetch of pages beside as great a flood.
+    /// The pages that connections fetch beside a flood of the same rate.
     pub transfer: Transfer,
 }
 
-/// What was fetched over HTTP beside a flood.
+/// Pages fetched over HTTP beside a flood.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Transfer {
-    /// What each connection is to fetch.
+    /// The pages of each connection.
     #[serde(flatten)]
     pub pages: Pages,
     /// Attempts to connect.
     pub attempted: u64,
-    /// Those of them that got all of their pages.
+    /// Attempts that got all their pages.
     pub served: u64,
-    /// Bits of pages a second, whoever got them.
+    /// Bits of pages a second, over all connections.
     pub bits: f64,
     /// The flood.
     #[serde(flatten)]
     pub flood: Flood,
 }
 
-/// Connections a second beside a flood: such that fetch one page, and such that fetch these.
+/// Rates of connections beside a flood, in connections a second.
 pub struct Rates {
-    /// The first.
+    /// Connections that fetch one page.
     pub single: f64,
-    /// The others.
+    /// Connections that fetch these pages.
     pub transfers: (f64, Pages),
 }
 
-/// Attempts connections at a rate, beside a flood that grows; then such that fetch more.
+/// Attempts connections beside a growing flood: first with one page each, then with more.
 ///
 /// # Errors
-/// A trial failed.
+/// Fails if a trial fails.
 pub fn flood(bench: &mut Bench, rates: &Rates, seconds: f64) -> Result<Vec<Flooded>, Failure> {
     let mut beside = |syns: f64, rate: f64, pages: Pages| {
         let besides = Besides::Flood(syns, pages);
@@ -301,26 +299,26 @@ pub fn flood(bench: &mut Bench, rates: &Rates, seconds: f64) -> Result<Vec<Flood
     Ok(all)
 }
 
-/// How many pages a second can be fetched.
+/// The highest rate of pages.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Transactions {
-    /// What each connection fetched.
+    /// The pages of each connection.
     #[serde(flatten)]
     pub pages: Pages,
-    /// Pages a second: at the highest rate of connections at which all got all of theirs.
+    /// Pages a second, at the highest rate of connections at which all got all their pages.
     pub rate: f64,
     /// Bits of pages a second.
     pub bits: f64,
-    /// Those connections a second, and what was tried besides.
+    /// That rate of connections, and the limits of the search.
     pub connections: throughput::Throughput,
-    /// How long a page took to come at that rate.
+    /// The transfer times of pages at that rate.
     pub times: Setup,
 }
 
-/// Searches for the rate of connections as for a throughput, each of which fetches these pages.
+/// Searches for the rate of connections that each fetch these pages, as for a throughput.
 ///
 /// # Errors
-/// A trial failed, or no connection was made at all.
+/// Fails if a trial fails, or if no connection was made at all.
 pub fn transactions(
     bench: &mut Bench,
     setting: &Setting,
@@ -348,7 +346,7 @@ pub fn transactions(
     Ok(Transactions { pages, rate, bits, connections, times })
 }
 
-/// What is missing to claim the RFC; some points are those of one test only.
+/// Returns the deviations from the RFC. `own` has those of one test.
 pub fn conformance(setting: &Setting, own: &[Option<&str>]) -> Conformance {
     let rules = if setting.foreign {
         "the device has the rules that somebody else gave it: whether they are as section 4 asks for, and the same is done \

@@ -1,4 +1,4 @@
-//! A system in a network of its own with TCP connections through it, for the searches of RFC 3511.
+//! A system in a network of its own, with TCP connections through it, for the searches of RFC 3511.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -21,7 +21,7 @@ use crate::results;
 use crate::system::System;
 use crate::topology::{End, Lab, Topology};
 
-/// Client and server at two ends of a network, and what is in between.
+/// Client and server at two ends of a network, and the system in between.
 pub struct TcpNetwork<'l> {
     lab: &'l Lab,
     family: Family,
@@ -32,11 +32,11 @@ pub struct TcpNetwork<'l> {
     service: Service,
 }
 
-/// The most connections a second that searches attempt: what the client manages over a cable, and
-/// somewhat less.
+/// Returns the highest rate that a search may attempt, in connections a second: slightly below the
+/// client's over a cable.
 ///
 /// # Errors
-/// There can be no cable, or the client does not get through it.
+/// Fails if the network of the cable cannot be made, or if the client does not get through.
 pub fn most(
     family: Family,
     cpus: Cpus,
@@ -46,8 +46,8 @@ pub fn most(
     let lab = Lab::new("search-cable", shape(Topology::Direct))?;
     let count = (CEILING / u64::from(pages.requests)).max(CEILING_AT_LEAST);
     let network = TcpNetwork::between(&lab, family, PORT, count, cpus, interrupt)?;
-    // all that there is to do, and what is done of it in a second when all of them want it at once;
-    // who then waits for too long has not been served, though it was as much work
+    // The rate is the whole work divided by its time, with all connections at once. Connections
+    // that waited too long are not served, but their work counts.
     let began = Instant::now();
     let answers = network.call(&Calls { count, rate: FAST, pages, ..network.calls.clone() })?;
     let took = if pages == Pages::ONE { answers.took } else { began.elapsed() };
@@ -61,11 +61,11 @@ pub fn most(
 }
 
 impl<'l> TcpNetwork<'l> {
-    /// Builds a system with such a filter, and sees whether it lets pass and blocks what it should;
-    /// what it is, for results.
+    /// Installs a system with a filter, and checks that it passes and blocks the connections it
+    /// should. Returns the network, and the description of the system for results.
     ///
     /// # Errors
-    /// It cannot be built, is a proxy, or does something else.
+    /// Fails if the system cannot be installed, if it is a proxy, or if the functional check fails.
     pub fn new(
         lab: &'l Lab,
         system: &'l dyn System,
@@ -99,8 +99,8 @@ impl<'l> TcpNetwork<'l> {
         Ok((network, installed.described()))
     }
 
-    /// Client and server of a network with whatever is between them; at the forbidden port the
-    /// server listens as well, so that who gets there is seen.
+    /// Starts client and server of a network. The server listens at the forbidden port too, so that
+    /// it counts connections there.
     fn between(
         lab: &'l Lab,
         family: Family,
@@ -110,7 +110,7 @@ impl<'l> TcpNetwork<'l> {
         interrupt: &Interrupt,
     ) -> anyhow::Result<TcpNetwork<'l>> {
         connections::prepare(lab, family, most)?;
-        // no more urgent than the server, which runs beside it
+        // no more urgent than the server, which runs on the same CPU
         let at = Placement { priority: 0, ..cpus.at };
         let mut ports = vec![PORT, forbidden_port];
         ports.dedup();
@@ -145,8 +145,8 @@ impl<'l> TcpNetwork<'l> {
 }
 
 impl TcpNetwork<'_> {
-    /// Connections that have come as far as the server at the forbidden port, when those under way
-    /// are there.
+    /// Returns the number of connections that reached the server at the forbidden port, after a
+    /// wait for those under way.
     fn leaked(&self) -> u64 {
         thread::sleep(STRAGGLERS);
         self.service.came(self.calls.forbidden_port)

@@ -1,48 +1,48 @@
-//! The tests that the RFCs about benchmarking describe.
+//! The benchmarks that the RFCs describe.
 
 use clap::ValueEnum;
 use serde::Serialize;
 
-/// Which search.
+/// A test of `fwlab search`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Test {
     /// RFC 2544 26.1: the highest rate without loss
     Throughput,
-    /// RFC 2544 26.3: what is lost at 100 %, 90 %, …
+    /// RFC 2544 26.3: the loss at 100 %, 90 %, …
     LossRate,
     /// RFC 9004: the longest burst without loss
     BackToBack,
     /// RFC 8219 7.2: typical and worst latency at the throughput
     Latency,
-    /// RFC 2544 26.5: until nothing is lost after too much
+    /// RFC 2544 26.5: time from an overload to the last loss
     SystemRecovery,
-    /// RFC 2544 26.6: until frames come after a reset
+    /// RFC 2544 26.6: time without frames around a reset
     Reset,
-    /// RFC 5180 5.3: what hop-by-hop options do to the device
+    /// RFC 5180 5.3: effect of hop-by-hop options on the device
     HopByHop,
-    /// RFC 3511 5.2: how many TCP connections there can be at once
+    /// RFC 3511 5.2: most TCP connections at once
     TcpCapacity,
-    /// RFC 3511 5.3: how many TCP connections a second can be made
+    /// RFC 3511 5.3: highest rate of TCP connection setup
     TcpRate,
-    /// RFC 3511 5.4: how many TCP connections a second can be torn down
+    /// RFC 3511 5.4: highest rate of TCP connection teardown
     TcpTearDown,
-    /// RFC 3511 5.5: what becomes of TCP connections beside a flood of SYNs
+    /// RFC 3511 5.5: TCP connections beside a flood of SYNs
     TcpFlood,
-    /// RFC 3511 5.6: how many bits a second of pages can be fetched, by their size
+    /// RFC 3511 5.6: bits of pages a second, by their size
     HttpTransfer,
-    /// RFC 3511 5.7: how many pages a second can be fetched
+    /// RFC 3511 5.7: highest rate of pages
     HttpRate,
-    /// RFC 3511 5.8: what becomes of TCP connections that a rule forbids, beside others
+    /// RFC 3511 5.8: TCP connections, with some that a rule forbids
     TcpIllegal,
-    /// RFC 3511 5.9: what becomes of TCP connections and of datagrams in fragments beside them
+    /// RFC 3511 5.9: TCP connections with fragmented datagrams beside them
     TcpFragments,
     /// RFC 9971: MLRsearch with the goals of RFC 2544 and TST 009
     Mlr,
 }
 
 impl Test {
-    /// Whether the throughput has to be known for it.
+    /// Returns true if the test needs a known throughput.
     pub(super) fn is_done_at_throughput(self) -> bool {
         !matches!(
             self,
@@ -56,7 +56,7 @@ impl Test {
         )
     }
 
-    /// Whether it is about connections and not about frames.
+    /// Returns true if the test is about connections, and not about frames.
     pub(super) fn is_about_connections(self) -> bool {
         matches!(
             self,
@@ -71,12 +71,12 @@ impl Test {
         )
     }
 
-    /// As it is given on the command line.
+    /// Returns the name on the command line.
     pub(super) fn name(self) -> String {
         self.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
     }
 
-    /// What says how it is done.
+    /// Returns the standard and section that describe the test.
     pub(super) fn standard(self) -> &'static str {
         match self {
             Test::Throughput => "RFC 2544, 26.1",

@@ -1,4 +1,4 @@
-//! Each search on devices whose answers are known.
+//! Tests of each search on devices with known behaviour.
 
 use super::simulated::{Curve, Simulated};
 use super::*;
@@ -17,7 +17,7 @@ const SETTING: Setting = Setting {
     waits: Waits::STANDARD,
 };
 
-/// What a search finds, its trials, and the seconds they would have taken.
+/// Returns the result of a search, its trials, and the seconds they would have taken.
 fn on<T>(
     curve: Curve,
     search: impl FnOnce(&mut Bench) -> Result<T, Failure>,
@@ -57,7 +57,7 @@ fn throughput_is_found_as_exactly_as_asked_for() {
             let (found, records) = throughput_of(curve);
             let found = found.unwrap();
             assert!(found.rate > capacity - MOST * 0.001, "{curve:?} {found:?}");
-            // What a buffer holds makes a trial of 60 s look as if so much more were forwarded.
+            // The buffer holds frames that a trial of 60 s counts as forwarded.
             assert!(found.rate <= capacity + 1000.0 / 60.0 + 1.0, "{curve:?} {found:?}");
             assert!(found.lossy.unwrap() > found.rate, "{found:?}");
             let last = records.last().unwrap();
@@ -115,7 +115,7 @@ fn the_ladder_ends_after_two_clean_steps() {
     let steps = found.unwrap();
     let shares: Vec<f64> = steps.iter().map(|step| step.share).collect();
     assert_eq!(shares, [1.0, 0.9, 0.8, 0.7, 0.6, 0.5]);
-    // 0.7 million above the start, of 11.7 million to where all is lost.
+    // The rate is 0.7 million above the start; all is lost 11.7 million above.
     assert!((steps[0].loss - 0.7 / 11.7).abs() < 1e-6, "{steps:?}");
     assert!(steps[3].loss > 0.0 && steps[4].loss == 0.0);
     let (found, _, _) = on(Curve::Drop, |bench| loss_rate::search(bench, &SETTING, 60.0));
@@ -128,7 +128,8 @@ fn the_ladder_ends_after_two_clean_steps() {
 fn bursts_tell_the_buffer() {
     let (found, _, _) = on(Curve::Knee(1e6), |bench| back_to_back::search(bench, &SETTING, 1e6, 3));
     let found = found.unwrap().unwrap();
-    // The buffer has 1000 frames and half of what comes goes on meanwhile: 2000 fit.
+    // The buffer has 1000 frames, and half of the arriving frames are forwarded meanwhile: 2000
+    // fit.
     assert!((1995.0..=2005.0).contains(&found.mean), "{found:?}");
     assert_eq!((found.bursts.len(), found.least, found.most), (3, found.most, found.least));
     assert_eq!(found.deviation, 0.0);
@@ -148,7 +149,7 @@ fn latency_grows_with_the_rate() {
     let (idle, busy) = (at(1e4), at(9e5));
     assert_eq!(idle.trials, 20);
     assert!((idle.typical.median - 10_000.0).abs() < 100.0, "{:?}", idle.typical);
-    // The median of an exponential wait: ln 2 of its mean.
+    // The median of an exponential wait is ln 2 times its mean.
     let expected = 10_000.0 * (1.0 + 0.1 * 9.0 * std::f64::consts::LN_2);
     assert!((busy.typical.median / expected - 1.0).abs() < 0.01, "{:?}", busy.typical);
     assert!(busy.worst.median > busy.typical.median);
@@ -171,7 +172,7 @@ fn recovery_and_reset() {
     let found = found.unwrap();
     assert!((found.overload - 1.1e6).abs() < 1.0);
     assert_eq!((found.seconds, found.times, found.unrecovered), (0.125, vec![0.125; 3], 0));
-    // 110 % for a minute, but for what the buffer holds
+    // 110 % for a minute, less the frames in the buffer
     assert_eq!(found.lost, [6_000_000 - 1000; 3]);
     assert_eq!(records[0].intended, 66_000_000 + 33_000_000);
     let plan = recovery_plan(MOST, 60.0);
@@ -185,7 +186,7 @@ fn recovery_and_reset() {
     assert_eq!((found.seconds, found.seconds_by_loss), (0.25, 0.25));
 }
 
-/// A device whose trials come out otherwise.
+/// A device with altered trials.
 struct Altered(fn(&mut Trial), Option<&'static str>);
 
 impl Measurer for Altered {
@@ -257,9 +258,9 @@ fn mlr_says_when_the_most_or_the_least_is_the_limit() {
     assert!(matches!(found, Err(Failure::Nothing(_))), "{found:?}");
 }
 
-/// What the RFC is for: losses that come by chance take a search without tolerance away from what
-/// the device can do, and somewhere else each time; one that lets half of the trials exceed stays
-/// there.
+/// Checks the purpose of the RFC: random losses drive a search without tolerance away from the
+/// device's capacity, to another value each time. A search that lets half of the trials exceed the
+/// loss ratio stays there.
 #[test]
 fn chance_does_not_take_a_tolerant_goal_away() {
     let goals = [mlr::Goal::rfc2544(), mlr::Goal::tst009()];
@@ -345,7 +346,7 @@ fn forbidden_connections_that_get_through_are_told_and_are_no_losses() {
 
 #[test]
 fn connections_are_torn_down_as_fast_as_the_device_can() {
-    // what its buffer of 1000 holds counts as torn down in the time that 100,000 take
+    // the buffer of 1000 counts as torn down within the trial of 100,000
     for capacity in [2e5, 1.5e6] {
         let (found, _, _) =
             on(Curve::Knee(capacity), |bench| tcp::tear_down(bench, &SETTING, 100_000, 1000.0));
@@ -415,7 +416,7 @@ fn results_say_how_far_they_are_a_standards() {
             "{conformance:?}"
         );
     }
-    // Section 9: 64 bytes on 10 Mbit/s are 14880 frames a second.
+    // RFC 2544 section 9: 64 bytes on 10 Mbit/s are 14880 frames a second.
     assert_eq!(Setting::line_rate(1e7, 64).floor(), 14_880.0);
     assert_eq!(Setting::line_rate(1e7, 1518).floor(), 812.0);
 }

@@ -1,17 +1,17 @@
-//! Throughput, RFC 2544 section 26.1: the highest rate at which nothing is lost.
+//! Throughput (RFC 2544 section 26.1): the highest rate without loss.
 
 use serde::Serialize;
 
 use super::{Bench, Conformance, Failure, Setting};
 
-/// How the search goes.
+/// The parameters of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Plan {
-    /// Seconds of the trials that search.
+    /// Seconds of the searching trials.
     pub search: f64,
-    /// Seconds of the trial that decides.
+    /// Seconds of the deciding trial.
     pub last: f64,
-    /// How exactly the rate is found, as a share of the most.
+    /// Resolution of the rate, as a share of the highest rate.
     pub resolution: f64,
 }
 
@@ -21,22 +21,22 @@ impl Default for Plan {
     }
 }
 
-/// The result, with what section 26.1 wants beside it.
+/// The result, with the further values of section 26.1.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Throughput {
-    /// Frames a second without loss.
+    /// Highest rate without loss, in frames a second; 0 if there were losses at every rate.
     pub rate: f64,
-    /// The lowest rate at which something was lost; none if the link is the limit.
+    /// The lowest rate with losses. None if the link is the limit.
     pub lossy: Option<f64>,
-    /// What the link would carry.
+    /// The link's rate in frames a second.
     pub most: f64,
 }
 
-/// Searches by halves, with short trials; a long one decides, and if something is lost in that, the
-/// search goes on below.
+/// Searches by bisection with short trials. A long trial decides: if it has losses, the search goes
+/// on below.
 ///
 /// # Errors
-/// A trial failed, or nothing comes through.
+/// Fails if a trial fails, or if no frame comes through.
 pub fn search(bench: &mut Bench, setting: &Setting, plan: &Plan) -> Result<Throughput, Failure> {
     let step = setting.most * plan.resolution;
     let mut lossless = 0.0;
@@ -55,7 +55,7 @@ pub fn search(bench: &mut Bench, setting: &Setting, plan: &Plan) -> Result<Throu
         if width > step {
             continue;
         }
-        // Everything between nothing and a step was lost: no rate is left to decide about.
+        // Every rate above one step had losses, so there is no rate to confirm.
         if lossless == 0.0 {
             return nothing_below(bench, setting, lossy);
         }
@@ -67,7 +67,7 @@ pub fn search(bench: &mut Bench, setting: &Setting, plan: &Plan) -> Result<Throu
     }
 }
 
-/// Not even the lowest rate went without loss; a device that drops everything is told apart.
+/// Returns the result 0, or an error if the device dropped all frames of all trials.
 fn nothing_below(
     bench: &Bench,
     setting: &Setting,
@@ -79,7 +79,7 @@ fn nothing_below(
     Ok(Throughput { rate: 0.0, lossy, most: setting.most })
 }
 
-/// What is missing to claim the RFC.
+/// Returns the deviations from the RFC.
 pub fn conformance(setting: &Setting, plan: &Plan) -> Conformance {
     Conformance::but_for(vec![
         setting.missing_wire(),

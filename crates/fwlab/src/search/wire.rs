@@ -1,4 +1,4 @@
-//! Whatever is between two interfaces of this machine, for searches.
+//! Searches between two interfaces of this machine.
 
 use anyhow::{Context, ensure};
 
@@ -11,23 +11,23 @@ use crate::raw::load::Load;
 use crate::topology::End;
 use crate::wire::Wire;
 
-/// Frames that show how fast the generator is.
+/// Number of frames that measure the generator's highest rate.
 const CEILING: u64 = 1 << 19;
 
-/// Frames that show whether any come through.
+/// Number of frames that show if any come through.
 const TASTE: u64 = 1 << 10;
 
-/// What to do if none do.
+/// The advice if no frames come through.
 pub(super) const NO_WAY: &str =
     "--next-link is who takes them, and the way to the server's network has to be known there";
 
-/// How frames of a trial follow one another where nothing else is done.
+/// Returns the pace of a trial of frames alone. Fails if the order asks for more.
 pub(super) fn pace_alone(order: &Order) -> anyhow::Result<Pace> {
     ensure!(order.besides == Besides::Nothing, "frames are sent here, and nothing else is done");
     pace(order.phases)
 }
 
-/// Two interfaces.
+/// Two interfaces of this machine.
 pub(super) struct Here {
     pub wire: Wire,
     pub at: Placement,
@@ -42,8 +42,8 @@ impl Here {
 }
 
 impl Place for Here {
-    /// What goes out by the first interface as fast as it goes, whatever becomes of it, and
-    /// somewhat less.
+    /// Returns a rate slightly below the highest that the first interface sends, in frames a
+    /// second. Losses do not matter for this rate.
     fn most(&mut self, load: &Load) -> anyhow::Result<f64> {
         let mut wire = self.measurer_of(load)?;
         wire.learn()?;
@@ -58,7 +58,7 @@ impl Place for Here {
     }
 }
 
-/// Generator and sink at them.
+/// Generator and sink at the two interfaces.
 struct OnWire<'h> {
     here: &'h Here,
     flood: Flood<'static>,

@@ -1,5 +1,5 @@
-//! A search as a result file that `fwlab report` and `fwlab compare` read: what was found, loss and
-//! latency of each trial by its rate, and how far that is what a standard asks for.
+//! Conversion of a search to a result file for `fwlab report` and `fwlab compare`: the result, loss
+//! and latency by rate, and the conformance to a standard.
 
 use std::cmp::Ordering;
 
@@ -11,21 +11,21 @@ use crate::results::{
     Better, Counts, Dimension, Finding, Load, Point, Quantity, Run, Sample, Series, Verdict,
 };
 
-/// What a search came to.
+/// The result of a search.
 pub(super) struct Found<'f> {
     pub test: Test,
     pub conformance: &'f Conformance,
     pub result: &'f Value,
     pub trials: &'f [Record],
-    /// What it was done with, where the run has others.
+    /// The kind of frames or filter in titles. None if the run has only one kind.
     pub kind: Option<String>,
 }
 
 impl Found<'_> {
-    /// Puts it into a run, behind what is there; `system` is what samples call the system.
+    /// Appends the result to a run. `system` is the id of the system in samples.
     pub(super) fn write(&self, run: &mut Run, system: &str, load: &Load) {
         let mut series = self.values(system, load);
-        // between two machines there is none
+        // a search between two machines has no latencies
         let timed = self.trials.iter().filter(|trial| trial.latency.count() > 0);
         let loss = self.by_rate("Loss by rate", ("loss", "%"), load, self.trials, |trial| {
             Sample::new(0, 0, system, trial.loss * 100.0)
@@ -44,7 +44,7 @@ impl Found<'_> {
         run.findings.push(self.finding());
     }
 
-    /// What was searched for, if it was found.
+    /// Returns the results of the search as series with one value each.
     fn values(&self, system: &str, load: &Load) -> Vec<Series> {
         let at = |title: &str, pointer: &str, unit: &str| {
             let value = self.result.pointer(pointer)?.as_f64()?;
@@ -88,7 +88,7 @@ impl Found<'_> {
         all.into_iter().flatten().collect()
     }
 
-    /// A series of trials, a point for each rate.
+    /// Returns a series of trials with a point for each rate.
     fn by_rate<'t>(
         &self,
         title: &str,
@@ -143,8 +143,7 @@ impl Found<'_> {
     }
 }
 
-/// What was found with frames of several sizes, once more as one series each, so that it can be
-/// plotted by size.
+/// Appends series by frame size to a run, made of its results for single sizes.
 pub(super) fn by_size(run: &mut Run) {
     let mut all: Vec<Series> = Vec::new();
     for series in run.series.iter().filter(|series| series.dimension.is_none()) {
