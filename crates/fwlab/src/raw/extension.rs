@@ -1,9 +1,8 @@
-//! Extension headers of IPv6, as RFC 5180 section 5.3 wants traffic with them: each alone, and in a
-//! chain.
+//! IPv6 extension headers of test traffic (RFC 5180 section 5.3): each alone, and a chain.
 
 use serde::{Deserialize, Serialize};
 
-/// What stands between the IPv6 and the transport header.
+/// The headers between the IPv6 and the transport header.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Extension {
@@ -14,9 +13,9 @@ pub enum Extension {
     HopByHop,
     /// destination options: 8 bytes of padding
     Destination,
-    /// a routing header of Mobile IPv6, all of whose segments have been visited: 24 bytes
+    /// a routing header of Mobile IPv6 without segments left: 24 bytes
     Routing,
-    /// a fragment header of a packet that is whole: 8 bytes
+    /// a fragment header of an unfragmented packet: 8 bytes
     Fragment,
     /// routing, destination options and fragment header, as between two mobile nodes: 40 bytes
     Chain,
@@ -28,11 +27,11 @@ const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const DESTINATION: u8 = 60;
 
-/// Type 2, RFC 6275: filters refuse type 0.
+/// The routing type of Mobile IPv6 (RFC 6275). Filters drop type 0.
 const MOBILE: u8 = 2;
 
 impl Extension {
-    /// As it is given on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Extension::None => "none",
@@ -55,12 +54,13 @@ impl Extension {
         }
     }
 
-    /// Bytes of all of it.
+    /// Returns the length of all headers in bytes.
     pub fn length(self) -> usize {
         self.headers().iter().map(|&header| header_bytes(header)).sum()
     }
 
-    /// Puts it behind the IPv6 header of a frame.
+    /// Inserts the headers behind the IPv6 header of a frame, and corrects its length and next
+    /// header.
     pub fn put_into(self, frame: &mut Vec<u8>) {
         const LENGTH: usize = 14 + 4;
         const NEXT: usize = 14 + 6;
@@ -74,14 +74,14 @@ impl Extension {
             let bytes = &mut chain[start..];
             bytes[0] = next;
             match header {
-                // PadN over what is left
+                // a PadN option over the remaining bytes
                 HOP_BY_HOP | DESTINATION => bytes[2..4].copy_from_slice(&[1, 4]),
-                // the home address is the one the frame has anyway
+                // the home address is the destination that the frame already has
                 ROUTING => {
                     bytes[1..3].copy_from_slice(&[2, MOBILE]);
                     bytes[8..24].copy_from_slice(&frame[END - 16..END]);
                 }
-                // from 0 on, and no more to come (RFC 6946)
+                // offset 0 and no more fragments: an atomic fragment (RFC 6946)
                 _ => bytes[4..8].copy_from_slice(&1u32.to_be_bytes()),
             }
         }

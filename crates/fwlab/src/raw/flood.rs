@@ -1,4 +1,4 @@
-//! A trial: the generator sends what it was told to, the sink counts what comes.
+//! A trial of frames: a generator sends, and a sink counts.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,72 +16,74 @@ use crate::placement::{Disturbance, Placement};
 use crate::results;
 use crate::topology::{End, Lab};
 
-/// No frame for so long is the end.
+/// The interval without a frame after which a trial is over.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Frames may be under way so long after the last was sent, if they keep coming.
+/// The longest wait for frames after the last was sent, if frames keep coming.
 const STRAGGLERS: Duration = Duration::from_millis(200);
 
-/// Answers that take longer may find the kernel of whom they are for.
+/// The longest wait for answers to opened flows. Later ones may reach the kernel of the receiver.
 const ANSWERED: Duration = Duration::from_secs(10);
 
 /// The first source port of a load, and its first destination port.
 pub const PORTS: [u16; 2] = [1024, 9];
 
-/// Frames that open flows, and as many that answer; of a load with more flows some get none.
+/// The most frames that open flows, and the most answers. A load with more flows leaves some
+/// unopened.
 const OPENING: u64 = 1 << 16;
-/// How many each flow has of both, and how fast they come: slower than first packets that meet all
-/// rules, or in step with a queue that is full the same flows would be lost each time.
+/// The frames of each flow in each direction, and their rate a second. The rate is below that of
+/// first packets against all rules. At a rate in step with a full queue, the same flows would lose
+/// their frames each time.
 const OF_EACH_FLOW: u64 = 4;
 const OPENED_A_SECOND: f64 = 20_000.0;
 
-/// Frames that show whether a port is open.
+/// Number of frames that show if a port is open.
 pub const PROBE: u64 = 64;
 
-/// Tries of a probe.
+/// Number of tries of a probe.
 const TRIES: u32 = 3;
 
-/// What a trial gave.
+/// The result of a trial.
 #[derive(Debug, Clone)]
 pub struct Trial {
-    /// What the generator did.
+    /// The generator's counts and times.
     pub progress: Progress,
-    /// What the sink counted.
+    /// The sink's counts.
     pub counts: Counts,
-    /// What of it did not come.
+    /// The frames that did not come.
     pub missing: Missing,
-    /// What others did on the generator's CPU.
+    /// The time that the generator's CPU lost to others.
     pub disturbance: Disturbance,
 }
 
 impl Trial {
-    /// From the first frame to the last.
+    /// Returns the time from the first frame to the last.
     pub fn seconds(&self) -> f64 {
         seconds(&self.progress)
     }
 
-    /// What came between the generator and its CPU, which it wants from the first frame to the
-    /// last.
+    /// Returns the reason to doubt the trial: the generator needs its CPU from the first frame to
+    /// the last. None if it had it.
     pub fn disturbed(&self) -> Option<String> {
         self.disturbance.why(Duration::from_secs_f64(self.seconds()))
     }
 
-    /// Frames sent a second.
+    /// Returns the rate of sent frames a second.
     pub fn rate(&self) -> f64 {
         rate(&self.progress)
     }
 
-    /// Frames that came at least once.
+    /// Returns the number of frames that came at least once.
     pub fn received(&self) -> u64 {
         self.counts.frames - self.counts.duplicates.min(self.counts.frames)
     }
 
-    /// Frames that did not come.
+    /// Returns the number of frames that did not come.
     pub fn lost(&self) -> u64 {
         self.progress.sent.saturating_sub(self.received())
     }
 
-    /// What became of the frames, as results have it.
+    /// Returns the counts for result files.
     pub fn tally(&self) -> results::Counts {
         results::Counts {
             sent: self.progress.sent,
@@ -94,7 +96,8 @@ impl Trial {
         }
     }
 
-    /// Times from when frames were to be sent until they came; a bucket counts as its middle.
+    /// Returns the latencies, from the time a frame was due until it came. A bucket counts as its
+    /// middle.
     pub fn latency(&self) -> results::Latency {
         let filled = self.counts.buckets.iter().enumerate().filter(|&(_, &count)| count > 0);
         results::Latency::of(filled.map(|(bucket, &count)| {
@@ -125,17 +128,17 @@ impl<'h> Flood<'h> {
     /// Puts generator and sink at two ends of a network.
     ///
     /// # Errors
-    /// The load cannot be made, or the kernel does not load the programs.
+    /// Fails if the load cannot be made, or if the kernel refuses the programs.
     pub fn new(lab: &'h Lab, load: &Load, from: End, to: End) -> anyhow::Result<Flood<'h>> {
         let links = [from.link(), lab.next_link(from, to)];
         Flood::between(Port::of(lab, from)?, Port::of(lab, to)?, links, load, [from, to])
     }
 
-    /// Puts generator and sink at two ports; frames bear these link addresses, and the addresses of
-    /// the ends of a network of ours.
+    /// Puts generator and sink at two ports. Frames have the given link addresses, and the IP
+    /// addresses of the ends of fwlab's networks.
     ///
     /// # Errors
-    /// As of [`Flood::new`].
+    /// Fails as [`Flood::new`] does.
     pub fn between(
         from: Port<'h>,
         to: Port<'h>,
@@ -156,17 +159,17 @@ impl<'h> Flood<'h> {
         Ok(Flood { sender, to, sink, hook, trial: 0 })
     }
 
-    /// Where the sink takes frames.
+    /// Returns the hook at which the sink receives frames.
     pub fn hook(&self) -> Hook {
         self.hook
     }
 
-    /// Sends [`PROBE`] frames to one port, again if fewer than `expected` come, and returns how
-    /// many came: the answer of the rules about the port. Beside other work frames are lost that
-    /// no rule blocks, and a blocked frame never comes, so the second try cannot hide a block.
+    /// Sends [`PROBE`] frames to a port, and returns how many came. Tries again up to twice while
+    /// fewer than `expected` come, because frames are lost beside other work. A blocked frame never
+    /// comes, so a retry cannot hide a block.
     ///
     /// # Errors
-    /// The trial cannot be run.
+    /// Fails if the kernel refuses the trial.
     pub fn probe(&mut self, port: u16, expected: u64, at: Placement) -> anyhow::Result<u64> {
         let mut came = self.probe_once(port, at)?;
         for _ in 1..TRIES {
@@ -187,14 +190,14 @@ impl<'h> Flood<'h> {
         Ok(trial?.received())
     }
 
-    /// Opens each of the load's flows: some of its frames, and answers from the sink's end to the
-    /// generator's, so that who keeps states has seen both directions. `link` is whom the answers
-    /// are sent to.
+    /// Opens each flow of the load: sends some of its frames, and answers from the sink's end. A
+    /// stateful system has then seen both directions. `link` is the link address to which answers
+    /// go.
     ///
     /// # Errors
-    /// The trial cannot be run.
+    /// Fails if the kernel refuses the trial.
     pub fn answer(&mut self, link: [u8; 6], at: Placement) -> anyhow::Result<()> {
-        // the kernel there knows of no such connections, and would reset each of them
+        // keeps answers from the kernel, which knows no such connections and would reset each
         let mut taken = Sink::new()?;
         self.sender.from.attach(&mut taken)?;
         let fields = self.sender.prepared.fields;
@@ -202,8 +205,9 @@ impl<'h> Flood<'h> {
         let frames = flows.saturating_mul(OF_EACH_FLOW).min(OPENING);
         let length = Duration::from_secs_f64(frames as f64 / OPENED_A_SECOND);
         let pace = Pace::steady(OPENED_A_SECOND, length);
-        // pf's sloppy tracking takes a connection for one half of one if it sees two segments
-        // before an answer comes, and for open; after one it waits for ever
+        // All frames go before all answers. If pf's sloppy tracking sees two segments before an
+        // answer, it takes them for the only visible direction, and sets the state to established.
+        // After a single segment it would wait for ever.
         self.run(&pace, at, None)?;
         self.send_back(link, &pace, at)?;
         let (mut before, deadline) = (0, Instant::now() + ANSWERED);
@@ -218,11 +222,11 @@ impl<'h> Flood<'h> {
         }
     }
 
-    /// Sends a frame from the sink's end to the generator's, so that bridges between them know
-    /// where the sink is.
+    /// Sends a frame from the sink's end to the generator's, so that bridges in between learn the
+    /// sink's port.
     ///
     /// # Errors
-    /// It cannot be sent.
+    /// Fails if the frame cannot be sent.
     pub fn learn(&mut self, link: [u8; 6], at: Placement) -> anyhow::Result<()> {
         self.send_back(link, &Pace::fast(1), at)
     }
@@ -245,10 +249,11 @@ impl<'h> Flood<'h> {
         trial.map(drop)
     }
 
-    /// Frames a second that the generator gives while the sink looks at nothing but their tag.
+    /// Measures the highest rate of the generator in frames a second, while the sink reads only the
+    /// tags.
     ///
     /// # Errors
-    /// The trial cannot be run.
+    /// Fails if the kernel refuses the trial, or if no frame reached the sink.
     pub fn ceiling(&mut self, frames: u64, at: Placement) -> anyhow::Result<f64> {
         self.trial += 1;
         self.sink.begin(self.trial.wrapping_add(1))?;
@@ -260,10 +265,10 @@ impl<'h> Flood<'h> {
         Ok(rate(&progress))
     }
 
-    /// Runs a trial with the generator in its place.
+    /// Does a trial with the generator at a placement.
     ///
     /// # Errors
-    /// A signal came, or the kernel refused something.
+    /// Fails if a signal came, or if the kernel refused an operation.
     pub fn trial(
         &mut self,
         pace: &Pace,
@@ -292,11 +297,11 @@ impl<'h> Flood<'h> {
     }
 }
 
-/// Waits until no more frames come, or all have that were sent, if that is known. What the sink
-/// counted.
+/// Waits until no more frames come, or until all `sent` frames have come. Returns the sink's
+/// counts.
 ///
 /// # Errors
-/// The kernel does not tell.
+/// Fails if the sink's maps cannot be read.
 pub fn await_stragglers(sink: &Sink, sent: Option<u64>) -> anyhow::Result<Counts> {
     let mut counts = sink.counts()?;
     let since = Instant::now();
@@ -311,10 +316,10 @@ pub fn await_stragglers(sink: &Sink, sent: Option<u64>) -> anyhow::Result<Counts
     Ok(counts)
 }
 
-/// The CPU that everything is to run on in cost mode: the last one, which the system uses least.
+/// Returns the CPU for all threads in cost mode: the last CPU, because the system uses it least.
 ///
 /// # Errors
-/// The system does not tell which CPUs there are.
+/// Fails if the process's CPUs cannot be read.
 pub fn measuring_cpu() -> anyhow::Result<usize> {
     crate::placement::cpus()?.last().copied().context("no CPU")
 }

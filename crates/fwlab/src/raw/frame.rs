@@ -1,4 +1,4 @@
-//! Frames before they vary: headers, and the sums that let a checksum be made of a few additions.
+//! Frame templates: the fixed headers, and the sums from which a checksum takes a few additions.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -11,18 +11,18 @@ use skipstep_kernel::lab::{Kind, LARGEST_FRAME, MAGIC, TAG_BYTES, Template};
 use super::extension::Extension;
 use crate::family::Family;
 
-/// What stands behind the IP header.
+/// The transport protocol of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
     /// UDP
     Udp,
-    /// TCP: segments of data, with the flags of a connection that is open
+    /// TCP: data segments, with the flags of an established connection
     Tcp,
 }
 
 impl Transport {
-    /// The other of the two.
+    /// Returns the other transport.
     pub fn other(self) -> Transport {
         match self {
             Transport::Udp => Transport::Tcp,
@@ -31,7 +31,7 @@ impl Transport {
     }
 }
 
-/// As flags name it.
+/// Writes the name on the command line.
 impl fmt::Display for Transport {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {
@@ -41,31 +41,31 @@ impl fmt::Display for Transport {
     }
 }
 
-/// Where frames come from and go to.
+/// The fixed headers of frames.
 #[derive(Debug, Clone, Copy)]
 pub struct Flow {
     /// UDP or TCP.
     pub transport: Transport,
-    /// What stands before it; nothing over IPv4.
+    /// The IPv6 extension headers. None over IPv4.
     pub extension: Extension,
-    /// Link addresses of who sends and of who is to take the frame.
+    /// The link addresses of sender and receiver.
     pub links: [[u8; 6]; 2],
-    /// Addresses of both ends, of one family.
+    /// The IP addresses of source and destination, of one family.
     pub addresses: [IpAddr; 2],
-    /// Their ports.
+    /// The ports of source and destination.
     pub ports: [u16; 2],
 }
 
-/// Bytes that Ethernet adds behind a frame, which sizes count and buffers do not have.
+/// Bytes of the Ethernet checksum. Frame sizes include them, buffers do not.
 pub const CHECKSUM_BYTES: usize = 4;
 
 impl Flow {
-    /// The family of its addresses.
+    /// Returns the family of the addresses.
     pub fn family(&self) -> Family {
         if self.addresses[0].is_ipv4() { Family::V4 } else { Family::V6 }
     }
 
-    /// The way back, for which frames are sent to `link`.
+    /// Returns the reverse flow, with `link` as the receiver's link address.
     pub fn answer(&self, link: [u8; 6]) -> Flow {
         let ([from, to], [source, destination]) = (self.addresses, self.ports);
         Flow {
@@ -86,7 +86,7 @@ impl Flow {
         }
     }
 
-    /// Where the transport header begins, and where the tag.
+    /// Returns the offsets of the transport header and of the tag, in bytes.
     pub(super) fn offsets(&self) -> (usize, usize) {
         let transport = match self.family() {
             Family::V4 => 34,
@@ -95,15 +95,16 @@ impl Flow {
         (transport, transport + if self.transport == Transport::Udp { 8 } else { 20 })
     }
 
-    /// Size of the smallest frame that has room for serial number and time.
+    /// Returns the size of the smallest frame with room for the tag, in bytes.
     pub fn smallest(&self) -> usize {
         self.offsets().1 + TAG_BYTES + CHECKSUM_BYTES
     }
 
-    /// A frame of `size` bytes, its checksum included as RFC 2544 counts it, without that checksum.
+    /// Returns a frame of `size` bytes. The size includes the checksum, as in RFC 2544; the
+    /// returned bytes do not.
     ///
     /// # Errors
-    /// There is no such frame.
+    /// Fails if the size is too small or too large, or if extension headers are to go over IPv4.
     pub fn frame(&self, size: usize) -> anyhow::Result<Vec<u8>> {
         let smallest = self.smallest();
         ensure!(
@@ -136,10 +137,10 @@ impl Flow {
         Ok(frame)
     }
 
-    /// The same for the generator.
+    /// Returns a frame of `size` bytes as a template of the generator.
     ///
     /// # Errors
-    /// There is no such frame, or it does not fit into a page.
+    /// Fails as [`Flow::frame`] does, or if the frame does not fit into a page.
     pub fn template(&self, size: usize) -> anyhow::Result<Template> {
         let frame = self.frame(size)?;
         ensure!(
@@ -153,13 +154,13 @@ impl Flow {
         Ok(Template::new(self.kind(), length, extension, &frame[..self.offsets().1], sums))
     }
 
-    /// Sums of what the checksums of the IP and of the transport header cover and what does not
-    /// vary.
+    /// Returns the sums of all fixed bytes that the checksums of the IP and of the transport header
+    /// cover.
     pub(super) fn sums(&self, frame: &[u8]) -> [u32; 2] {
         let (transport, tag) = self.offsets();
         let is_v4 = self.family() == Family::V4;
         let mut fixed = frame.to_vec();
-        // what varies: the last words of both addresses, the ports, and the checksums themselves
+        // varying: the last words of both addresses, the ports, and the checksums themselves
         let addresses = if is_v4 { [26, 30] } else { [34, 50] };
         for word in addresses.into_iter().chain([transport]) {
             fixed[word..word + 4].fill(0);
@@ -179,7 +180,7 @@ impl Flow {
     }
 }
 
-/// Sum of 16-bit words as the machine reads them.
+/// Returns the sum of 16-bit words in the machine's byte order.
 fn sum(bytes: &[u8]) -> u32 {
     let words = bytes.chunks(2).map(|word| [word[0], *word.get(1).unwrap_or(&0)]);
     words.map(|word| u32::from(u16::from_ne_bytes(word))).sum()
@@ -208,7 +209,7 @@ mod tests {
         }
     }
 
-    /// As the program in the kernel does it.
+    /// Folds a sum to 16 bits as the program in the kernel does.
     fn fold(mut sum: u64) -> u16 {
         while sum >> 16 != 0 {
             sum = (sum & 0xffff) + (sum >> 16);

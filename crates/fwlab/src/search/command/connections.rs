@@ -1,4 +1,4 @@
-//! The searches of RFC 3511: which is run, and what is said of it.
+//! The searches of RFC 3511: runs the search of a test, and prints its result.
 
 use std::fmt::Write as _;
 
@@ -12,13 +12,13 @@ use crate::search::tcp::Transfer;
 use crate::search::test::Test;
 use crate::search::{Bench, Conformance, Failure, Setting, tcp, throughput};
 
-/// Of what the client manages over a cable: slow enough for what is not known yet.
+/// The rate for trials whose limit is still unknown, as a share of the client's rate over a cable.
 const CAREFUL: f64 = 0.25;
 
-/// Bytes of the pages that are fetched beside a flood, unless something else is said.
+/// The default of `--object` for pages beside a flood.
 const LARGE: u32 = 10_240;
 
-/// Searches, and tells what was found.
+/// Runs the search of the test, and appends its result to `text`.
 pub(super) fn search(
     bench: &mut Bench,
     setting: &Setting,
@@ -99,7 +99,7 @@ pub(super) fn search(
     if arguments.test == Test::TcpFlood {
         let pages = Pages { bytes: arguments.object.unwrap_or(LARGE), ..arguments.pages() };
         let transfers = match arguments.throughput {
-            // as many as are asked for, if client and server manage them
+            // the given rate, unless client and server cannot manage it
             Some(rate) => rate.min(bench.most(pages, rate)?),
             None => tcp::transactions(bench, setting, &plan, pages)?.connections.rate,
         };
@@ -144,7 +144,7 @@ pub(super) fn search(
     Ok((json!(found), tcp::conformance(setting, &[given])))
 }
 
-/// How many pages a second are fetched, of one size or of several.
+/// Searches for the highest rate of pages, of one size or of several.
 fn pages(
     bench: &mut Bench,
     setting: &Setting,
@@ -180,7 +180,7 @@ fn pages(
     Ok((found, tcp::conformance(setting, &[])))
 }
 
-/// A part in percent.
+/// Returns a share in percent.
 fn share(part: u64, of: u64) -> f64 {
     100.0 * part as f64 / of.max(1) as f64
 }

@@ -1,4 +1,4 @@
-//! The searches with frames: which is run, and what is said of it.
+//! The searches with frames: runs the search of a test, and prints its result.
 
 use std::fmt::Write as _;
 
@@ -11,10 +11,10 @@ use crate::search::{
     recovery, throughput,
 };
 
-/// Trials of system recovery and of reset.
+/// Number of trials of system recovery and of reset.
 const RECOVERIES: usize = 3;
 
-/// Searches, and tells what was found.
+/// Runs the search of the test, and appends its result to `text`.
 pub(super) fn search(
     bench: &mut Bench,
     setting: &Setting,
@@ -72,7 +72,7 @@ pub(super) fn search(
         return Ok((json!(results), mlr::conformance(setting, &goals)));
     }
     if arguments.test == Test::Reset {
-        // who has none need not wait for the throughput to be found
+        // fails before the search for the throughput if the device cannot be reset
         bench.reset()?;
     }
     let found = match arguments.throughput {
@@ -91,7 +91,7 @@ pub(super) fn search(
         return Err(Failure::NoThroughput);
     }
     let (result, conformance) = match arguments.test {
-        // those of connections are searched for elsewhere
+        // tests of connections do not come here
         Test::Throughput
         | Test::LossRate
         | Test::HopByHop

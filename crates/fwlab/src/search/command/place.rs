@@ -1,5 +1,5 @@
-//! Where a search is done: on a system in a network of its own, between two interfaces or two other
-//! machines, or on a simulated device; with frames of one kind after the other.
+//! The places of a search: a system in a network of its own, two interfaces, two other machines, or
+//! a simulated device. Searches for each kind of frames.
 
 use anyhow::{Context, ensure};
 
@@ -32,16 +32,16 @@ use crate::system::{self, System};
 use crate::topology::Lab;
 use crate::wire::{self, Wire};
 
-/// Bits a second of a link that does not say how many it carries.
+/// The assumed speed of a link that reports none, in bits a second.
 const USUAL_LINK: f64 = 1e10;
 
-/// On cables for longer packets veth takes no frames that the kernel's generator makes.
+/// The longest MTU in bytes at which veth accepts the frames of the kernel's generator.
 const KERNEL_MTU: u32 = 3000;
 
-/// Searches where it is asked for, with all kinds of frames that are asked for.
+/// Searches at the place that the flags name, with all kinds of frames and filters.
 ///
 /// # Errors
-/// It cannot be done there at all.
+/// Fails if the place cannot be prepared, or if the result file cannot be written.
 pub(super) fn search(arguments: &Arguments) -> anyhow::Result<Vec<Report>> {
     if let (None, Some(curve)) = (&arguments.system, arguments.simulate) {
         return Ok(on_a_simulated_device(arguments, curve));
@@ -72,7 +72,7 @@ fn on_a_simulated_device(arguments: &Arguments, curve: Curve) -> Vec<Report> {
     arguments.kinds().each().into_iter().map(on).collect()
 }
 
-/// In the mode queue: the firewall has a CPU of its own, so that it can be too slow.
+/// Searches in the mode queue: the firewall has a CPU of its own, so a slow firewall loses frames.
 fn on_a_system(
     arguments: &Arguments,
     name: &str,
@@ -110,7 +110,7 @@ fn on_a_system(
     results.written()
 }
 
-/// The same with one filter.
+/// Searches with one filter.
 fn behind(
     filter: Filter,
     system: &dyn System,
@@ -131,7 +131,7 @@ fn behind(
     results.search_each(&mut place, &setting, USUAL_LINK, interrupt)
 }
 
-/// The tests of RFC 3511.
+/// Does a test of RFC 3511.
 fn with_connections(
     filter: Filter,
     system: &dyn System,
@@ -145,7 +145,7 @@ fn with_connections(
     let most = tcp_network::most(frames.ip, cpus, interrupt, Pages::ONE)?;
     let at_once = match arguments.holds_connections() {
         true => arguments.connections(),
-        // those that are made and closed again, one after the other
+        // the connections of a trial that makes and closes them one after the other
         false => MOST_CONNECTIONS,
     };
     let place = (cpus, at_once);
@@ -157,7 +157,7 @@ fn with_connections(
     Ok(())
 }
 
-/// Whatever is between two interfaces of this machine.
+/// Searches between two interfaces of this machine.
 fn between_interfaces(arguments: &Arguments, interrupt: &Interrupt) -> anyhow::Result<Vec<Report>> {
     let wire = Wire::of(&arguments.interfaces)?;
     let [client, server] = wire.links();
@@ -171,7 +171,7 @@ fn between_interfaces(arguments: &Arguments, interrupt: &Interrupt) -> anyhow::R
     results.written()
 }
 
-/// Frames through whatever is between two other machines, each with an agent.
+/// Searches between two other machines with frames, through an agent on each.
 fn frames_between_agents(
     arguments: &Arguments,
     interrupt: &Interrupt,
@@ -180,14 +180,14 @@ fn frames_between_agents(
     let mut results = between(&place.machines, arguments)?;
     let (is_wire, link) = seen_from(place.machines.each_ref().map(|machine| &machine.link));
     let setting = |frames, most| {
-        // agents send nothing from the server's end
+        // agents send no frames from the server's end
         Setting { wire: is_wire, learns: false, ..arguments.setting(frames, most) }
     };
     results.search_each(&mut place, &setting, link, interrupt)?;
     results.written()
 }
 
-/// Connections of the same.
+/// Searches between two other machines with connections, through an agent on each.
 fn connections_between_agents(
     arguments: &Arguments,
     interrupt: &Interrupt,
@@ -198,7 +198,7 @@ fn connections_between_agents(
     let (is_wire, _) = seen_from(place.machines.each_ref().map(|machine| &machine.link));
     let most = place.most(Pages::ONE)?.context("no rate that is offered at most")?;
     let frames = *arguments.kinds().each().first().context("no frames")?;
-    // who answers shows where it is
+    // the server's answers make bridges learn its port, so `learns` stays true
     let setting = Setting { wire: is_wire, foreign: true, ..arguments.setting(frames, most) };
     let mut report = Report::of(arguments, &mut place, setting, results.device.clone());
     for doubt in place.doubts() {
@@ -208,7 +208,7 @@ fn connections_between_agents(
     results.written()
 }
 
-/// Begins results of what is between the machines of two agents.
+/// Begins the results for the network between the machines of two agents.
 fn between<'a>(machines: &[Machine; 2], arguments: &'a Arguments) -> anyhow::Result<Results<'a>> {
     let device = "what is between the agents".to_owned();
     let mut results = Results::begin(arguments, Mode::Wire, device);
@@ -222,14 +222,14 @@ fn between<'a>(machines: &[Machine; 2], arguments: &'a Arguments) -> anyhow::Res
     Ok(results)
 }
 
-/// Whether real network cards are at both ends, and how many bits a second the slower one carries.
+/// Returns true if both links are physical, and the speed of the slower one in bits a second.
 fn seen_from(links: [&Link; 2]) -> (bool, f64) {
     let speed = links.iter().filter_map(|link| link.speed).min();
     let speed = speed.map_or(USUAL_LINK, |bits| bits as f64);
     (links.iter().all(|link| !link.is_virtual), speed)
 }
 
-/// The last CPU, which others leave to the generator.
+/// Returns the placement of the generator on the last CPU, and pins this thread to the other CPUs.
 fn place_of_generator() -> anyhow::Result<Placement> {
     let cpus = placement::cpus()?;
     let (&last, others) = cpus.split_last().context("no CPU")?;
@@ -239,14 +239,14 @@ fn place_of_generator() -> anyhow::Result<Placement> {
     Ok(Placement { cpu: last, priority: 1 })
 }
 
-/// What comes of a search, for who reads it now and for the file.
+/// The reports of a search and its result file.
 struct Results<'a> {
     arguments: &'a Arguments,
     device: String,
     run: Run,
     watch: results::Watch,
     reports: Vec<Report>,
-    /// What the system has, if it is one of several.
+    /// The current filter. None unless the search has several.
     filter: Option<Filter>,
 }
 
@@ -257,7 +257,7 @@ impl<'a> Results<'a> {
         Results { arguments, device, run, watch, reports: Vec::new(), filter: None }
     }
 
-    /// Describes two interfaces; whatever is between them is the system.
+    /// Describes two interfaces, and all between them as the system.
     fn describe(
         &mut self,
         topology: results::Topology,
@@ -285,7 +285,7 @@ impl<'a> Results<'a> {
         self.arguments.filters.each().len() > 1
     }
 
-    /// Describes a system in its network; what it has besides its name tells it from others.
+    /// Describes a system in its network. Several filters make its id and label unique.
     fn describe_system(&mut self, lab: &Lab, mut system: results::System) -> anyhow::Result<()> {
         if let Some(Filter { rules, nat }) = self.filter {
             system.id = format!("{}@{rules}{}", system.id, if nat { "+nat" } else { "" });
@@ -299,7 +299,7 @@ impl<'a> Results<'a> {
         Ok(())
     }
 
-    /// What could not be begun with a filter; the next one may do.
+    /// Keeps a report of a filter with which the search could not begin. The next filter is tried.
     fn keep_failure(&mut self, why: &anyhow::Error) -> anyhow::Result<()> {
         let frames = *self.arguments.kinds().each().first().context("no frames")?;
         let setting = self.arguments.setting(frames, 0.0);
@@ -308,7 +308,7 @@ impl<'a> Results<'a> {
         Ok(())
     }
 
-    /// Nothing comes after what there is.
+    /// Marks the last report as interrupted.
     fn cut_short(&mut self) {
         if let Some(last) = self.reports.last_mut() {
             last.complete = false;
@@ -316,8 +316,8 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// Searches with frames of one kind after the other, and goes on with the next one if it fails
-    /// with one.
+    /// Searches with each kind of frames. A failure ends only the search of its kind, if there are
+    /// several.
     fn search_each(
         &mut self,
         place: &mut dyn Place,
@@ -355,7 +355,7 @@ impl<'a> Results<'a> {
         Ok(())
     }
 
-    /// Searches with frames of one kind.
+    /// Searches with one kind of frames.
     fn search(&mut self, measurer: &mut dyn Measurer, setting: Setting, load: &Load) {
         let report = Report::of(self.arguments, measurer, setting, self.device.clone());
         self.keep(report, load);
@@ -382,7 +382,7 @@ impl<'a> Results<'a> {
         self.reports.push(report);
     }
 
-    /// The reports, after they were written to the file that they are to be in.
+    /// Writes the result file, if one was asked for, and returns the reports.
     fn written(mut self) -> anyhow::Result<Vec<Report>> {
         let Some(path) = &self.arguments.result else { return Ok(self.reports) };
         let incomplete = self.reports.iter().find(|report| !report.complete);

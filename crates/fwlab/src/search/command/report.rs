@@ -1,4 +1,4 @@
-//! What came of a search, and how it is printed.
+//! The report of a search, and its printed form.
 
 use std::fmt::Write as _;
 use std::io::IsTerminal;
@@ -11,12 +11,12 @@ use crate::results::{self, Environment, Mode};
 use crate::search::test::Test;
 use crate::search::{Bench, Conformance, Failure, Measurer, Record, Setting};
 
-/// What came of a search with frames of one kind, or with connections.
+/// The report of a search with one kind of frames, or with connections.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub test: Test,
     pub device: String,
-    /// None of a simulated device.
+    /// The mode. None for a simulated device.
     pub mode: Option<Mode>,
     pub system: Option<results::System>,
     pub environment: Option<Environment>,
@@ -24,19 +24,19 @@ pub(super) struct Report {
     pub complete: bool,
     pub incomplete_because: Option<String>,
     pub conformance: Conformance,
-    /// How far a simulated device's result would be the standard's on a virtual link.
+    /// The conformance that a simulated device's result would have on a virtual link.
     pub on_a_virtual_link: Option<Conformance>,
-    /// By the clock of the device.
+    /// Seconds that the search took, by the device's clock.
     pub seconds: f64,
     pub result: Value,
     pub trials: Vec<Record>,
-    /// The result in words.
+    /// The result as text for people.
     #[serde(skip)]
     pub text: String,
 }
 
 impl Report {
-    /// Runs a search and writes down what came of it.
+    /// Runs a search, and returns its report.
     pub fn of(
         arguments: &Arguments,
         measurer: &mut dyn Measurer,
@@ -44,7 +44,7 @@ impl Report {
         device: String,
     ) -> Report {
         let mut bench = Bench::new(measurer, setting.waits);
-        // A simulated device takes no time.
+        // A simulated device takes no time, so there is no progress to print.
         if arguments.simulate.is_none() && std::io::stderr().is_terminal() {
             bench.listener = Some(tell);
         }
@@ -56,7 +56,7 @@ impl Report {
             Ok((result, conformance)) => (result, conformance, None),
             Err(failure) => (Value::Null, no_result(), Some(failure)),
         };
-        // one about connections, or with headers of its own, says so itself
+        // tests of connections, of hop-by-hop options and MLRsearch do not claim RFC 5180
         let is_of_a_family =
             !test.is_about_connections() && ![Test::Mlr, Test::HopByHop].contains(&test);
         let conformance = if failure.is_none() && is_of_a_family {
@@ -73,7 +73,7 @@ impl Report {
         }
     }
 
-    /// One without a result.
+    /// Makes a report without a result.
     fn without(
         arguments: &Arguments,
         setting: Setting,
@@ -98,7 +98,7 @@ impl Report {
         }
     }
 
-    /// One that could not be begun.
+    /// Makes the report of a search that could not begin.
     pub fn not_begun(
         arguments: &Arguments,
         setting: Setting,
@@ -114,7 +114,7 @@ fn no_result() -> Conformance {
     Conformance::Not("there is no result".to_owned())
 }
 
-/// What a search is at. How many trials are to come, nobody knows.
+/// Prints a trial as progress. The number of later trials is unknown.
 fn tell(number: usize, record: &Record) {
     eprintln!(
         "trial {number}: {:.0} a second for {:.3} s, {:.4} % lost",
@@ -124,11 +124,11 @@ fn tell(number: usize, record: &Record) {
     );
 }
 
-/// Prints one report, or those of several kinds of frames, for people or as JSON: one object, or a
-/// list of them.
+/// Prints the reports as text or JSON. JSON is one object for a single report, and a list for
+/// several.
 ///
 /// # Errors
-/// It cannot be written as JSON.
+/// Fails if a report cannot be serialized.
 pub(super) fn print(reports: &[Report], json: bool) -> anyhow::Result<()> {
     match reports {
         _ if !json => reports.iter().for_each(|report| print!("{}", text(report))),
@@ -141,7 +141,7 @@ pub(super) fn print(reports: &[Report], json: bool) -> anyhow::Result<()> {
 fn text(report: &Report) -> String {
     let mut out = match report.mode {
         Some(mode) => {
-            // what real cards stand for, virtual ones do not
+            // the warning of mode queue holds for virtual interfaces too
             let warning = match mode {
                 Mode::Wire if !report.setting.wire => Mode::Queue.warning(),
                 mode => mode.warning(),

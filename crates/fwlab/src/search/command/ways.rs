@@ -1,4 +1,4 @@
-//! The ways that connections between agents take, by flags.
+//! The flags for connections between agents.
 
 use std::net::IpAddr;
 
@@ -10,22 +10,22 @@ use crate::connections::{Beside, PORT};
 use crate::search::connections_apart;
 use crate::search::test::Test;
 
-/// As they are given.
+/// The flags as given.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Ways {
-    /// Ports of the server that connections go to in turn, between agents; 80 by default
+    /// Ports of the server to which connections go in rotation, between agents; 80 by default
     #[arg(long, value_name = "FIRST[-LAST]", requires = "client_agent", value_parser = ports)]
     server_ports: Option<Ports>,
-    /// Addresses of the client's machine that connections come from in turn, between agents; by
-    /// default the one that its route to the server has
+    /// Addresses of the client's machine from which connections come in rotation, between agents;
+    /// by default the source address of its route to the server
     #[arg(long, value_name = "ADDRESS,...", value_delimiter = ',', requires = "client_agent")]
     client_addresses: Vec<IpAddr>,
-    /// Port of the server that what is between the agents forbids, for tcp-illegal
+    /// Port of the server that the filter between the agents blocks, for tcp-illegal
     #[arg(long, value_name = "PORT", requires = "client_agent", value_parser = clap::value_parser!(u16).range(1..))]
     forbidden_port: Option<u16>,
 }
 
-/// Ports in a row.
+/// A range of ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Ports {
     first: u16,
@@ -43,7 +43,7 @@ fn ports(text: &str) -> Result<Ports, String> {
 }
 
 impl Ways {
-    /// The flag that says something of connections between agents, if there is one.
+    /// Returns the name of a given flag. None if no flag was given.
     fn given(&self) -> Option<&'static str> {
         let Ways { server_ports, client_addresses, forbidden_port } = self;
         [
@@ -55,7 +55,7 @@ impl Ways {
         .find_map(|(flag, is_given)| is_given.then_some(flag))
     }
 
-    /// What is given must be something that connections of this test can do between agents.
+    /// Fails if the flags contradict each other or the test.
     pub fn check(&self, test: Test) -> anyhow::Result<()> {
         let name = test.name();
         if !test.is_about_connections() {
@@ -89,7 +89,7 @@ impl Ways {
         self.server_ports.unwrap_or(Ports { first: PORT, count: 1 })
     }
 
-    /// What a search is to do between agents.
+    /// Returns the addresses and ports of a search between agents.
     pub fn of(arguments: &Arguments) -> connections_apart::Ways {
         let Ports { first, count } = arguments.ways.ports();
         connections_apart::Ways {
