@@ -1,4 +1,4 @@
-//! What a load of frames is like: sizes, fields that vary, how many, how fast.
+//! A load of frames: sizes, varying fields, number of flows.
 
 use std::fmt;
 use std::fs;
@@ -14,13 +14,15 @@ use super::extension::Extension;
 use super::frame::{Flow, Transport};
 use crate::family::Family;
 
-/// Simple IMIX: seven small frames, four of middle size, one large one.
+/// Simple IMIX as counts and sizes in bytes: seven small frames, four of middle size, one large
+/// frame.
 const IMIX: [(usize, usize); 3] = [(7, 64), (4, 570), (1, 1518)];
 
-/// Networks of 256 addresses, as many as those of RFC 2544, section 12.
+/// The most networks of 256 addresses: as many as in RFC 2544 section 12.
 const MOST_NETWORKS: u32 = 256;
 
-/// Sizes of frames, each with how many of it come in a row of the pattern.
+/// The sizes of frames. Each pair has the number of frames in the repeated pattern, and their size
+/// in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Sizes(Vec<(usize, usize)>);
@@ -64,13 +66,13 @@ impl From<Sizes> for String {
 }
 
 impl Sizes {
-    /// The sizes for frames that have to be at least `smallest`, and their pattern: places of
-    /// sizes, in turn.
+    /// Returns the sizes and their pattern: indexes of sizes in the order of sending. Sizes of a
+    /// mix grow to `smallest`.
     pub fn pattern(&self, smallest: usize) -> (Vec<usize>, Vec<u8>) {
         let grown = |size: usize| if self.0.len() > 1 { size.max(smallest) } else { size };
         let sizes = self.0.iter().map(|&(_, size)| grown(size)).collect();
         let total: usize = self.0.iter().map(|&(count, _)| count).sum();
-        // each size is spread over the pattern, so that no burst is of one alone
+        // spreads each size over the pattern, so that no burst has a single size
         let mut slots: Vec<(usize, u8)> = Vec::new();
         for (place, &(count, _)) in self.0.iter().enumerate() {
             slots.extend((0..count).map(|turn| ((2 * turn + 1) * total / count, place as u8)));
@@ -79,12 +81,12 @@ impl Sizes {
         (sizes, slots.into_iter().map(|(_, place)| place).take(PATTERN).collect())
     }
 
-    /// Frames of one size.
+    /// Makes frames of one size.
     pub fn one(size: usize) -> Sizes {
         Sizes(vec![(1, size)])
     }
 
-    /// The one size there is.
+    /// Returns the size in bytes. None for a mix.
     pub fn single(&self) -> Option<u32> {
         match self.0[..] {
             [(_, size)] => u32::try_from(size).ok(),
@@ -93,26 +95,26 @@ impl Sizes {
     }
 }
 
-/// How one field varies: `fixed`, `N` (N values in turn), `random:N`, `networks:N`, `list:FILE`,
-/// `random-list:FILE`.
+/// The variation of a field: `fixed`, `N` (N values in rotation), `random:N`, `networks:N`,
+/// `list:FILE`, `random-list:FILE`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Vary {
-    /// Not at all.
+    /// One value.
     Fixed,
-    /// So many values, one after the other.
+    /// This number of values, one after the other.
     Count(u32),
-    /// One of so many values.
+    /// A random one of this number of values.
     Random(u32),
-    /// The same host of one of so many networks of 256 addresses.
+    /// The same host in a random one of this number of networks of 256 addresses.
     Networks(u32),
-    /// Those of a file, one a line.
+    /// The values of a file, one a line, one after the other.
     List(PathBuf),
-    /// One of those of a file.
+    /// A random one of the values of a file.
     RandomList(PathBuf),
 }
 
-/// As it is given on the command line.
+/// Writes the variation as on the command line.
 impl fmt::Display for Vary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -164,69 +166,69 @@ impl From<Vary> for String {
     }
 }
 
-/// Who makes frames.
+/// The generator of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Engine {
     /// a program in the kernel, at the speed of XDP
     Xdp,
-    /// this program, by a packet socket: slower, but any kernel and any interface, and longer
-    /// frames
+    /// this program, through a packet socket: slower, but with any kernel and interface, and with
+    /// longer frames
     Packet,
 }
 
-/// A load.
+/// The flags for a load of frames.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args, Serialize, Deserialize)]
 pub struct Load {
-    /// Who makes the frames
+    /// Generator of the frames
     #[arg(long, value_enum, default_value = "xdp")]
     pub engine: Engine,
     /// Transport protocol of the frames
     #[arg(long, value_enum, default_value = "udp")]
     pub transport: Transport,
-    /// IP of the frames: 4 or 6
+    /// IP version of the frames: 4 or 6
     #[arg(long, value_name = "VERSION", default_value = "4")]
     pub ip: Family,
-    /// Extension headers of frames over IPv6
+    /// Extension headers of IPv6 frames
     #[arg(long, value_enum, default_value = "none")]
     pub extension: Extension,
-    /// Bytes of a frame, its checksum included, or imix; of the payload where sockets send
+    /// Bytes of a frame with its checksum, or imix; with sockets, bytes of the payload
     #[arg(long, value_name = "BYTES", default_value = "64")]
     pub size: Sizes,
-    /// How source addresses vary, from the client's on: fixed, a number, random:NUMBER,
+    /// Variation of source addresses, from the client's on: fixed, a number, random:NUMBER,
     /// networks:NUMBER, list:FILE, random-list:FILE
     #[arg(long, value_name = "HOW", default_value = "fixed")]
     pub sources: Vary,
-    /// How destination addresses vary, from the server's on
+    /// Variation of destination addresses, from the server's on
     #[arg(long, value_name = "HOW", default_value = "fixed")]
     pub destinations: Vary,
-    /// How source ports vary, from 1024 on
+    /// Variation of source ports, from 1024 on
     #[arg(long, value_name = "HOW", default_value = "256")]
     pub source_ports: Vary,
-    /// How destination ports vary, from 9 on
+    /// Variation of destination ports, from 9 on
     #[arg(long, value_name = "HOW", default_value = "fixed")]
     pub destination_ports: Vary,
-    /// What decides what is random
+    /// Seed of all random values
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
-/// A load as the generator takes it.
+/// A load in the generator's form.
 pub struct Prepared {
-    /// Templates by place.
+    /// The templates, by index of the size. Empty for the packet socket.
     pub templates: Vec<Template>,
-    /// Their frames, for who sends them as they are.
+    /// The frames of each size, before fields vary.
     pub frames: Vec<Vec<u8>>,
-    /// Their order.
+    /// The order of the sizes, as indexes.
     pub pattern: Vec<u8>,
-    /// Source, destination, ports.
+    /// The variation of source address, destination address, source port and destination port.
     pub fields: [Field; 4],
-    /// Values of lists.
+    /// The values of lists.
     pub values: Vec<u32>,
 }
 
 impl Load {
-    /// How many different flows there are, if that is known.
+    /// Returns the number of different flows. None if fields vary at random or by lists.
     pub fn flows(&self) -> Option<u64> {
         let all = [&self.sources, &self.destinations, &self.source_ports, &self.destination_ports];
         let count = |how: &Vary| match how {
@@ -237,13 +239,13 @@ impl Load {
         all.into_iter().try_fold(1u64, |product, how| product.checked_mul(count(how)?))
     }
 
-    /// Whether values of it are in files.
+    /// Returns true if values are in files.
     pub fn has_lists(&self) -> bool {
         let all = [&self.sources, &self.destinations, &self.source_ports, &self.destination_ports];
         all.into_iter().any(|how| matches!(how, Vary::List(_) | Vary::RandomList(_)))
     }
 
-    /// What must be the same to repeat it.
+    /// Returns the parameters that a repetition needs, as text for results.
     pub fn details(&self) -> String {
         let engine = match self.engine {
             Engine::Xdp => "xdp",
@@ -264,10 +266,11 @@ impl Load {
         )
     }
 
-    /// Makes templates of it for the flow between two ends.
+    /// Makes the frames, the pattern and the fields for a flow.
     ///
     /// # Errors
-    /// There are no such frames, or a list cannot be read.
+    /// Fails if a size is impossible for the flow, if too many ports are asked for, or if a list
+    /// cannot be read.
     pub fn prepare(&self, flow: &Flow) -> anyhow::Result<Prepared> {
         let (sizes, pattern) = self.size.pattern(flow.smallest());
         let templates = match self.engine {
@@ -291,14 +294,15 @@ impl Load {
             let is_port = place >= 2;
             let (field, count) = field(how[place], words[place], is_port, every, &mut values)?;
             fields[place] = field;
-            // one field goes on when the one before has been through, so that all combinations come
+            // a field advances when the previous one has had all values, so that all combinations
+            // occur
             every = every.saturating_mul(count);
         }
         Ok(Prepared { templates, frames, pattern, fields, values })
     }
 }
 
-/// A field as the generator takes it, and how many values it takes in turn.
+/// Returns a field in the generator's form, and the number of its values in rotation.
 fn field(
     how: &Vary,
     first: u32,
@@ -337,7 +341,7 @@ fn field(
     })
 }
 
-/// Values of a file, one a line; of an address its last 32 bits.
+/// Reads the values of a file, one a line. Of an address only the last 32 bits count.
 fn read_list(path: &Path, is_port: bool) -> anyhow::Result<Vec<u32>> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let mut values = Vec::new();
@@ -358,7 +362,7 @@ fn read_list(path: &Path, is_port: bool) -> anyhow::Result<Vec<u32>> {
     Ok(values)
 }
 
-/// The last 32 bits of an address.
+/// Returns the last 32 bits of an address.
 fn low_word(address: IpAddr) -> u32 {
     match address {
         IpAddr::V4(address) => address.to_bits(),

@@ -1,47 +1,49 @@
-//! When frames that did not come were sent: frames bear serial numbers, and their times follow from
-//! these as far as the generator kept its time.
+//! The time at which missing frames were sent. Frames carry serial numbers, and their times follow
+//! from the numbers as long as the generator kept its pace.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use skipstep_kernel::lab::{Order, Progress, Window};
 
-/// What did not come of a trial.
+/// The missing frames of a trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// When the last of it was sent, after the first frame of all; at the latest, if slots were
-    /// skipped or frames overtook one another.
+    /// The time of the last missing frame, from the first frame of the trial. An upper bound if
+    /// slots were skipped or frames were reordered.
     pub last: Option<Duration>,
-    /// When the rate changed.
+    /// The time of the change of the rate, from the first frame.
     pub turn: Duration,
-    /// The longest time between two frames that came, with others missing between them.
+    /// The longest time between two received frames with missing ones in between.
     pub gap: Option<Gap>,
 }
 
-/// Frames that are missing in a row.
+/// A gap: missing frames in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
-    /// How many.
+    /// Number of missing frames.
     pub frames: u64,
-    /// From when the one before them came to when the one behind them did; if none did, to when the
-    /// last one was sent.
+    /// The time between the received frames before and after the gap. If no frame came after it,
+    /// the time until the last frame was sent.
     pub time: Duration,
-    /// Whether one came behind them.
+    /// True if a frame came after the gap.
     pub ended: bool,
 }
 
-/// What a sink knows of the serial numbers that did not come. Its times are those that frames bear,
-/// and so of the clock of who sent them.
+/// The missing serial numbers as a sink knows them. Times are those that frames carry, by the
+/// sender's clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Holes {
-    /// The highest number that came, and one.
+    /// The highest received number plus one.
     pub next: u64,
-    /// The highest one below it that did not come.
+    /// The highest missing number below `next`.
     pub last: Option<u64>,
-    /// The number before the last one that came where others were due.
+    /// The number before the last frame that came directly after a gap, so the last missing number
+    /// of that gap at the time.
     pub hole: u64,
-    /// When that last one was to be sent; 0 if there is none.
+    /// The time at which that frame after the gap was due, in nanoseconds of the sender's clock; 0
+    /// if there is none.
     pub hole_end: u64,
 }
 
@@ -53,7 +55,8 @@ impl From<&Window> for Holes {
 }
 
 impl Holes {
-    /// When the last of a generator's frames was sent that did not come, after the first of all.
+    /// Returns the time at which the last missing frame was sent, from the first frame of the
+    /// trial.
     pub fn last_lost(&self, order: &Order, progress: &Progress) -> Option<Duration> {
         let number = if self.next < progress.sent { progress.sent - 1 } else { self.last? };
         let after = if number + 1 == progress.sent {
@@ -71,7 +74,7 @@ impl Holes {
 }
 
 impl Missing {
-    /// What a sink's window says of what a generator did.
+    /// Returns the missing frames of a generator's trial, from a sink's window.
     pub fn of(order: &Order, progress: &Progress, window: &Window) -> Missing {
         let after = Duration::from_nanos;
         let closed = (window.gap > 0).then(|| Gap {
@@ -97,7 +100,7 @@ mod tests {
     use super::*;
     use skipstep_kernel::lab::{Field, PATTERN};
 
-    /// A frame a microsecond for a millisecond, then one each two.
+    /// One frame a microsecond for a millisecond, then one every two.
     const ORDER: Order = Order {
         slots: 2000,
         gap: 1000 << 10,
@@ -130,7 +133,7 @@ mod tests {
         Duration::from_micros(micros)
     }
 
-    /// All numbers below `next` but these came.
+    /// Returns the window after all numbers below `next` came, except those of `but`.
     fn window(next: u64, but: impl Fn(u64) -> bool) -> Window {
         let mut window = Window { next, ..Window::EMPTY };
         for number in (0..next).filter(|&number| !but(number)) {
@@ -158,7 +161,7 @@ mod tests {
 
     #[test]
     fn what_only_comes_late_is_not_missing() {
-        // 1500 was overtaken: it left the last hole and came then
+        // 1500 was overtaken: it left the last hole, and came then
         let hole_end = SENT.start + ORDER.due(1501);
         let late = Window { hole: 1500, hole_end, ..window(2000, |n| n == 700) };
         assert_eq!(Missing::of(&ORDER, &SENT, &late).last, Some(micros(700)));
@@ -171,7 +174,7 @@ mod tests {
         let hole_end = SENT.start + ORDER.due(501);
         let holes = Window { hole: 400, hole_end, ..window(1900, |n| n == 400) };
         assert_eq!(Missing::of(&ORDER, &sent, &holes).last, Some(micros(500)));
-        // without that, it was sent at the latest as if all had been skipped before it
+        // without a hole the bound is as if all skips had been before it
         let holes = window(1900, |n| n == 100);
         assert_eq!(Missing::of(&ORDER, &sent, &holes).last, Some(micros(200)));
     }

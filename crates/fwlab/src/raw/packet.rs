@@ -1,5 +1,6 @@
-//! The generator without BPF: the same frames, made here and sent by a packet socket. It is slower,
-//! but works with any kernel and any interface, and makes frames that are longer than a page.
+//! The generator without BPF: it makes the same frames in this program, and sends them through a
+//! packet socket. It is slower, but works with any kernel and interface, and with frames longer
+//! than a page.
 
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,10 +14,10 @@ use skipstep_kernel::lab::{Order, PACKET_BATCH, PacketSocket, Progress, TRIAL_SH
 use super::frame::{Flow, Transport};
 use crate::family::Family;
 
-/// A generator of frames for a packet socket.
+/// A generator that sends through a packet socket.
 pub(super) struct Packets {
     flow: Flow,
-    /// Frames before they vary, with the sums of what does not.
+    /// The frames before fields vary, with the sums of their fixed bytes.
     frames: Vec<(Vec<u8>, [u32; 2])>,
     values: Vec<u32>,
     work: Mutex<Work>,
@@ -24,7 +25,7 @@ pub(super) struct Packets {
     stop: AtomicBool,
 }
 
-/// What is to be done.
+/// The order of a trial, and the state of the random numbers.
 #[derive(Clone, Copy)]
 struct Work {
     order: Option<Order>,
@@ -64,7 +65,7 @@ impl Packets {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Sends what was ordered.
+    /// Sends the frames of the order.
     pub fn run(&self) -> anyhow::Result<()> {
         let Work { order, mut random } = *lock(&self.work);
         let order = order.context("no order")?;
@@ -93,7 +94,7 @@ impl Packets {
         Ok(())
     }
 
-    /// Sends all frames of a batch; the interface may have no room for a moment.
+    /// Sends all frames of a batch. Retries while the interface's queue is full.
     fn send(&self, socket: &PacketSocket, batch: &mut Vec<Vec<u8>>) -> anyhow::Result<()> {
         while !batch.is_empty() && !self.stop.load(Ordering::Relaxed) {
             match socket.send(batch) {
@@ -109,7 +110,7 @@ impl Packets {
         Ok(())
     }
 
-    /// Frame number `serial`, as the program in the kernel makes it.
+    /// Returns frame number `serial`, as the program in the kernel makes it.
     fn frame(&self, order: &Order, serial: u64, due: u64, random: &mut u64) -> Vec<u8> {
         let turn = (serial % u64::from(order.pattern_length.max(1))) as usize;
         let (template, [network_sum, transport_sum]) =
@@ -152,7 +153,8 @@ impl Packets {
     }
 }
 
-/// When the next frame is due, none if not yet; as the program in the kernel does it.
+/// Returns the time at which the next frame is due. None if it is in the future. Same as in the
+/// kernel's program.
 fn next_slot(order: &Order, progress: &mut Progress, now: u64) -> Option<u64> {
     if order.gap == 0 {
         return Some(now);
@@ -160,7 +162,7 @@ fn next_slot(order: &Order, progress: &mut Progress, now: u64) -> Option<u64> {
     let mut due = progress.start + order.due(progress.slot);
     let mut behind = now.checked_sub(due)?;
     if behind > order.patience {
-        // no further than to the turn, behind which slots have another length
+        // skips no slot beyond the change of the rate, because slots after it have another length
         let (gap, end) = match progress.slot < order.turn {
             true => (order.gap, order.turn),
             false => (order.second_gap, order.slots),
@@ -179,12 +181,12 @@ fn next_slot(order: &Order, progress: &mut Progress, now: u64) -> Option<u64> {
     Some(due)
 }
 
-/// Sum of 16-bit words as the machine reads them.
+/// Returns the sum of 16-bit words in the machine's byte order.
 fn sum(bytes: &[u8]) -> u64 {
     bytes.chunks_exact(2).map(|word| u64::from(u16::from_ne_bytes([word[0], word[1]]))).sum()
 }
 
-/// The checksum of a sum.
+/// Folds a sum to a checksum.
 fn fold(mut sum: u64) -> u16 {
     while sum >> 16 != 0 {
         sum = (sum & 0xffff) + (sum >> 16);
@@ -192,13 +194,13 @@ fn fold(mut sum: u64) -> u16 {
     !(sum as u16)
 }
 
-/// The clock that the sink uses too, in nanoseconds.
+/// Returns the time of the sink's clock, `CLOCK_MONOTONIC`, in nanoseconds.
 fn now() -> anyhow::Result<u64> {
     let time = clock_gettime(ClockId::CLOCK_MONOTONIC).context("monotonic clock")?;
     Ok(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
-/// Nobody panics while holding one of these.
+/// Locks a mutex. No thread panics while it holds one of these.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -221,7 +223,7 @@ mod tests {
         }
     }
 
-    /// A frame at a time, with the checksum of its transport header.
+    /// Makes a single frame, and returns it with the checksum of its transport header.
     fn made(flow: &Flow, size: usize, serial: u64, due: u64, ports: [u32; 2]) -> (Vec<u8>, u16) {
         let packets = Packets::new(flow, &[flow.frame(size).unwrap()], Vec::new());
         let mut order = order(1, 0);
@@ -234,8 +236,8 @@ mod tests {
         (frame, checksum)
     }
 
-    /// Sum of all that a receiver adds up, which is all ones if the checksum is right: computed
-    /// word by word from what stands in the frame, and not as the generator does it.
+    /// Returns the sum that a receiver computes: all ones if the checksum is correct. Adds the
+    /// words of the frame itself, and not the generator's sums.
     fn received_sum(flow: &Flow, frame: &[u8]) -> u16 {
         let (transport, _) = flow.offsets();
         let addresses = if flow.family() == Family::V4 { 26..34 } else { 22..54 };
@@ -263,8 +265,7 @@ mod tests {
                     let size = flow.smallest() + longer;
                     let (frame, _) = made(&flow, size, serial, due, ports);
                     prop_assert_eq!(received_sum(&flow, &frame), 0xffff);
-                    // what is missing to all ones, put into the time: the sum is all ones without a
-                    // checksum
+                    // fills the time so that the sum is all ones without a checksum
                     let even = due & !0xffff;
                     let (_, missing) = made(&flow, size, serial, even, ports);
                     let fill = u64::from(u16::from_be(missing));
@@ -315,7 +316,7 @@ mod tests {
         let order = Order { turn: 10, second_gap: 400 << 10, ..order(20, 100 << 10) };
         assert_eq!([9, 10, 11, 19].map(|slot| order.due(slot)), [900, 1000, 1400, 4600]);
         let mut progress = Progress { start: 5000, slot: 5, ..Progress::default() };
-        // ten slots late by the first gap, of which five are left; what follows has its own length
+        // ten slots late by the first gap, with five left; the slots after them have another length
         assert_eq!(next_slot(&order, &mut progress, 6600), None);
         assert_eq!((progress.slot, progress.skipped), (10, 5));
         assert_eq!(next_slot(&order, &mut progress, 6600), Some(6000), "patience is 1000");

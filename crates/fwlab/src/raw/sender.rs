@@ -1,4 +1,4 @@
-//! The half of a trial that sends: a generator at a port, told how many frames and how fast.
+//! The sending side of a trial: a generator at a port, with a number of frames and a rate.
 
 use std::thread;
 use std::time::Duration;
@@ -17,52 +17,52 @@ use crate::interrupt::Interrupt;
 use crate::placement::{Disturbance, Placement, Watch};
 use crate::topology::{End, INTERFACE, Lab};
 
-/// Frames handed over at once when they are sent as fast as it goes, and when each has its time: a
-/// frame waits until the others of its batch are made, or their time has not come.
+/// Number of frames in a batch, for sending at full speed and at a rate. A frame waits until its
+/// batch is complete, or until the other frames are not due yet.
 const FAST_BATCH: u32 = 64;
 const PACED_BATCH: u32 = 8;
 
-/// A frame that goes so long after its time is late.
+/// The delay after which a frame counts as late.
 const GRACE: Duration = Duration::from_micros(10);
 
-/// How often a generator is looked after that may be done any time, and at least how often one that
-/// sends by the clock: each look may take the CPU from it.
+/// The interval of checks while the generator may end at any moment; and the longest interval with
+/// a rate. Each check may take the CPU from the generator.
 const TICK: Duration = Duration::from_millis(2);
 const NAP: Duration = Duration::from_millis(250);
 
-/// How many frames, and how fast.
+/// A number of frames and their rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Pace {
-    /// Frames to send, those for which there was no time among them.
+    /// Number of frames to send, with those that are skipped.
     pub frames: u64,
-    /// Frames a second; none is as fast as it goes.
+    /// Frames a second. None for full speed.
     pub rate: Option<f64>,
-    /// A frame is not sent any more so long after its time.
+    /// The delay after which a frame is skipped.
     pub patience: Duration,
-    /// Frames before another rate, and that rate.
+    /// Number of frames before a change of the rate, and the second rate.
     pub turn: Option<(u64, f64)>,
 }
 
 impl Pace {
-    /// A number of frames as fast as it goes.
+    /// Makes a pace of `frames` at full speed.
     pub fn fast(frames: u64) -> Pace {
         Pace { frames, rate: None, patience: Duration::ZERO, turn: None }
     }
 
-    /// A rate for some time; up to a millisecond is caught up with.
+    /// Makes a pace of one rate for some time. Delays of up to a millisecond are caught up.
     pub fn steady(rate: f64, duration: Duration) -> Pace {
         let frames = ((rate * duration.as_secs_f64()).ceil() as u64).max(1);
         Pace { frames, rate: Some(rate), patience: Duration::from_millis(1), turn: None }
     }
 
-    /// How long it takes.
+    /// Returns the planned time. None at full speed.
     pub fn length(&self) -> Option<Duration> {
         let first = self.turn.map_or(self.frames, |(at, _)| at) as f64 / self.rate?;
         let second = self.turn.map_or(0.0, |(at, rate)| (self.frames - at) as f64 / rate);
         Duration::try_from_secs_f64(first + second).ok()
     }
 
-    /// As a generator takes it; what else that has to know is empty.
+    /// Returns the pace in the generator's form, with all other fields empty.
     pub fn order(&self) -> Order {
         let gap = |rate: f64| (1024e9 / rate).round().max(1.0) as u64;
         let first = self.rate.map_or(0, gap);
@@ -83,14 +83,14 @@ impl Pace {
         }
     }
 
-    /// The same, and then another rate for some time.
+    /// Returns the same pace, followed by another rate for some time.
     pub fn then(self, rate: f64, duration: Duration) -> Pace {
         let more = Pace::steady(rate, duration).frames;
         Pace { frames: self.frames + more, turn: Some((self.frames, rate)), ..self }
     }
 }
 
-/// Where frames go out or come in.
+/// An interface for generator or sink.
 #[derive(Debug, Clone, Copy)]
 pub struct Port<'h> {
     host: Option<&'h Host>,
@@ -98,19 +98,19 @@ pub struct Port<'h> {
 }
 
 impl<'h> Port<'h> {
-    /// The interface of an end of a network.
+    /// Finds the interface of an end of a network.
     ///
     /// # Errors
-    /// The host is gone.
+    /// Fails if the host's interface does not exist.
     pub fn of(lab: &'h Lab, end: End) -> anyhow::Result<Port<'h>> {
         let host = lab.end(end);
         Ok(Port { host: Some(host), ifindex: host.index(INTERFACE)? })
     }
 
-    /// An interface of this host.
+    /// Finds an interface in this network namespace.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// Fails if there is no interface of that name.
     pub fn here(interface: &str) -> anyhow::Result<Port<'static>> {
         let ifindex = nix::net::if_::if_nametoindex(interface);
         Ok(Port { host: None, ifindex: ifindex.with_context(|| interface.to_owned())? })
@@ -120,10 +120,10 @@ impl<'h> Port<'h> {
         self.host.map_or(Ok(()), Host::enter)
     }
 
-    /// Puts a sink there.
+    /// Attaches a sink to the interface.
     ///
     /// # Errors
-    /// The kernel does not take it.
+    /// Fails if the kernel refuses the program.
     pub fn attach(&self, sink: &mut Sink) -> anyhow::Result<Hook> {
         Ok(match self.host {
             Some(host) => host.inside(|| sink.attach(self.ifindex))??,
@@ -142,32 +142,33 @@ pub struct Sender<'h> {
 }
 
 impl<'h> Sender<'h> {
-    /// Puts a generator of a load's frames there.
+    /// Makes a generator of a load's frames at a port.
     ///
     /// # Errors
-    /// The load cannot be made, or the kernel does not load the program.
+    /// Fails if the load cannot be made, or if the kernel refuses the program.
     pub fn new(from: Port<'h>, flow: Flow, load: &Load) -> anyhow::Result<Sender<'h>> {
         let prepared = load.prepare(&flow)?;
         let source = Source::new(load.engine, &flow, &prepared)?;
         Ok(Sender { from, source, flow, prepared, seed: load.seed })
     }
 
-    /// Tells it what to do in a trial of this number.
+    /// Prepares the generator for a trial, and returns its order.
     ///
     /// # Errors
-    /// The kernel refuses it.
+    /// Fails if the kernel's maps cannot be written.
     pub fn begin(&self, pace: &Pace, trial: u32) -> anyhow::Result<Order> {
         let order = self.order(pace, trial);
-        // what is drawn is drawn anew for each trial, so that in the end all of it comes
+        // another seed for each trial, so that random values cover their range over all trials
         self.source.begin(&order, self.seed.wrapping_add(trial.into()))?;
         Ok(order)
     }
 
-    /// Runs the generator in a thread of its own, and ends it when it has done what it was told, or
-    /// when a signal comes.
+    /// Runs the generator in a thread of its own, until it has sent all frames or a signal comes.
+    /// Returns what disturbed the thread.
     ///
     /// # Errors
-    /// The kernel refused something.
+    /// Fails if the namespace or the CPU cannot be entered, or if the kernel refuses to run the
+    /// program.
     pub fn generate(
         &self,
         pace: &Pace,
@@ -179,7 +180,7 @@ impl<'h> Sender<'h> {
         thread::scope(|scope| {
             let thread = scope.spawn(move || -> anyhow::Result<Disturbance> {
                 self.from.enter()?;
-                // a paced one polls the clock until it is time
+                // a generator with a rate polls the clock until the next frame is due
                 let polls = pace.rate.is_some();
                 if polls {
                     at.take_for_long()?
@@ -187,7 +188,7 @@ impl<'h> Sender<'h> {
                     at.take()?
                 };
                 let watch = Watch::begin(at.cpu)?;
-                // who looks after us may be gone only if this scope is
+                // the receiver exists as long as this scope
                 let _ = tell.send(pthread_self());
                 self.source.run(longest, repeat, batch)?;
                 let disturbance = watch.end()?;
@@ -210,16 +211,16 @@ impl<'h> Sender<'h> {
         })
     }
 
-    /// How far it is.
+    /// Returns the progress of the current trial.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// Fails if the kernel's map cannot be read.
     pub fn progress(&self) -> anyhow::Result<Progress> {
         self.source.progress()
     }
 
-    /// Bytes of a page, runs of the program, and how many of them make a batch. With a pace most
-    /// runs find that it is not time, so nobody knows how many it takes.
+    /// Returns the bytes of the longest frame, the number of runs of the program, and the runs of a
+    /// batch. With a rate most runs find no frame due, so the number of runs is unknown.
     fn runs(&self, pace: &Pace) -> (usize, u32, u32) {
         let longest = self.prepared.frames.iter().map(Vec::len).max().unwrap_or_default();
         match pace.rate {
@@ -228,7 +229,7 @@ impl<'h> Sender<'h> {
         }
     }
 
-    /// How long it takes yet, about, if that is known: nothing if it is done.
+    /// Estimates the remaining time: zero at the end. None if it is unknown.
     fn left(&self, pace: &Pace) -> Option<Duration> {
         let (length, slot) = (pace.length()?, self.source.progress().ok()?.slot);
         Some(length.mul_f64(1.0 - slot.min(pace.frames) as f64 / pace.frames as f64))

@@ -1,4 +1,4 @@
-//! Who makes frames: the program in the kernel, or this one.
+//! The two generators: a program in the kernel, or this program.
 
 use anyhow::Context;
 use skipstep_kernel::lab::{Generator, Order, Progress, Template};
@@ -7,7 +7,7 @@ use super::frame::{CHECKSUM_BYTES, Flow};
 use super::load::{Engine, Prepared};
 use super::packet::Packets;
 
-/// What to do if the kernel cannot.
+/// The advice if the kernel's generator is not available.
 const IN_KERNEL: &str = "frames made in the kernel need Linux 5.18 (--engine packet does without)";
 
 /// A generator of either kind.
@@ -17,7 +17,7 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// A generator of a load's frames.
+    /// Makes a generator of a load's frames.
     pub fn new(engine: Engine, flow: &Flow, prepared: &Prepared) -> anyhow::Result<Source> {
         Ok(match engine {
             Engine::Xdp => {
@@ -32,7 +32,7 @@ impl Source {
         })
     }
 
-    /// Other frames, of another flow.
+    /// Replaces the frames by those of another flow.
     pub fn set_frames(&mut self, flow: &Flow, frames: &[Vec<u8>]) -> anyhow::Result<()> {
         match self {
             Source::Kernel(generator) => {
@@ -48,7 +48,7 @@ impl Source {
         }
     }
 
-    /// Gives an order.
+    /// Prepares the generator for a trial.
     pub fn begin(&self, order: &Order, seed: u64) -> anyhow::Result<()> {
         match self {
             Source::Kernel(generator) => Ok(generator.begin(order, seed)?),
@@ -59,7 +59,7 @@ impl Source {
         }
     }
 
-    /// How far it is.
+    /// Returns the progress of the current trial.
     pub fn progress(&self) -> anyhow::Result<Progress> {
         match self {
             Source::Kernel(generator) => Ok(generator.progress()?),
@@ -67,8 +67,8 @@ impl Source {
         }
     }
 
-    /// Does what was ordered, in the network namespace of the calling thread. The program in the
-    /// kernel runs `repeat` times on pages for `length` bytes, `batch` of them at once.
+    /// Carries out the order in the network namespace of the calling thread. The program in the
+    /// kernel runs `repeat` times on pages for `length` bytes, in batches of `batch`.
     pub fn run(&self, length: usize, repeat: u32, batch: u32) -> anyhow::Result<()> {
         match self {
             Source::Kernel(generator) => {
@@ -78,7 +78,7 @@ impl Source {
         }
     }
 
-    /// Ends [`Source::run`] in another thread; the program in the kernel needs a signal besides.
+    /// Ends [`Source::run`] in another thread. The program in the kernel needs a signal too.
     pub fn stop(&self) {
         if let Source::Packet(packets) = self {
             packets.stop();

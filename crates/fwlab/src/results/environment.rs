@@ -1,4 +1,4 @@
-//! Which kind of machine figures are true for.
+//! The machine on which figures were measured.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use std::time::Instant;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Settings of the kernel that change what packets cost.
+/// Settings of the kernel that change the cost of packets.
 const SYSCTLS: [&str; 16] = [
     "kernel.bpf_stats_enabled",
     "kernel.sched_rt_runtime_us",
@@ -29,54 +29,54 @@ const SYSCTLS: [&str; 16] = [
     "vm.nr_hugepages",
 ];
 
-/// The machine and what runs on it. No name and no address of it is kept.
+/// The machine and its software. Names and addresses of the machine are not recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Environment {
     /// Release and version of the kernel.
     pub kernel: String,
     /// `x86_64`, `aarch64`, …
     pub architecture: String,
-    /// Changes with every start of the machine: runs of one start share what it was unlucky with.
+    /// The kernel's boot id, which changes with every boot. Runs of one boot share the same luck.
     pub boot: Option<String>,
-    /// Its processors.
+    /// The processors.
     pub cpu: Cpu,
     /// Bytes of memory.
     pub memory: Option<u64>,
-    /// The kernel's answers to faults of the processor, by fault.
+    /// The kernel's mitigations of processor vulnerabilities, by vulnerability.
     pub mitigations: BTreeMap<String, String>,
-    /// What gives the time.
+    /// The kernel's clock source.
     pub clocksource: Option<String>,
-    /// Settings of the kernel that change what packets cost, where there are such.
+    /// Settings of the kernel that change the cost of packets, if they exist.
     pub sysctls: BTreeMap<String, String>,
-    /// Programs that took part and what they say is their version.
+    /// Versions of programs that took part, as the programs print them.
     pub programs: BTreeMap<String, String>,
-    /// Processes that ran or waited in the last minute before the run.
+    /// Load average of the minute before the run: running and waiting processes.
     pub load_average: Option<f64>,
-    /// Share of the run's time, in percent, that other guests of the same host took away.
+    /// Share of the run's time, in percent, that the hypervisor gave to other guests.
     pub steal: Option<f64>,
-    /// Why samples do not say how many cycles a CPU had for frames, if they cannot.
+    /// The reason for which samples have no CPU cycles. None if cycles are counted.
     #[serde(default)]
     pub no_cycles: Option<String>,
 }
 
-/// Processors.
+/// The processors of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cpu {
-    /// As it names itself.
+    /// The name of the model.
     pub model: String,
-    /// Processors that are there to be used.
+    /// Number of online processors.
     pub online: u32,
-    /// Threads of a core, if known.
+    /// Threads of a core. None if unknown.
     pub threads_per_core: Option<u32>,
-    /// Who decides how fast they run, if that changes.
+    /// The frequency governor. None if the frequency is fixed.
     pub governor: Option<String>,
-    /// Whether this is a guest of a hypervisor.
+    /// True if the machine is a guest of a hypervisor.
     pub guest: bool,
 }
 
 impl Environment {
-    /// Looks at this machine. `programs` are commands that print a version, for example
-    /// `["nft", "--version"]`; those that are not there are left out.
+    /// Describes this machine. `programs` are commands that print a version, for example `["nft",
+    /// "--version"]`. Missing programs are left out.
     pub fn capture(programs: &[&[&str]]) -> Environment {
         let root = Path::new("/");
         let mut environment = Environment::read(root);
@@ -88,7 +88,7 @@ impl Environment {
         environment
     }
 
-    /// What the files below `root` say.
+    /// Reads the description from the files below `root`.
     fn read(root: &Path) -> Environment {
         let line = |path: &str| first_line(&root.join(path));
         let cpuinfo = fs::read_to_string(root.join("proc/cpuinfo")).unwrap_or_default();
@@ -140,19 +140,20 @@ impl Cpu {
     }
 }
 
-/// Watches what other guests of the host take away from this one, from when it was made.
+/// A watch of the processor time that the hypervisor gives to other guests.
 pub struct Watch {
     since: Instant,
     before: Option<[u64; 2]>,
 }
 
 impl Watch {
-    /// Begins.
+    /// Begins to watch.
     pub fn begin() -> Watch {
         Watch { since: Instant::now(), before: cpu_time(Path::new("/proc/stat")) }
     }
 
-    /// Seconds since it began, and the percentage of all processors' time that was stolen.
+    /// Returns the seconds since the begin, and the percentage of all processors' time that was
+    /// stolen.
     pub fn end(&self) -> (f64, Option<f64>) {
         let share = self.before.zip(cpu_time(Path::new("/proc/stat"))).map(|(before, after)| {
             let passed = |which: usize| after[which].saturating_sub(before[which]) as f64;
@@ -162,12 +163,12 @@ impl Watch {
     }
 }
 
-/// Ticks of all processors: all together, and stolen.
+/// Returns the ticks of all processors together: all time, and stolen time.
 fn cpu_time(path: &Path) -> Option<[u64; 2]> {
     let line = first_line(path)?;
     let ticks: Vec<u64> =
         line.strip_prefix("cpu ")?.split_whitespace().map_while(|word| word.parse().ok()).collect();
-    // user, nice, system, idle, iowait, irq, softirq, steal; guests are counted in user already.
+    // user, nice, system, idle, iowait, irq, softirq, steal; guest time is part of user time
     Some([ticks.get(..8)?.iter().sum(), ticks[7]])
 }
 
@@ -190,7 +191,7 @@ fn mitigations(folder: &Path) -> BTreeMap<String, String> {
     entries.filter_map(fault).collect()
 }
 
-/// First line that a program says about itself.
+/// Returns the first line that a program prints about its version.
 fn version(words: &[&str]) -> Option<String> {
     let (program, arguments) = words.split_first()?;
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output().ok()?;

@@ -1,4 +1,4 @@
-//! A run for tests: three systems, a placebo, numbers of rules, with figures that are made up.
+//! A made-up run for tests: three systems, a placebo, and several numbers of rules.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use super::{
     Quantity, Repeat, Role, Run, SCHEMA_VERSION, Sample, Series, System, Table, Topology, Verdict,
 };
 
-/// Rounds of each point.
+/// Number of rounds of each point.
 pub const ROUNDS: u32 = 12;
 
-/// The run.
+/// Returns the run.
 pub fn run() -> Run {
     let text = |text: &str| text.to_string();
     let mut systems = vec![
@@ -92,7 +92,8 @@ pub fn run() -> Run {
     }
 }
 
-/// Round `r` makes everything slower by the same amount, and each system has a wobble of its own.
+/// Makes a point. Each round slows all systems by the same amount, and each system has small
+/// variations of its own.
 fn point(rules: u32, id: &str) -> Point {
     let mut samples = Vec::new();
     for round in 0..ROUNDS {
@@ -135,8 +136,8 @@ fn environment() -> Environment {
     }
 }
 
-/// `UPDATE=1 cargo test -p skipstep-fwlab example` writes the file anew that the host test of
-/// reports uses.
+/// Compares the run with the file for the host test of reports. `UPDATE=1 cargo test -p
+/// skipstep-fwlab example` writes the file.
 #[test]
 fn the_file_is_this_run() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/netns/fwlab-run.json");

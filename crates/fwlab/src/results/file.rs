@@ -1,4 +1,4 @@
-//! Result files: written whole or not at all, and not believed blindly.
+//! Reading and writing of result files. A write is atomic, and a read checks consistency.
 
 use std::collections::HashSet;
 use std::fs;
@@ -13,36 +13,36 @@ use thiserror::Error;
 use super::layout::lay_out;
 use super::{Environment, Mode, Role, Run, SCHEMA_VERSION, sha256};
 
-/// What files that gzip wrote begin with: RFC 1952, section 2.3.1.
+/// The first bytes of a gzip file (RFC 1952 section 2.3.1).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Bytes of a result at most, so that a few compressed ones do not fill the memory.
+/// The largest result in bytes, so that a compressed file cannot fill the memory.
 const LARGEST: u64 = 1 << 30;
 
-/// Why a result file is of no use.
+/// The reason for which a result file cannot be used.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    /// It could not be read.
+    /// The file could not be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is no JSON, or not of this kind.
+    /// The file is no JSON, or no result.
     #[error("no result of fwlab")]
     Format(#[from] serde_json::Error),
-    /// A later program wrote it.
+    /// A newer version of the program wrote the file.
     #[error("format {0} is newer than this program, which knows {SCHEMA_VERSION}")]
     Newer(u32),
-    /// What it says cannot be.
+    /// The values contradict each other.
     #[error("{0}")]
     Inconsistent(String),
 }
 
-/// The time now as results have it: RFC 3339, UTC.
+/// Returns the current time as results have it: RFC 3339, UTC.
 pub fn now() -> String {
     Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 impl Run {
-    /// A run that begins now, with nothing in it: not complete until somebody says so.
+    /// Makes an empty run that begins now. Its caller marks it as complete at the end.
     pub fn begin(mode: Mode, environment: Environment) -> Run {
         Run {
             schema: SCHEMA_VERSION,
@@ -63,10 +63,10 @@ impl Run {
         }
     }
 
-    /// Writes it: who reads the file finds what was there before or all of this.
+    /// Writes the run to a file. A concurrent reader finds the old content or all of the new.
     ///
     /// # Errors
-    /// It could not be written.
+    /// Fails if the file cannot be written; then the old content remains.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let mut name = path.file_name().unwrap_or_default().to_os_string();
         name.push(".partial");
@@ -81,10 +81,10 @@ impl Run {
         written
     }
 
-    /// Reads one that was written, and perhaps compressed by gzip since.
+    /// Reads a result file, also one that gzip compressed.
     ///
     /// # Errors
-    /// There is none, or it cannot be one.
+    /// Fails if the file cannot be read, has another format or a newer version, or is inconsistent.
     pub fn read(path: &Path) -> Result<Run, ReadError> {
         let bytes = fs::read(path)?;
         let text = match bytes.starts_with(&GZIP) {
@@ -94,10 +94,10 @@ impl Run {
         Run::parse(&text)
     }
 
-    /// Reads the text of one.
+    /// Parses the text of a result file.
     ///
     /// # Errors
-    /// It cannot be one.
+    /// Fails if the text has another format or a newer version, or is inconsistent.
     pub fn parse(text: &str) -> Result<Run, ReadError> {
         #[derive(Deserialize)]
         struct Version {
@@ -112,7 +112,7 @@ impl Run {
         Ok(run)
     }
 
-    /// What must hold of any run, whoever wrote it.
+    /// Checks the consistency of a run.
     fn check(&self) -> Result<(), String> {
         if !self.complete && self.incomplete_because.is_none() {
             return Err("it is not complete and does not say why".to_string());
@@ -233,7 +233,7 @@ mod tests {
         assert!(refused("").starts_with("no result of fwlab: EOF"));
         assert!(refused("{}").contains("schema"));
         assert!(refused("{\"schema\": 1}").contains("missing field"));
-        // A number that JSON does not have is written as null, and is none.
+        // JSON has no NaN: it is written as null, which is no value.
         let mut run = example::run();
         run.series[0].points[0].samples[0].value = f64::NAN;
         assert!(Run::parse(&serde_json::to_string(&run).unwrap()).is_err());

@@ -1,30 +1,30 @@
-//! How long frames took, as a histogram: it can be added to others, which percentiles cannot.
+//! Latencies of frames as a histogram, because histograms can be added up, and percentiles cannot.
 
 use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Three digits are kept of each time.
+/// Number of significant digits of each time.
 const DIGITS: u8 = 3;
 
-/// Times in nanoseconds, from when a frame was to be sent.
+/// Latencies in nanoseconds, from the time a frame was due.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Latency {
-    /// Which times came how often, ascending.
+    /// The buckets, in ascending order of time.
     pub buckets: Vec<Bucket>,
 }
 
-/// A time and how often it came.
+/// A latency, and how often it occurred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Bucket {
-    /// Nanoseconds; times that differ in the fourth digit share a bucket.
+    /// Nanoseconds, with three significant digits.
     pub ns: u64,
-    /// How often.
+    /// Number of frames with this latency.
     pub count: u64,
 }
 
 impl Latency {
-    /// Of times with how often they came, in any order.
+    /// Makes a histogram of times in nanoseconds with their counts, in any order.
     pub fn of(times: impl IntoIterator<Item = (u64, u64)>) -> Latency {
         let mut histogram = empty();
         for (ns, count) in times {
@@ -36,17 +36,18 @@ impl Latency {
         Latency { buckets: buckets.collect() }
     }
 
-    /// All times of several.
+    /// Adds histograms up.
     pub fn merged<'a>(all: impl IntoIterator<Item = &'a Latency>) -> Latency {
         Latency::of(all.into_iter().flat_map(|one| one.buckets.iter().map(|b| (b.ns, b.count))))
     }
 
-    /// How many times it holds.
+    /// Returns the number of times in the histogram.
     pub fn count(&self) -> u64 {
         self.buckets.iter().fold(0, |sum, bucket| sum.saturating_add(bucket.count))
     }
 
-    /// The time in nanoseconds that a share of all (0 to 1) do not exceed, if there are any.
+    /// Returns the time in nanoseconds that a share of all times (0 to 1) does not exceed. None if
+    /// the histogram is empty.
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let mut histogram = empty();
         for bucket in &self.buckets {
@@ -55,14 +56,14 @@ impl Latency {
         (!histogram.is_empty()).then(|| histogram.value_at_quantile(share))
     }
 
-    /// Shortest and longest, if there are any.
+    /// Returns the shortest and the longest time in nanoseconds. None if the histogram is empty.
     pub fn range(&self) -> Option<(u64, u64)> {
         Some((self.buckets.first()?.ns, self.buckets.last()?.ns))
     }
 }
 
 fn empty() -> Histogram<u64> {
-    // The bounds are constants that the library takes: up to an hour, which nothing exceeds.
+    // The library accepts these constant bounds: up to an hour, which no latency exceeds.
     Histogram::new_with_bounds(1, 3_600_000_000_000, DIGITS).expect("bounds of a histogram")
 }
 
@@ -89,7 +90,7 @@ mod tests {
         assert_eq!(both, Latency::of([(900, 1), (100, 99)]));
         assert_eq!(both.quantile(0.5), Some(100));
         assert_eq!(both.quantile(1.0), Some(900));
-        // What has been written and read can be merged again.
+        // A histogram that was written and read can be merged again.
         assert_eq!(Latency::merged([&both, &both]).count(), 200);
         assert_eq!(Latency::merged([&both]), both);
     }

@@ -1,15 +1,15 @@
-//! How result files are laid out: what is short stands on one line, so that a file of thousands of
-//! samples can be read, and is not ten times as long as what it says.
+//! The layout of result files. Short values stand on one line, so that files with thousands of
+//! samples are readable and compact.
 
-/// Longest line of what can be broken up.
+/// The longest line of values that can be split over several lines.
 const WIDTH: usize = 120;
 
-/// Lays out JSON that has no white space between its values.
+/// Lays out JSON without white space between its values.
 pub(super) fn lay_out(compact: &str) -> String {
     let tokens = tokens(compact);
     let ends = ends(&tokens);
     let mut page = Page { text: String::with_capacity(2 * compact.len()), depth: 0, column: 0 };
-    // whether what is open holds short values of a list, of which a line takes as many as it can
+    // true for an open list with short values, which are packed into lines
     let mut packs = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
@@ -49,7 +49,7 @@ pub(super) fn lay_out(compact: &str) -> String {
     page.text
 }
 
-/// What has been written.
+/// The laid-out text.
 struct Page {
     text: String,
     depth: usize,
@@ -69,7 +69,7 @@ impl Page {
     }
 }
 
-/// Strings, numbers, words and marks.
+/// Splits JSON into strings, numbers, words and punctuation.
 fn tokens(compact: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let mut rest = compact;
@@ -86,7 +86,7 @@ fn tokens(compact: &str) -> Vec<&str> {
     tokens
 }
 
-/// Bytes of the string that this begins with, its quotes included.
+/// Returns the bytes of the string at the beginning of `text`, with its quotes.
 fn string_length(text: &str) -> usize {
     let mut is_escaped = false;
     for (place, byte) in text.bytes().enumerate().skip(1) {
@@ -100,7 +100,8 @@ fn string_length(text: &str) -> usize {
     text.len()
 }
 
-/// For each token the place where what it begins ends: itself, unless it opens something.
+/// Returns for each token the index of the token that closes it: its own index, unless the token
+/// opens a list or object.
 fn ends(tokens: &[&str]) -> Vec<usize> {
     let mut ends: Vec<usize> = (0..tokens.len()).collect();
     let mut open = Vec::new();
@@ -118,7 +119,7 @@ fn ends(tokens: &[&str]) -> Vec<usize> {
     ends
 }
 
-/// Whether these tokens fit into a line.
+/// Returns true if these tokens fit into a line.
 fn short(tokens: &[&str]) -> bool {
     let mut left = WIDTH;
     tokens.iter().all(|token| {
