@@ -1,6 +1,6 @@
-//! `fwlab agent`: an end of a measurement on a machine of its own. A controller connects to it,
-//! both show that they have the same key, and it does its part in trials; while one runs, nobody
-//! says a word on that connection.
+//! `fwlab agent`: an end of a measurement on a machine of its own. A controller connects, both
+//! prove that they have the same key, and the agent does its part in trials. The control connection
+//! is silent during a trial.
 
 mod channel;
 mod controller;
@@ -39,36 +39,36 @@ pub use message::{
     Order, Part, Reach, Served, Start, Tally,
 };
 
-/// The port of agents.
+/// The default port of agents.
 pub const PORT: u16 = 19_818;
 
-/// How long what was made for a controller may take to go.
+/// The time that an agent may take to leave a previous controller.
 const LEAVING: Duration = Duration::from_secs(1);
 
-/// Milliseconds after which who waits looks at signals.
+/// The interval at which a waiting thread checks for signals, in milliseconds.
 const TURN: u16 = 200;
 
-/// What `fwlab agent` is told.
+/// The flags of `fwlab agent`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// Address and port to listen at, by default 127.0.0.1:19818; `[::]:19818` is all addresses
+    /// Address and port to listen on, by default 127.0.0.1:19818; `[::]:19818` is all addresses
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    /// File with the key that controllers have to have, readable by its owner alone
+    /// File with the key that controllers must have, readable by its owner alone
     #[arg(long, value_name = "FILE", required_unless_present = "make_key")]
     key: Option<PathBuf>,
-    /// Write a new key to a file, and do nothing else
+    /// Write a new key to a file, and exit
     #[arg(long, value_name = "FILE", conflicts_with_all = ["key", "listen", "cpu"])]
     make_key: Option<PathBuf>,
-    /// CPU that measures, by default the last one
+    /// CPU for measurements, by default the last one
     #[arg(long, value_name = "NUMBER")]
     cpu: Option<usize>,
 }
 
-/// Waits for controllers and does what they say, one after the other, until a signal comes.
+/// Waits for controllers, and carries out the orders of one after the other, until a signal comes.
 ///
 /// # Errors
-/// There is no key, or the port is taken.
+/// Fails if the key cannot be read or made, if the CPU does not exist, or if the port is taken.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if let Some(path) = &arguments.make_key {
         Key::make(path)?;
@@ -85,7 +85,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         .wait(&listener)
 }
 
-/// The CPU that measures; this thread and those it makes leave it alone if they can.
+/// Returns the placement of measurements, and pins this thread and its children to the other CPUs,
+/// if there are any.
 fn place(wanted: Option<usize>) -> anyhow::Result<Placement> {
     let cpus = placement::cpus()?;
     let cpu = wanted.or(cpus.last().copied()).context("no CPU")?;
@@ -105,11 +106,11 @@ fn listen(wanted: Option<SocketAddr>) -> anyhow::Result<TcpListener> {
     Ok(listener)
 }
 
-/// What all connections of an agent share.
+/// The state that all connections of an agent share.
 struct Agent {
     key: Key,
     at: Placement,
-    /// The controller whose orders are carried out.
+    /// The address of the controller that is served. None if there is none.
     served: Mutex<Option<SocketAddr>>,
     strangers: Strangers,
     interrupt: Interrupt,
@@ -125,8 +126,8 @@ impl Agent {
                     other => other.context("waiting for a controller")?,
                 };
                 let Ok((stream, peer)) = listener.accept() else {
-                    // who has gone again is nobody's concern; without descriptors it would come
-                    // again at once
+                    // A peer that closed early is ignored. The pause is for a lack of file
+                    // descriptors, with which accept would fail again at once.
                     thread::sleep(LEAVING / 20);
                     continue;
                 };
@@ -140,7 +141,7 @@ impl Agent {
         })
     }
 
-    /// Sees who has connected, and serves a controller unless there is one already.
+    /// Makes the handshake with a peer, and serves it unless another controller is served.
     fn meet(&self, stream: TcpStream, peer: SocketAddr, number: u64) {
         let greeted = Channel::to_controller(stream, &self.key, &self.interrupt);
         let had_to_leave = !self.strangers.remove(number);
@@ -156,7 +157,7 @@ impl Agent {
             Err(other) => {
                 log(peer, &format!("refused: {other} is being served"));
                 let why = format!("it serves another controller, {other}: one at a time");
-                // who does not hear it sees that the connection is closed
+                // a peer that does not get the message sees that the connection is closed
                 let _ = channel.say(&Answer::Failed(why));
                 return;
             }
@@ -172,10 +173,10 @@ impl Agent {
         }
     }
 
-    /// Lets a controller be the one that is served, as soon as one that leaves has left.
+    /// Waits until a leaving controller has left, and reserves the agent for another.
     ///
     /// # Errors
-    /// Another one stays.
+    /// Fails with the address of the controller that is served for longer than [`LEAVING`].
     fn await_turn(&self, peer: SocketAddr) -> Result<Turn<'_>, SocketAddr> {
         let since = Instant::now();
         loop {
@@ -193,7 +194,7 @@ impl Agent {
     }
 }
 
-/// The right of a controller to be served, until it is given back.
+/// The right of a controller to be served. Dropping it frees the agent.
 struct Turn<'a>(&'a Agent);
 
 impl Drop for Turn<'_> {
@@ -202,8 +203,8 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Says what happened with somebody who has connected.
+/// Prints an event of a peer.
 fn log(peer: SocketAddr, what: &str) {
-    // who does not read it misses nothing
+    // a lost line of the log does no harm
     let _ = writeln!(std::io::stdout(), "{} {peer} {what}", Utc::now().format("%H:%M:%S"));
 }

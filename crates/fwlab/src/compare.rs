@@ -1,8 +1,8 @@
-//! `fwlab compare`: what got faster or slower from one run to another, and whether that is noise.
+//! `fwlab compare`: the changes from one run to another, and which of them are noise.
 //!
-//! What is judged is a system's ratio to the plain router of its own rounds (or to the null
-//! firewall, if there is no router), so that a machine that was busier the second time does not
-//! count.
+//! The comparison uses the ratio of each system to the plain router of the same rounds, or to the
+//! null firewall if there is no router. So a machine that was busier during the second run does not
+//! change the result.
 
 mod comparable;
 mod text;
@@ -17,16 +17,16 @@ use crate::results::{Better, Point, Role, Run, Sample, Series, System};
 use crate::stats::{Interval, change_interval, mann_whitney};
 use crate::summary::{self, paired};
 
-/// Intervals are drawn with this seed: the same files always compare alike.
+/// The seed of intervals. It is constant, so that the same files always have the same result.
 const SEED: u64 = 1;
 
-/// Exit status if something got slower, or worse in another way.
+/// The exit status if something got worse.
 const WORSE: u8 = 1;
 
-/// Exit status if the two cannot be compared.
+/// The exit status if the runs cannot be compared.
 const NOT_COMPARABLE: u8 = 2;
 
-/// What is to be compared.
+/// The flags of `fwlab compare`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// Result file of the earlier run
@@ -41,27 +41,27 @@ pub struct Arguments {
     picture: bool,
 }
 
-/// What two runs say about each other.
+/// The comparison of two runs.
 #[derive(Debug, Serialize)]
 pub struct Comparison {
-    /// When the earlier one was.
+    /// Time of the earlier run.
     pub before: String,
-    /// When the later one was.
+    /// Time of the later run.
     pub after: String,
-    /// What the figures mean.
+    /// The caveat of the mode.
     pub warning: &'static str,
-    /// What should be known of them.
+    /// Differences that may explain the result.
     pub notes: Vec<String>,
-    /// Each system at each point that both have.
+    /// The systems at each point that both runs have.
     pub cells: Vec<Cell>,
 }
 
-/// One system at one point, twice.
+/// The comparison of one system at one point.
 #[derive(Debug, Serialize)]
 pub struct Cell {
     /// Title of the series.
     pub series: String,
-    /// Unit of its values.
+    /// Unit of the values.
     pub unit: String,
     /// Name and value of the dimension.
     pub at: Option<(String, f64)>,
@@ -73,39 +73,40 @@ pub struct Cell {
     pub before: f64,
     /// Median of the later run.
     pub after: f64,
-    /// Id of the system that both are set against, if there is one.
+    /// Id of the system to which both ratios refer. None if there is no such system.
     pub reference: Option<String>,
-    /// The later by the earlier, each against its reference.
+    /// Ratio of the later median to the earlier one, each relative to its reference.
     pub change: Interval,
-    /// How likely ranks as different as these are if nothing changed.
+    /// Probability of such a difference in ranks if nothing changed.
     pub p: f64,
-    /// How far apart equal things came out in either run, if a placebo was measured.
+    /// The larger noise of the two runs, as a share. None if a run has no placebo.
     pub noise: Option<f64>,
-    /// Whether its configuration is another one now.
+    /// True if the configuration changed.
     pub configuration_differs: bool,
-    /// What it comes to.
+    /// The verdict on the change.
     pub verdict: Verdict,
-    /// What was compared: the values of each round by those of the reference, earlier and later.
+    /// The compared samples: values divided by the reference's of the same round, earlier and
+    /// later.
     #[serde(skip)]
     pub quotients: [Vec<f64>; 2],
 }
 
-/// What a change comes to.
+/// A verdict on a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// It got better.
+    /// The change is an improvement.
     Better,
-    /// It got worse.
+    /// The change is a deterioration.
     Worse,
-    /// It cannot be told from noise.
+    /// The change is within the noise.
     Noise,
 }
 
-/// Reads two files and prints how they differ.
+/// Reads two result files, and prints their differences.
 ///
 /// # Errors
-/// A file is of no use.
+/// Fails if a file cannot be read or is no result.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let read = |path: &PathBuf| Run::read(path).with_context(|| path.display().to_string());
     let (before, after) = (read(&arguments.before)?, read(&arguments.after)?);
@@ -133,7 +134,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 /// Compares two runs.
 ///
 /// # Errors
-/// They cannot be compared, and why.
+/// Fails with all reasons for which the runs cannot be compared.
 pub fn compare(before: &Run, after: &Run) -> Result<Comparison, Vec<String>> {
     comparable::check(before, after)?;
     let mut notes = comparable::notes(before, after);
@@ -178,7 +179,7 @@ fn place(series: &Series, point: &Point) -> String {
     }
 }
 
-/// Every system that both points have. In each pair the earlier comes first.
+/// Compares every system that both points have. Each pair is the earlier and the later one.
 fn compare_point(runs: [&Run; 2], series: [&Series; 2], points: [&Point; 2]) -> Vec<Cell> {
     let noise = [0, 1].map(|i| summary::noise(runs[i], points[i]));
     let noise = noise[0].zip(noise[1]).map(|(one, other)| f64::max(one, other));
@@ -211,8 +212,8 @@ fn compare_point(runs: [&Run; 2], series: [&Series; 2], points: [&Point; 2]) -> 
     runs[0].systems.iter().filter_map(cell).collect()
 }
 
-/// A change is one if the interval leaves out 1, and if it is larger than what equal things differ
-/// by.
+/// Returns the verdict on a change. A change counts if its interval excludes 1, and if it is larger
+/// than the noise between equal systems.
 fn judge(change: Interval, noise: f64, better: Better) -> Verdict {
     let size = f64::max(change.middle, 1.0 / change.middle) - 1.0;
     if change.contains(1.0) || size <= noise {
@@ -225,7 +226,7 @@ fn judge(change: Interval, noise: f64, better: Better) -> Verdict {
     }
 }
 
-/// The id of the system to set `system` against: both points must have samples of it.
+/// Returns the id of the system to compare `system` with. Both points must have samples of it.
 fn reference<'a>(system: &System, runs: [&'a Run; 2], points: [&Point; 2]) -> Option<&'a str> {
     let measured = |id: &str| points.iter().all(|point| !values(point, id).is_empty());
     let known = |role: fn(Role) -> bool| {
@@ -250,7 +251,7 @@ fn values(point: &Point, id: &str) -> Vec<f64> {
     samples(point, id).iter().map(|sample| sample.value).collect()
 }
 
-/// Values with those of the reference in the same round, or with 1.
+/// Returns values with the reference's of the same round, or with 1 if there is no reference.
 fn ratios(point: &Point, id: &str, reference: Option<&str>) -> Vec<(f64, f64)> {
     match reference {
         Some(reference) => paired(&samples(point, id), &samples(point, reference)),

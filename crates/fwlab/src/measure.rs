@@ -1,5 +1,5 @@
-//! `fwlab measure`: what a packet costs in each system, beside a cable, a plain router and the same
-//! router again.
+//! `fwlab measure`: the cost of a packet in each system, beside a cable, a plain router and the
+//! same router again.
 
 mod apart;
 pub(crate) mod plan;
@@ -34,53 +34,54 @@ use plan::Plan;
 pub(crate) use subject::described;
 use subject::{Bench, Spot};
 
-/// How the parts share the machine.
+/// The mode as a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ModeName {
-    /// all on one CPU, one packet after the other: what a packet costs
+    /// all on one CPU, one packet after the other: measures the cost of a packet
     Cost,
-    /// the firewall has a CPU and a queue of its own: what it loses
+    /// the firewall has a CPU and a queue of its own: measures rate and loss
     Queue,
-    /// between two network interfaces of this machine, whatever is between them
+    /// between two network interfaces of this machine, with any device in between
     Wire,
 }
 
-/// What `fwlab measure` is told.
+/// The flags of `fwlab measure`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// Systems to measure, all that can be by default
+    /// Systems to measure, by default all that are installed
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     systems: Vec<String>,
-    /// Where they stand: router, bridge, three-legged or proxy
+    /// Topology of the systems: router, bridge, three-legged or proxy
     #[arg(long, value_enum, default_value = "router")]
     topology: Topology,
-    /// Rules that block a port each; several numbers are measured one after the other
+    /// Number of rules, each of which blocks a port; several numbers are measured one after the
+    /// other
     #[arg(long, value_name = "NUMBER,...", value_delimiter = ',', default_value = "100")]
     rules: Vec<u32>,
     /// Protocol of the blocked ports, by default that of the frames
     #[arg(long, value_enum, value_name = "PROTOCOL")]
     rules_transport: Option<Transport>,
-    /// Let sockets and not the generator make the load, in the mode cost: what the client does
+    /// Traffic of the client's sockets instead of the generator's frames, in the mode cost
     #[arg(long, value_enum, value_name = "KIND")]
     traffic: Option<Kind>,
-    /// Clients at once, where sockets make the load
+    /// Number of simultaneous clients, with --traffic
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     clients: u16,
-    /// Where the load comes from
+    /// End that makes the load
     #[arg(long, value_enum, value_name = "END", default_value = "client")]
     from: End,
-    /// Where it goes to, and whose ports the rules block
+    /// End that receives the load, and whose ports the rules block
     #[arg(long, value_enum, value_name = "END", default_value = "server")]
     to: End,
-    /// Send every other frame from there to here, in the mode cost
+    /// Send every other frame in the opposite direction, in the mode cost
     #[arg(long, conflicts_with = "traffic")]
     both_ways: bool,
-    /// Longest IP packet of the cables
+    /// Longest IP packet of the cables in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = clap::value_parser!(u32).range(1280..=9000))]
     mtu: u32,
     #[command(flatten)]
     load: Load,
-    /// Rounds, in each of which every system is measured once
+    /// Number of rounds; each round measures every system once
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: u32,
     /// Seconds of a trial
@@ -89,7 +90,7 @@ pub struct Arguments {
     /// How generator, firewall and sink share the machine: cost by default, wire between agents
     #[arg(long, value_enum)]
     mode: Option<ModeName>,
-    /// Frames a second in the modes queue and wire; without it as many as it goes
+    /// Frames a second in the modes queue and wire; by default at full speed
     #[arg(long)]
     rate: Option<f64>,
     #[command(flatten)]
@@ -101,10 +102,11 @@ pub struct Arguments {
     json: Option<PathBuf>,
 }
 
-/// Measures, prints, and writes what was measured even if it is interrupted.
+/// Measures, and prints and writes the result, also after an interruption.
 ///
 /// # Errors
-/// What is asked for cannot be done here, or a signal came.
+/// Fails if the flags contradict each other, if a system cannot be measured, if the result cannot
+/// be written, or if a signal came.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     arguments.check()?;
     let interrupt = Interrupt::watch()?;
@@ -125,7 +127,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     outcome
 }
 
-/// One point for each number of rules; all systems of a point stand at the same time.
+/// Measures a point for each number of rules. All systems of a point exist at the same time.
 fn measure_points(
     arguments: &Arguments,
     run: &mut Run,
@@ -244,7 +246,7 @@ impl Arguments {
             "--mtu: up to {KERNEL_MTU} with frames made in the kernel; --engine packet does without it"
         );
         for program in self.traffic.map_or(&[][..], Kind::programs) {
-            // agents look for themselves
+            // agents look for the programs on their own machines
             let is_there = self.agents.are_given() || system::is_there(program);
             ensure!(is_there, "--traffic: no such program: {program}: install it");
         }
@@ -259,7 +261,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// A system cannot stand everywhere, nor take every load.
+    /// Checks that the system fits into the topology, and lets the load through.
     fn ensure_of_use(&self, system: &dyn System) -> anyhow::Result<()> {
         let name = system.name();
         ensure!(system.stands_in(self.topology), "{name}: not in the topology {}", self.topology);
@@ -281,7 +283,7 @@ impl Arguments {
         }
     }
 
-    /// What is asked for in the mode wire, and what cannot be had there.
+    /// Checks the flags of the mode wire and of agents.
     fn check_wire(&self) -> anyhow::Result<()> {
         if !self.agents.are_given() {
             ensure!(
@@ -310,7 +312,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// Systems with their places: cable, plain ones and placebo first.
+    /// Returns the systems, with cable, plain routers or bridges and placebo first.
     fn spots(&self, count: u32) -> anyhow::Result<Vec<Spot>> {
         if self.agents.are_given() {
             let (agents, interfaces) = (self.agents.clone(), self.interfaces.clone());
@@ -363,7 +365,7 @@ impl Arguments {
         if let [others @ .., _] = &cpus[..]
             && !others.is_empty()
         {
-            // who looks after a trial does not take its CPU
+            // keeps this thread away from the CPU of trials
             placement::pin(nix::unistd::Pid::from_raw(0), others)?;
         }
         Ok(Plan {
@@ -379,8 +381,7 @@ impl Arguments {
         })
     }
 
-    /// The frames: those of the load, or those that show what a system does before sockets measure
-    /// it.
+    /// Returns the load of frames. With sockets, returns the frames of the functional check.
     fn frames(&self) -> Load {
         let mut load = self.load.clone();
         if self.traffic.is_some() {
@@ -442,7 +443,7 @@ impl Arguments {
         }
     }
 
-    /// What else must be the same to repeat it.
+    /// Returns the remaining parameters that a repetition needs.
     fn details(&self) -> String {
         let end = |end: End| match end {
             End::Client => "client",
@@ -464,7 +465,7 @@ impl Arguments {
     }
 }
 
-/// What is told meanwhile.
+/// The progress of the rounds, for the terminal.
 struct Progress {
     since: Instant,
     rounds: u32,
@@ -476,7 +477,7 @@ impl Progress {
         Progress { since: Instant::now(), rounds, rules }
     }
 
-    /// Says how far it is, and how long it will take if it goes on like that.
+    /// Prints the progress, and the estimated time until the end.
     fn tell(&self, done: u32) {
         let mut error = std::io::stderr();
         if !error.is_terminal() || done == 0 {
@@ -485,7 +486,7 @@ impl Progress {
         let left = self.since.elapsed().as_secs_f64() / f64::from(done)
             * f64::from(self.rounds.saturating_sub(done));
         let end = if done >= self.rounds { "\r\x1b[K" } else { "" };
-        // who does not see it misses nothing
+        // a lost line of progress does no harm
         let _ = write!(
             error,
             "\r{} rules: round {done} of {}, {left:.0} s left \x1b[K{end}",
@@ -494,8 +495,8 @@ impl Progress {
     }
 }
 
-/// On cables for longer packets veth takes no frames that the kernel's generator makes.
+/// The longest MTU in bytes at which veth accepts the frames of the kernel's generator.
 const KERNEL_MTU: u32 = 3000;
 
-/// Bytes of frames that only show what passes: all kinds have room for their tag.
+/// Bytes of the frames of a functional check. Frames of all kinds have room for their tag.
 pub(crate) const CHECK_SIZE: usize = 128;

@@ -1,4 +1,4 @@
-//! Which CPU a thread runs on, how urgently, and what others did there meanwhile.
+//! The CPU and the priority of threads, and the CPU time that others took from them.
 
 use std::fs;
 use std::time::Duration;
@@ -14,51 +14,52 @@ use skipstep_kernel::lab::realtime;
 use crate::host::Host;
 use crate::process::user_time;
 
-/// What /proc/stat counts in.
+/// The unit of times in /proc/stat.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Involuntary switches of a trial that are no reason to repeat it: the kernel's own threads cause
+/// The most involuntary context switches a second without a repeat: the kernel's own threads cause
 /// some.
 const FEW_SWITCHES: i64 = 4;
 
-/// Where a thread runs.
+/// The CPU and the priority of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placement {
-    /// The only CPU it runs on.
+    /// The only CPU of the thread.
     pub cpu: usize,
-    /// Of `SCHED_FIFO`; 0 for an ordinary thread.
+    /// The priority of `SCHED_FIFO`; 0 for a thread without real-time priority.
     pub priority: u8,
 }
 
 impl Placement {
-    /// Puts the calling thread there.
+    /// Moves the calling thread to the CPU and sets its priority. Continues without the priority if
+    /// the system forbids it, as some containers do; [`Watch`] then sees the time that others take.
     ///
     /// # Errors
-    /// There is no such CPU. Where the system allows no urgent threads, as in some containers, it
-    /// is an ordinary one: what others do to it is seen by [`Watch`].
+    /// Fails if there is no such CPU.
     pub fn take(self) -> anyhow::Result<()> {
         pin(Pid::from_raw(0), &[self.cpu])?;
         let _ = realtime::set_priority(0, self.priority);
         Ok(())
     }
 
-    /// Puts the calling thread there for work that wants the CPU for seconds without a break: the
-    /// kernel keeps a share of every second from urgent threads (`kernel.sched_rt_runtime_us`), 50
-    /// ms at once, so it is the most favoured of the ordinary ones instead.
+    /// Moves the calling thread to the CPU for work of several seconds without a break. The kernel
+    /// keeps a share of every second from real-time threads (`kernel.sched_rt_runtime_us`), 50 ms
+    /// at a time. So the thread gets the highest priority of ordinary threads instead.
     ///
     /// # Errors
-    /// There is no such CPU.
+    /// Fails if there is no such CPU.
     pub fn take_for_long(self) -> anyhow::Result<()> {
         Placement { priority: 0, ..self }.take()?;
-        // where the system does not allow it, what others do is seen by Watch
+        // if the system forbids it, Watch sees the time that others take
         let _ = realtime::favour(0);
         Ok(())
     }
 
-    /// Calls a function in a thread that is there. What it starts is on the same CPU, but ordinary.
+    /// Calls a function in a new thread at the placement. Processes that it starts run on the same
+    /// CPU, without the priority.
     ///
     /// # Errors
-    /// There is no such CPU.
+    /// Fails if there is no such CPU.
     pub fn run<T: Send>(self, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
         std::thread::scope(|scope| {
             let there = scope.spawn(|| self.take().map(|()| work()));
@@ -67,19 +68,19 @@ impl Placement {
     }
 }
 
-/// CPUs this process may use.
+/// Returns the CPUs that this process may use, in ascending order.
 ///
 /// # Errors
-/// The system does not tell.
+/// Fails if sched_getaffinity(2) fails.
 pub fn cpus() -> anyhow::Result<Vec<usize>> {
     let set = sched_getaffinity(Pid::from_raw(0)).context("CPUs of this process")?;
     Ok((0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap_or(false)).collect())
 }
 
-/// Lets a thread (0: the calling one) run on these CPUs alone.
+/// Restricts a thread (0: the calling thread) to these CPUs.
 ///
 /// # Errors
-/// There are no such CPUs.
+/// Fails if there are no such CPUs.
 pub fn pin(thread: Pid, cpus: &[usize]) -> anyhow::Result<()> {
     let mut set = CpuSet::new();
     for &cpu in cpus {
@@ -88,7 +89,7 @@ pub fn pin(thread: Pid, cpus: &[usize]) -> anyhow::Result<()> {
     sched_setaffinity(thread, &set).with_context(|| format!("CPUs {cpus:?}"))
 }
 
-/// Watches the calling thread and its CPU from when it was made.
+/// A watch of the calling thread and its CPU.
 pub struct Watch {
     cpu: usize,
     user: Duration,
@@ -98,8 +99,8 @@ pub struct Watch {
     switches: i64,
 }
 
-/// Watches what programs other than these have of a CPU: this one, those it ran to their end, and
-/// those that were started on some hosts.
+/// A watch of a CPU for the time that other programs take. This program, its ended children and the
+/// daemons on `hosts` do not count as others.
 pub struct KinWatch<'h> {
     cpu: usize,
     hosts: Vec<&'h Host>,
@@ -109,19 +110,19 @@ pub struct KinWatch<'h> {
 }
 
 impl<'h> KinWatch<'h> {
-    /// Begins.
+    /// Begins to watch.
     ///
     /// # Errors
-    /// The system does not tell.
+    /// Fails if /proc/stat or getrusage(2) cannot be read.
     pub fn begin(cpu: usize, hosts: Vec<&'h Host>) -> anyhow::Result<KinWatch<'h>> {
         let ((user, steal), kin) = (times(cpu)?, kin(&hosts)?);
         Ok(KinWatch { cpu, hosts, user, steal, kin })
     }
 
-    /// What others had since, programs and the hypervisor.
+    /// Returns the time that other programs and the hypervisor took since the begin.
     ///
     /// # Errors
-    /// The system does not tell.
+    /// Fails if /proc/stat or getrusage(2) cannot be read.
     pub fn end(&self) -> anyhow::Result<Disturbance> {
         let kin = kin(&self.hosts)?.saturating_sub(self.kin);
         let (user, steal) = times(self.cpu)?;
@@ -140,16 +141,16 @@ fn kin(hosts: &[&Host]) -> anyhow::Result<Duration> {
     Ok(own + user_of(&ended) + daemons)
 }
 
-/// What came between the thread and its CPU.
+/// The use of a CPU by a thread and by others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disturbance {
-    /// Time the thread had the CPU.
+    /// Time that the thread had the CPU.
     pub own: Duration,
-    /// Programs of others on the same CPU.
+    /// Time that other programs had the CPU.
     pub others: Duration,
-    /// Time that the hypervisor took away.
+    /// Time that the hypervisor took.
     pub steal: Duration,
-    /// How often the thread had to leave the CPU.
+    /// Number of involuntary context switches of the thread.
     pub switches: i64,
 }
 
@@ -157,17 +158,17 @@ impl Watch {
     /// Begins to watch the calling thread, which runs on `cpu`.
     ///
     /// # Errors
-    /// The system does not tell.
+    /// Fails if /proc/stat, getrusage(2) or the thread's clock cannot be read.
     pub fn begin(cpu: usize) -> anyhow::Result<Watch> {
         let (user, steal) = times(cpu)?;
         let (own_user, switches) = usage()?;
         Ok(Watch { cpu, user, steal, own_user, own: thread_time()?, switches })
     }
 
-    /// What happened since.
+    /// Returns the use of the CPU since the begin.
     ///
     /// # Errors
-    /// The system does not tell.
+    /// Fails if /proc/stat, getrusage(2) or the thread's clock cannot be read.
     pub fn end(&self) -> anyhow::Result<Disturbance> {
         let own = thread_time()?;
         let (own_user, switches) = usage()?;
@@ -183,28 +184,29 @@ impl Watch {
 }
 
 impl Disturbance {
-    /// Why what was measured meanwhile is not to be believed, where the thread wanted the CPU for
-    /// so long without a break.
+    /// Returns the reason to doubt a measurement in which the thread needed the CPU for `busy`
+    /// without a break. None if it had the CPU.
     pub fn why(&self, busy: Duration) -> Option<String> {
         let switches = FEW_SWITCHES * (busy.as_secs() as i64).max(1);
         self.beyond(busy.saturating_sub(self.own), busy / 50, TICK, switches)
     }
 
-    /// The same of an ordinary thread. That one has to leave for the kernel's own threads now and
-    /// then, all the more often if the other CPUs are busy: what it takes is counted, how often
-    /// says nothing.
+    /// Returns the disturbance without the context switches, for a thread without real-time
+    /// priority. The kernel's own threads interrupt such a thread often, all the more if the other
+    /// CPUs are busy. Only the time that they take matters.
     pub fn of_ordinary(self) -> Disturbance {
         Disturbance { switches: 0, ..self }
     }
 
-    /// The same of so long a time, where nobody knows when the thread wanted the CPU: all that
-    /// others had of it counts.
+    /// Returns the reason to doubt a measurement of this length, if the thread did not need the CPU
+    /// all the time. All time that others had the CPU counts. None if it was little.
     pub fn why_in(&self, time: Duration) -> Option<String> {
         let switches = FEW_SWITCHES * (time.as_secs() as i64).max(1);
         self.beyond(self.others, (2 * TICK).max(time / 50), TICK.max(time / 100), switches)
     }
 
-    /// Which of these limits it is beyond; as much stolen time as its limit is too much.
+    /// Returns the first limit that the disturbance exceeds. Stolen time is too much if it reaches
+    /// its limit.
     fn beyond(
         &self,
         taken: Duration,
@@ -224,7 +226,7 @@ impl Disturbance {
     }
 }
 
-/// Time that programs had on a CPU, and time that was stolen.
+/// Returns the time that programs had on a CPU outside of the kernel, and the stolen time.
 fn times(cpu: usize) -> anyhow::Result<(Duration, Duration)> {
     let table = fs::read_to_string("/proc/stat").context("/proc/stat")?;
     parse_times(&table, cpu).with_context(|| format!("/proc/stat: CPU {cpu}"))
@@ -237,7 +239,8 @@ fn parse_times(table: &str, cpu: usize) -> Option<(Duration, Duration)> {
     Some((TICK * (ticks.first()? + ticks.get(1)?), TICK * *ticks.get(7)?))
 }
 
-/// Time the calling thread spent outside of the kernel, and its involuntary switches.
+/// Returns the time that the calling thread spent outside of the kernel, and its involuntary
+/// switches.
 fn usage() -> anyhow::Result<(Duration, i64)> {
     let usage = getrusage(UsageWho::RUSAGE_THREAD).context("getrusage")?;
     Ok((user_of(&usage), usage.involuntary_context_switches()))
@@ -248,7 +251,7 @@ fn user_of(usage: &Usage) -> Duration {
     Duration::new(user.tv_sec() as u64, user.tv_usec() as u32 * 1000)
 }
 
-/// CPU time of the calling thread.
+/// Returns the CPU time of the calling thread.
 fn thread_time() -> anyhow::Result<Duration> {
     Ok(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).context("thread's clock")?.into())
 }

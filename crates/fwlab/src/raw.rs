@@ -1,5 +1,5 @@
-//! `fwlab raw`: frames with serial number and time through a network, as many and as fast as asked
-//! for, and what became of them.
+//! `fwlab raw`: sends frames with serial number and time through a network, and prints how many
+//! came and how late.
 
 pub mod extension;
 pub mod flood;
@@ -24,38 +24,39 @@ use flood::{Flood, Pace, Trial, measuring_cpu};
 use load::Load;
 use missing::Gap;
 
-/// What `fwlab raw` is told.
+/// The flags of `fwlab raw`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// What stands between client and server
+    /// System between client and server
     #[arg(long, value_enum, default_value = "direct")]
     topology: Topology,
-    /// Where frames are sent from
+    /// End that sends the frames
     #[arg(long, value_enum, default_value = "client")]
     from: End,
-    /// Where they go to
+    /// End that receives the frames
     #[arg(long, value_enum, default_value = "server")]
     to: End,
     #[command(flatten)]
     load: Load,
-    /// Frames a second; without it as many as it goes
+    /// Frames a second; by default at full speed
     #[arg(long)]
     rate: Option<f64>,
     /// Seconds to send
     #[arg(long, default_value_t = 1.0, value_parser = seconds)]
     seconds: f64,
-    /// Longest IP packet of the cables
+    /// Longest IP packet of the cables in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = clap::value_parser!(u32).range(1280..=9000))]
     mtu: u32,
 }
 
-/// Frames of the first look at how fast it goes.
+/// Number of frames of the calibration.
 const TASTE: u64 = 1 << 16;
 
-/// Makes the network, sends, prints.
+/// Makes the network, sends the frames, and prints the result.
 ///
 /// # Errors
-/// What is asked for cannot be done here, or a signal came.
+/// Fails if the flags contradict each other, if the network or the frames cannot be made, or if a
+/// signal came.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let Arguments { topology, from, to, load, rate, .. } = arguments;
     ensure!(from != to, "frames from an end to itself need no network");

@@ -1,6 +1,6 @@
-//! `fwlab report`: result files as one page that opens without a network, or as Markdown.
+//! `fwlab report`: makes one HTML page of result files, which needs no network, or Markdown.
 //!
-//! `content` says what is in a report, `html` and `markdown` how it is written, `chart` draws.
+//! `content` has the contents of a report, `html` and `markdown` write it, and `chart` draws.
 
 mod chart;
 mod content;
@@ -17,7 +17,7 @@ use anyhow::Context;
 
 use crate::results::Run;
 
-/// What is to be reported.
+/// The flags of `fwlab report`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// Result files; several make one report
@@ -38,15 +38,15 @@ enum Block {
     Heading(u8, String),
     /// A paragraph.
     Text(String),
-    /// What must be known to read the figures.
+    /// A caveat for the reading of the figures.
     Warning(String),
     /// A table.
     Table(Table),
-    /// A picture, and the same in words for who cannot see it.
+    /// A chart, with its title for readers who cannot see it.
     Chart(chart::Chart),
-    /// Something that is only shown when asked for.
+    /// A section with a title, closed until the reader opens it.
     Fold(String, Vec<Block>),
-    /// Text as it is, every character of it.
+    /// Text printed unchanged.
     Verbatim(String),
 }
 
@@ -62,12 +62,13 @@ struct Table {
 struct Column {
     heading: String,
     numeric: bool,
-    /// Holds names, which are not broken.
+    /// True for a column of names, in which lines do not wrap.
     whole: bool,
 }
 
 impl Table {
-    /// Columns of these headings; those that end in `#` hold numbers, in `=` names.
+    /// Makes a table with these headings. A heading that ends in `#` is of numbers, in `=` of
+    /// names.
     fn new(headings: &[&str]) -> Table {
         let column = |heading: &&str| Column {
             heading: heading.trim_end_matches(['#', '=']).to_string(),
@@ -77,7 +78,7 @@ impl Table {
         Table { columns: headings.iter().map(column).collect(), rows: Vec::new() }
     }
 
-    /// Takes away columns in which no row has anything.
+    /// Removes columns without any text.
     fn without_empty_columns(mut self) -> Table {
         for index in (0..self.columns.len()).rev() {
             if self.rows.iter().all(|row| row[index].is_empty()) {
@@ -91,10 +92,10 @@ impl Table {
     }
 }
 
-/// Reads the files and writes the report.
+/// Reads the result files, and writes the report.
 ///
 /// # Errors
-/// A file is of no use, or the report cannot be written.
+/// Fails if a file cannot be read or is no result, or if the report cannot be written.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let read = |path: &PathBuf| Run::read(path).with_context(|| path.display().to_string());
     let runs = arguments.files.iter().map(read).collect::<anyhow::Result<Vec<Run>>>()?;
@@ -105,12 +106,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
 }
 
-/// The report of some runs as a page.
+/// Returns the report of the runs as an HTML page.
 pub fn html(runs: &[Run]) -> String {
     html::page(&content::title(runs), &content::of(runs))
 }
 
-/// The report of some runs as Markdown.
+/// Returns the report of the runs as Markdown.
 pub fn markdown(runs: &[Run]) -> String {
     markdown::text(&content::of(runs))
 }

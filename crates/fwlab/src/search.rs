@@ -1,7 +1,7 @@
-//! Searches: what a device can do, found by trials, as the RFCs about benchmarking say.
+//! Searches for the limits of a device by trials, as the RFCs about benchmarking describe.
 //!
-//! They ask a [`Measurer`] for trials and know nothing else of it, so they are tested against a
-//! simulated device whose answers are known.
+//! A search knows its device only as a [`Measurer`]. So the tests run each search against a
+//! simulated device with known behaviour.
 
 mod apart;
 mod attempts;
@@ -43,133 +43,134 @@ use frames::Frames;
 /// Frames, or attempts to connect, at a constant rate for some time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Phase {
-    /// Frames a second.
+    /// Frames or attempts a second.
     pub rate: f64,
-    /// Seconds.
+    /// Length in seconds.
     pub seconds: f64,
 }
 
-/// What a trial does.
+/// The order of a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Order<'a> {
-    /// What is sent, one after the other without a pause.
+    /// The phases, one after the other without a pause.
     pub phases: &'a [Phase],
-    /// What is done besides.
+    /// Further work during the phases.
     pub besides: Besides,
 }
 
-/// What a trial does besides sending at a rate.
+/// Work of a trial beside sending at a rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Besides {
-    /// Nothing.
+    /// No further work.
     Nothing,
-    /// The device is reset so many seconds after the first frame.
+    /// Resets the device this number of seconds after the first frame.
     Reset(f64),
-    /// Connections stay open until all of them are there.
+    /// Keeps connections open until all are established.
     Hold,
-    /// Connections are made so many a second, and then torn down at the rate.
+    /// Establishes connections at this rate a second, and then tears them down at the rate of the
+    /// phase.
     TearDown(f64),
-    /// Of a hundred connections so many are such as a rule forbids.
+    /// Makes this number of a hundred connections to a forbidden port.
     Forbidden(u32),
-    /// So many datagrams a second are sent in fragments.
+    /// Sends this number of fragmented datagrams a second.
     Fragments(f64),
-    /// So many SYNs a second are sent by nobody, while each connection fetches these.
+    /// Sends this number of SYNs a second from unused addresses, while each connection fetches
+    /// these pages.
     Flood(f64, Pages),
-    /// Each connection fetches these.
+    /// Fetches these pages over each connection.
     Pages(Pages),
 }
 
-/// What came of a trial.
+/// The result of a trial.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Trial {
-    /// Frames that were sent, or connections attempted.
+    /// Number of frames sent, or of connections attempted.
     pub sent: u64,
-    /// Frames that came, or connections that got what they asked for.
+    /// Number of frames received, or of connections that were served.
     pub received: u64,
-    /// How long they took, from when each was to be sent; or until connections were there.
+    /// Latencies of frames from the time each was due, or setup times of connections.
     pub latency: Latency,
-    /// When the last frame that did not come was sent, in seconds since the last phase began.
+    /// The time at which the last lost frame was sent, in seconds from the begin of the last phase.
     pub last_loss: Option<f64>,
-    /// The longest time between two frames that came, with others missing between them.
+    /// The longest time between two received frames with missing ones in between.
     pub gap: Option<Gap>,
-    /// What else is known of connections.
+    /// Further counts of connections. None for frames.
     pub connections: Option<Connections>,
-    /// Share of the trial that the device's CPU was busy, where it has one of its own.
+    /// Share of the trial for which the device's own CPU was busy. None if it has none of its own.
     pub busy: Option<f64>,
 }
 
-/// What is known of a trial's connections, besides how many were attempted and got what they asked
-/// for.
+/// Counts of a trial's connections beside those of attempted and served ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Connections {
     /// Attempts that became connections.
     pub established: u64,
-    /// Attempts that a rule forbids, which are not among those sent.
+    /// Forbidden attempts, which are not part of the attempted ones.
     pub forbidden: u64,
-    /// Those of them that came as far as the server.
+    /// Forbidden attempts that reached the server.
     pub leaked: u64,
-    /// How long it took until they were there.
+    /// Setup times.
     pub setup: Setup,
-    /// Datagrams in fragments.
+    /// Fragmented datagrams.
     pub datagrams: Datagrams,
-    /// SYNs of nobody.
+    /// SYNs of the flood.
     pub flood: Flood,
-    /// Pages that were there in time.
+    /// Pages that were fetched in time.
     pub pages: u64,
-    /// How long it took until a page was there that was asked for.
+    /// Transfer times of pages.
     pub fetched: Setup,
 }
 
-/// Runs trials on a device.
+/// A device that a search can run trials on.
 pub trait Measurer {
-    /// Runs one.
+    /// Does a trial.
     ///
     /// # Errors
-    /// It could not be run to its end.
+    /// Fails if the trial could not be completed.
     fn trial(&mut self, order: &Order) -> anyhow::Result<Trial>;
 
-    /// Shows devices on the way where the ends are, as far as they do not know.
+    /// Sends frames from which bridges in between learn the ports of the ends, if necessary.
     ///
     /// # Errors
-    /// Nothing can be sent.
+    /// Fails if nothing can be sent.
     fn learn(&mut self) -> anyhow::Result<()> {
         Ok(())
     }
 
-    /// Lets the device come to rest.
+    /// Waits for `seconds`, so that the device comes to rest.
     fn wait(&mut self, seconds: f64);
 
-    /// What a reset of the device is, in words; none if it has nothing to reset.
+    /// Returns the description of a reset of the device. None if it cannot be reset.
     fn reset(&self) -> Option<&str> {
         None
     }
 
-    /// The most connections a second that can be attempted if each fetches these, where that
-    /// depends on it.
+    /// Measures the highest rate of connections that can be attempted, each with these pages, a
+    /// second. None if the rate does not depend on the pages.
     ///
     /// # Errors
-    /// It cannot be found out.
+    /// Fails if the rate cannot be measured.
     fn most(&mut self, _: Pages) -> anyhow::Result<Option<f64>> {
         Ok(None)
     }
 }
 
-/// Where searches are done with frames of one kind after the other.
+/// A place where searches run with several kinds of frames.
 trait Place {
-    /// The most frames of a kind that are offered there, in a second.
+    /// Returns the highest rate of such frames that can be offered here, in frames a second.
     fn most(&mut self, load: &Load) -> anyhow::Result<f64>;
 
-    /// Runs trials with frames of a kind.
+    /// Returns a measurer for such frames.
     fn measurer(&mut self, load: &Load) -> anyhow::Result<Box<dyn Measurer + '_>>;
 }
 
-/// Why a search ended without a result.
+/// The reason for which a search ended without a result.
 #[derive(Debug, Error)]
 pub enum Failure {
-    /// A trial could not be run to its end.
+    /// A trial could not be completed: its number, and the reason.
     #[error("trial {0} failed: {1:#}")]
     Trial(usize, anyhow::Error),
-    /// More came than was sent.
+    /// More frames came than were sent.
     #[error(
         "{received} frames came of {sent} that were sent: something reflects or repeats them, and what is lost \
          cannot be told"
@@ -177,52 +178,52 @@ pub enum Failure {
     Reflected {
         /// Frames sent.
         sent: u64,
-        /// Frames that came.
+        /// Frames received.
         received: u64,
     },
-    /// Nothing comes.
+    /// No frame came through, up to this rate.
     #[error(
         "no frame came through, at {0:.0} frames a second neither: the device drops everything"
     )]
     Nothing(f64),
-    /// Other searches begin at the throughput.
+    /// The device loses frames at any rate, and this search runs at the throughput.
     #[error("something is lost at any rate: there is no throughput to measure this at")]
     NoThroughput,
-    /// No connection is made.
+    /// No connection was established.
     #[error("no connection got its page, with as few and as slowly as was tried neither")]
     NoConnection,
-    /// There is nothing to reset.
+    /// The device cannot be reset.
     #[error(
         "not applicable: nothing but the kernel forwards here, and what can be reset of it is the whole machine"
     )]
     NoReset,
-    /// Frames still do not come when the trial ends.
+    /// No frame came between the reset and the end of the trial.
     #[error(
         "no frame came after the reset until the trial ended: longer trials (--seconds) may show when"
     )]
     Away,
-    /// More trials than anybody would wait for.
+    /// The search ended after this number of trials.
     #[error("no result after {0} trials: the device answers too differently each time")]
     Endless(usize),
 }
 
-/// Pauses of a trial, RFC 2544 section 23: before it, after its last frame, and for the device to
-/// rest.
+/// The pauses of a trial (RFC 2544 section 23): before the trial, after the last frame, and until
+/// the next trial.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Waits {
     /// Seconds after the learning frames.
     pub before: f64,
-    /// Seconds for frames that are still on their way.
+    /// Seconds for frames that are still under way.
     pub after: f64,
-    /// Seconds until the next trial.
+    /// Seconds until the next trial, for the device to rest.
     pub rest: f64,
 }
 
 impl Waits {
-    /// As the RFC has them.
+    /// The pauses of the RFC.
     pub const STANDARD: Waits = Waits { before: 2.0, after: 2.0, rest: 5.0 };
 
-    /// None.
+    /// No pauses.
     pub const NONE: Waits = Waits { before: 0.0, after: 0.0, rest: 0.0 };
 
     fn are_standard(&self) -> bool {
@@ -231,80 +232,81 @@ impl Waits {
     }
 }
 
-/// A trial that was run.
+/// The record of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Record {
-    /// Frames a second that were to be sent, or connections to be attempted; of several phases the
+    /// Frames a second, or attempts to connect, as ordered; with several phases, those of the
     /// first.
     pub rate: f64,
-    /// Seconds, all phases together.
+    /// Seconds of all phases together.
     pub seconds: f64,
-    /// Frames that were to be sent, or connections to be made. What the generator did not send
-    /// counts as lost.
+    /// Frames to send, or connections to make, as ordered. Frames that the generator did not send
+    /// count as lost.
     pub intended: u64,
-    /// Frames that came, or connections over which something did.
+    /// Frames received, or connections served.
     pub received: u64,
-    /// Share of the intended frames that did not come.
+    /// Share of the intended frames or connections that was lost, from 0 to 1.
     pub loss: f64,
-    /// How long those that came took; a result file has it.
+    /// Latencies of received frames. The JSON report omits them; result files have them.
     #[serde(skip)]
     pub latency: Latency,
 }
 
-/// More trials than this are no search.
+/// The most trials of a search.
 const MOST_TRIALS: usize = 5000;
 
-/// Runs trials for a search and keeps what came of them.
+/// The trials of a search, with their records.
 pub struct Bench<'m> {
     measurer: &'m mut dyn Measurer,
     waits: Waits,
-    /// The trials so far.
+    /// The records of all trials so far.
     pub records: Vec<Record>,
-    /// Who is told of each trial.
+    /// A function that is called after each trial, with its number and its record.
     pub listener: Option<fn(usize, &Record)>,
-    /// What a steady trial does besides.
+    /// Further work of steady trials.
     pub besides: Besides,
 }
 
 impl<'m> Bench<'m> {
-    /// Around a measurer.
+    /// Makes a bench for a measurer.
     pub fn new(measurer: &'m mut dyn Measurer, waits: Waits) -> Bench<'m> {
         let besides = Besides::Nothing;
         Bench { measurer, waits, records: Vec::new(), listener: None, besides }
     }
 
-    /// What a reset of the device is.
+    /// Returns the description of a reset of the device.
     ///
     /// # Errors
-    /// It has nothing to reset.
+    /// Fails if the device cannot be reset.
     pub fn reset(&self) -> Result<&str, Failure> {
         self.measurer.reset().ok_or(Failure::NoReset)
     }
 
-    /// Frames at a rate for some seconds.
+    /// Does a trial at one rate for some seconds.
     ///
     /// # Errors
-    /// The trial failed, or says nothing.
+    /// Fails as [`Bench::run`] does.
     pub fn steady(&mut self, rate: f64, seconds: f64) -> Result<(Record, Trial), Failure> {
         let besides = self.besides;
         self.run(&Order { phases: &[Phase { rate, seconds }], besides })
     }
 
-    /// The most connections a second that can be attempted if each fetches these; as it is if that
-    /// is all the same.
+    /// Returns the highest rate of connections that can be attempted, each with these pages, a
+    /// second; or `as_it_is` if the rate does not depend on the pages.
     ///
     /// # Errors
-    /// It cannot be found out.
+    /// Fails if the rate cannot be measured.
     pub fn most(&mut self, pages: Pages, as_it_is: f64) -> Result<f64, Failure> {
         let number = self.records.len() + 1;
         let most = self.measurer.most(pages).map_err(|error| Failure::Trial(number, error))?;
         Ok(most.unwrap_or(as_it_is))
     }
 
-    /// Any trial.
+    /// Does a trial.
     ///
     /// # Errors
-    /// The trial failed, or says nothing.
+    /// Fails if the trial fails, if more frames came than were sent, or if the search has too many
+    /// trials.
     pub fn run(&mut self, order: &Order) -> Result<(Record, Trial), Failure> {
         let number = self.records.len() + 1;
         if number > MOST_TRIALS {
@@ -336,26 +338,26 @@ impl<'m> Bench<'m> {
     }
 }
 
-/// How far a result is what a standard asks for.
+/// The conformance of a result to a standard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Conformance {
-    /// In every point.
+    /// Conforms in every point.
     Conforms,
-    /// But for these points.
+    /// Deviates in these points.
     Partial(Vec<String>),
-    /// Not at all, and why.
+    /// Does not conform, for this reason.
     Not(String),
 }
 
 impl Conformance {
-    /// Conforms but for what is missing.
+    /// Makes a conformance with these deviations.
     fn but_for(missing: Vec<Option<&str>>) -> Conformance {
         let missing: Vec<String> = missing.into_iter().flatten().map(str::to_string).collect();
         if missing.is_empty() { Conformance::Conforms } else { Conformance::Partial(missing) }
     }
 
-    /// The same with something else missing.
+    /// Adds a deviation.
     fn and_but_for(self, missing: &str) -> Conformance {
         match self {
             Conformance::Conforms => Conformance::Partial(vec![missing.to_string()]),
@@ -368,65 +370,67 @@ impl Conformance {
     }
 }
 
-/// Of what standards ask for in several kinds, whether a search is done with each of them.
+/// The kinds that a search covers, of those that standards require. A field is true if the search
+/// covers all kinds of its sort.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Variety {
-    /// Sizes of frames.
+    /// The frame sizes of RFC 2544 section 9.1.
     pub sizes: bool,
     /// Destinations in one network, and in 256.
     pub networks: bool,
-    /// Extension headers of IPv6: without, with each alone, with a chain.
+    /// IPv6 extension headers: without, with each alone, with a chain.
     pub extensions: bool,
-    /// Numbers of rules.
+    /// Several numbers of rules.
     pub rules: bool,
-    /// Addresses that are translated, and such that are not.
+    /// Translated and untranslated addresses.
     pub nat: bool,
 }
 
-/// What the laboratory is, as far as standards ask.
+/// The properties of the laboratory that standards make requirements for.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Setting {
-    /// Whether frames go over real network cards.
+    /// True if frames go over physical network cards.
     pub wire: bool,
-    /// Whether the device's rules are those of somebody else.
+    /// True if somebody else chose the device's rules.
     pub foreign: bool,
     /// Bytes of a frame with its checksum.
     pub size: u32,
-    /// Whether frames are those of IPv6.
+    /// True for IPv6 frames.
     pub ip6: bool,
-    /// Their extension headers.
+    /// The extension headers of frames.
     pub extension: Extension,
-    /// Networks that their destinations are drawn from.
+    /// Number of networks from which destinations are drawn.
     pub networks: u32,
-    /// Whether devices on the way have learnt where the ends are when a trial begins.
+    /// True if bridges have learnt the ports of both ends before a trial begins.
     pub learns: bool,
-    /// What the search is done with one after the other.
+    /// The kinds that the search covers one after the other.
     pub variety: Variety,
-    /// The most frames a second that the link carries.
+    /// The highest rate that is offered, in frames or connections a second.
     pub most: f64,
-    /// Pauses.
+    /// The pauses.
     pub waits: Waits,
 }
 
 impl Setting {
-    /// Frames a second of a link of so many bits a second: each has a preamble and a gap.
+    /// Returns the frames a second of a link with this number of bits a second. Each frame has a
+    /// preamble and a gap: 20 bytes.
     pub fn line_rate(bits: f64, size: u32) -> f64 {
         bits / (f64::from(size + 20) * 8.0)
     }
 
-    /// The frames of it.
+    /// Returns the kind of frames.
     fn frames(&self) -> Frames {
         let Setting { size, ip6, extension, networks, .. } = *self;
         let ip = if ip6 { Family::V6 } else { Family::V4 };
         Frames { size, ip, extension, networks }
     }
 
-    /// Bytes of the smallest frame that has room for what the laboratory writes into it.
+    /// Returns the bytes of the smallest frame with room for fwlab's tag.
     fn smallest(&self) -> u32 {
         frames::smallest(self.ip6, self.extension)
     }
 
-    /// What is still to be said if the search is one over IPv6.
+    /// Adds the deviations from RFC 5180 if the search is over IPv6.
     fn over_ip6(&self, conformance: Conformance) -> Conformance {
         if !self.ip6 {
             return conformance;
@@ -461,7 +465,8 @@ impl Setting {
         }
     }
 
-    /// Section 12 asks for addresses of 256 networks after one pair; section 9.1 for more sizes.
+    /// Section 12 requires destinations in 256 networks after a single pair; section 9.1 requires
+    /// seven frame sizes.
     fn missing_variety(&self) -> Option<&'static str> {
         match (self.variety.sizes, self.variety.networks) {
             (true, true) => None,

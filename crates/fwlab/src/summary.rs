@@ -1,46 +1,46 @@
-//! What the samples of a point say about each system: its median, and how it stands beside the null
-//! firewall and the plain router of the same rounds. Tables, reports and comparisons all use this.
+//! Summaries of the samples of a point: for each system its median, and its ratio to the null
+//! firewall and the plain router of the same rounds. Tables, reports and comparisons use them.
 
 use std::collections::BTreeMap;
 
 use crate::results::{Counts, Latency, Point, Role, Run, Sample, Series, System};
 use crate::stats::{Interval, median_interval, ratio_interval};
 
-/// Intervals are drawn with this seed, so that the same file always gives the same report.
+/// The seed of intervals. It is constant, so that the same file always gives the same report.
 const SEED: u64 = 1;
 
-/// One system at one point.
+/// A system at a point.
 #[derive(Debug, Clone)]
 pub struct Row<'a> {
     /// The system.
     pub system: &'a System,
-    /// How many samples there are.
+    /// Number of samples.
     pub samples: usize,
-    /// How many trials were repeated.
+    /// Number of repeated trials.
     pub repeats: usize,
-    /// How many samples are doubtful all the same.
+    /// Number of doubtful samples.
     pub doubtful: usize,
     /// Median of the values.
     pub median: Interval,
-    /// What is left of it without the null firewall's value of the same round.
+    /// Median of the differences to the null firewall's value of the same round.
     pub net: Option<Interval>,
     /// Ratio to the null firewall.
     pub to_null: Option<Interval>,
     /// Ratio to the plain router or bridge.
     pub to_plain: Option<Interval>,
-    /// What became of all frames.
+    /// Sum of the counts of all samples.
     pub counts: Option<Counts>,
     /// Latencies of all samples.
     pub latency: Option<Latency>,
 }
 
-/// What a point says.
+/// A summary of a point.
 #[derive(Debug, Clone)]
 pub struct Summary<'a> {
     /// The systems, in the order of the run.
     pub rows: Vec<Row<'a>>,
-    /// How far apart equal things came out: the end of the placebo's interval that is further from
-    /// 1, as a share. Less than that is nothing.
+    /// Noise between equal systems: the distance of the placebo's interval from 1, as a share. None
+    /// without a placebo. Smaller differences mean nothing.
     pub noise: Option<f64>,
 }
 
@@ -80,7 +80,7 @@ pub fn of<'a>(run: &'a Run, series: &Series, point: &Point) -> Summary<'a> {
     Summary { rows: rows.collect(), noise: noise(run, point) }
 }
 
-/// How far apart a placebo and what it repeats came out, if both were measured.
+/// Returns the largest noise of a placebo at a point, as a share. None if no placebo was measured.
 pub fn noise(run: &Run, point: &Point) -> Option<f64> {
     let samples = |id: &str| -> Vec<&Sample> {
         point.samples.iter().filter(|sample| sample.system == id).collect()
@@ -92,18 +92,18 @@ pub fn noise(run: &Run, point: &Point) -> Option<f64> {
     distances.reduce(f64::max)
 }
 
-/// The end of a ratio's interval that is further from 1, as a share.
+/// Returns the larger distance of the ends of a ratio's interval from 1, as a share.
 pub fn distance_from_one(ratio: &Interval) -> f64 {
     f64::max(ratio.high.max(1.0), 1.0 / ratio.low.min(1.0)) - 1.0
 }
 
-/// The plain router or bridge to compare a system with: of its own topology if there is one.
+/// Returns the plain router or bridge to compare a system with, of the same topology if possible.
 fn plain_of<'a>(system: &System, plain: &[&'a System]) -> Option<&'a System> {
     let same = plain.iter().find(|other| other.topology == system.topology);
     same.or(plain.first()).copied().filter(|other| other.id != system.id)
 }
 
-/// Values of rounds in which both have one.
+/// Returns pairs of values from the rounds in which both systems have a sample.
 pub(crate) fn paired(one: &[&Sample], other: &[&Sample]) -> Vec<(f64, f64)> {
     let others: BTreeMap<u32, f64> = other.iter().map(|s| (s.round, s.value)).collect();
     one.iter().filter_map(|s| Some((s.value, *others.get(&s.round)?))).collect()
@@ -137,7 +137,8 @@ mod tests {
         assert_eq!(ids, ["null", "router", "placebo", "nft@100"]);
         let row = &summary.rows[3];
         assert_eq!((row.samples, row.repeats, row.doubtful), (12, 1, 0));
-        // 1200 more than the null firewall, give or take what wobbles, whatever the round cost.
+        // 1200 more than the null firewall, within the variation of the samples, at any cost of a
+        // round.
         let net = row.net.unwrap();
         assert!((net.middle - 1200.0).abs() < 2.0 && net.high - net.low < 4.0, "{net:?}");
         let ratio = row.to_plain.unwrap();

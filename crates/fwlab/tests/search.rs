@@ -1,4 +1,4 @@
-//! `fwlab search` on simulated devices: what is printed, and the exit status.
+//! Tests of `fwlab search` on simulated devices: the output and the exit status.
 
 use std::process::{Command, Output};
 

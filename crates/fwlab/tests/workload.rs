@@ -1,4 +1,4 @@
-//! `fwlab workload` runs real commands: order, exit status, gaps, signals, and nothing left behind.
+//! Tests of `fwlab workload` with real commands: order, exit status, gaps, signals, and cleanup.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -13,7 +13,8 @@ fn fwlab(folder: &Path, workload: &str, flags: &[&str]) -> Command {
     command
 }
 
-/// A script that appends its word to a file, atomically. Commands have no quotes, so it is a file.
+/// Writes a script that appends a word to a file, atomically. It is a file, because commands have
+/// no quotes.
 fn with_scripts(folder: &Path) {
     std::fs::write(folder.join("say"), "sleep ${2:-0}\necho $1 >>log\n").unwrap();
 }
@@ -50,7 +51,7 @@ fn parallel_starts_all_and_waits_for_all() {
     assert_eq!(log.iter().filter(|word| *word == "slow").count(), 3);
     let executed = json["executed"].as_array().unwrap();
     assert_eq!(executed.len(), 7);
-    // Started in the order of the file, each before the first slow one had ended.
+    // They start in the order of the file, each before the first slow one has ended.
     let words: Vec<&str> = executed.iter().map(|one| one["command"][2].as_str().unwrap()).collect();
     assert_eq!(words, ["slow", "fast", "slow", "fast", "slow", "fast", "end"]);
     let first_end =
@@ -109,7 +110,8 @@ fn a_mistake_is_shown_and_nothing_is_run() {
 #[test]
 fn ctrl_c_ends_everything_and_says_what_was_run() {
     let folder = tempfile::tempdir().unwrap();
-    // A shell whose child would outlive it, one that does not heed SIGTERM, and what never starts.
+    // A shell whose child would outlive it, one that ignores SIGTERM, and a command that never
+    // starts.
     std::fs::write(
         folder.path().join("family"),
         "sleep 987 & echo $! >pid\necho ready >>log\nwait\n",
@@ -146,6 +148,6 @@ fn ctrl_c_ends_everything_and_says_what_was_run() {
     assert!(!folder.path().join("ran").exists());
     let grandchild = std::fs::read_to_string(folder.path().join("pid")).unwrap();
     let state = std::fs::read_to_string(format!("/proc/{}/stat", grandchild.trim()));
-    // Gone, or dead and waiting for whoever inherited it.
+    // The process is gone, or dead and not yet reaped.
     assert!(state.is_err() || state.unwrap().contains(") Z "));
 }

@@ -1,4 +1,4 @@
-//! Which runs may be compared, and what should be known of those that are.
+//! The checks of two runs before a comparison.
 
 use std::fmt::Debug;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::results::Run;
 
-/// Refuses runs whose figures mean different things.
+/// Refuses runs whose figures have different meanings. Returns all reasons.
 pub(super) fn check(before: &Run, after: &Run) -> Result<(), Vec<String>> {
     let mut reasons = Vec::new();
     let mut same = |what: &str, old: &dyn std::fmt::Display, new: &dyn std::fmt::Display| {
@@ -42,9 +42,9 @@ pub(super) fn check(before: &Run, after: &Run) -> Result<(), Vec<String>> {
     if reasons.is_empty() { Ok(()) } else { Err(reasons) }
 }
 
-/// The fields in which two values differ.
+/// Returns the fields in which two values differ.
 fn differences<T: serde::Serialize + Debug>(what: &str, old: &T, new: &T) -> Vec<String> {
-    // What was read from JSON can be written as JSON.
+    // A value that was read from JSON can be written as JSON.
     let (Ok(Value::Object(old)), Ok(Value::Object(new))) =
         (serde_json::to_value(old), serde_json::to_value(new))
     else {
@@ -57,7 +57,7 @@ fn differences<T: serde::Serialize + Debug>(what: &str, old: &T, new: &T) -> Vec
         .collect()
 }
 
-/// What does not forbid a comparison and should be known all the same.
+/// Returns notes on differences that permit a comparison, but may explain its result.
 pub(super) fn notes(before: &Run, after: &Run) -> Vec<String> {
     let mut notes = Vec::new();
     let [old, new] = [&before.environment, &after.environment];

@@ -1,14 +1,14 @@
-//! A comparison for people.
+//! The text of a comparison.
 
 use std::fmt::Write;
 
 use super::{Cell, Comparison, Verdict};
 use crate::stats::picture;
 
-/// Columns of a picture.
+/// Width of a picture in columns.
 const WIDTH: usize = 72;
 
-/// The whole text.
+/// Returns the whole text.
 pub(super) fn of(comparison: &Comparison) -> String {
     let mut out = format!(
         "before  {}\nafter   {}\n{}\n",
@@ -28,7 +28,7 @@ pub(super) fn of(comparison: &Comparison) -> String {
     out
 }
 
-/// What was compared, drawn for each cell.
+/// Draws the samples of each cell.
 pub(super) fn pictures(comparison: &Comparison) -> String {
     let mut out = String::new();
     for cell in &comparison.cells {

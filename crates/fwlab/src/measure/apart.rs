@@ -1,4 +1,4 @@
-//! Ends of a measurement that are other machines: agents do there what a bench does here.
+//! Measurements between two other machines, through an agent on each.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::sockets::{Heard, Talk, Way};
 use crate::topology::End;
 use crate::wire::{self, Interfaces};
 
-/// Two agents, and by which of their interfaces frames go.
+/// Two agents, and the interfaces between which frames go.
 #[derive(Clone)]
 pub(crate) struct Ends {
     pub agents: Agents,
@@ -25,7 +25,7 @@ pub(crate) struct Ends {
     pub interfaces: Interfaces,
 }
 
-/// Two agents that are ready for trials.
+/// Two agents that are prepared for trials.
 pub(crate) struct Apart {
     pair: Pair,
     machines: [Machine; 2],
@@ -33,10 +33,11 @@ pub(crate) struct Apart {
 }
 
 impl Apart {
-    /// Connects to them, gives them their parts, and sees that the load gets from one to the other.
+    /// Connects to the agents, gives them their parts, and checks that the load gets through.
     ///
     /// # Errors
-    /// An agent cannot be used, or nothing gets through.
+    /// Fails if an agent cannot be used, if no frame or connection gets through, or if neither or
+    /// both of sockets and interfaces were asked for.
     pub fn new(ends: &Ends, plan: &Plan, interrupt: &Interrupt) -> anyhow::Result<Apart> {
         let pair = Pair::connect(&ends.agents, interrupt)?;
         match (plan.talk, ends.interfaces.names()) {
@@ -96,10 +97,10 @@ impl Apart {
         self.pair.prepare(Part::Source(Box::new(frames)), sink, self.duration)
     }
 
-    /// Measures once.
+    /// Does a trial.
     ///
     /// # Errors
-    /// An agent is gone, or the load does not get through.
+    /// Fails if an agent is gone, or if the load does not get through.
     pub fn trial(&mut self) -> anyhow::Result<Measured> {
         match self.pair.trial()? {
             [Answer::Heard(heard), Answer::Seen(server)] => Ok(self.talked(heard, &server)),
@@ -120,7 +121,7 @@ impl Apart {
         }
     }
 
-    /// Writes down both machines, and the way between them.
+    /// Adds both machines, and the network between them, to the results.
     pub fn describe(&self, run: &mut Run) {
         let [client, server] = &self.machines;
         for (end, machine) in [("client", client), ("server", server)] {
@@ -131,8 +132,8 @@ impl Apart {
     }
 }
 
-/// Frames that came a second, by the clock of who counted them. No clock says how long they were
-/// under way.
+/// Returns the rate of received frames a second, by the sink's clock. There is no latency, because
+/// the clocks of the machines differ.
 fn flooded(sent: &Tally, counted: &Tally) -> Measured {
     let why = |end: &str, why: Option<String>| why.map(|why| format!("{end}: {why}"));
     let received = counted.counts.received;

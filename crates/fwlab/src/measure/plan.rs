@@ -1,4 +1,4 @@
-//! How trials are done, wherever their ends are.
+//! The plan of trials, wherever their ends are.
 
 use std::time::Duration;
 
@@ -10,36 +10,36 @@ use crate::results::Mode;
 use crate::sockets::Talk;
 use crate::topology::{End, Lab};
 
-/// Frames of the first look at how fast a system is.
+/// Number of frames of the calibration, which measures the system's rate once.
 pub(super) const TASTE: u64 = 1 << 14;
 
-/// How long sockets talk before anything is measured.
+/// The time of sockets' traffic before the first trial.
 pub(super) const WARM: Duration = Duration::from_millis(20);
 
-/// How trials are done.
+/// The plan of trials.
 pub(crate) struct Plan {
     pub at: Placement,
-    /// Where the firewall is in queue mode.
+    /// The firewall's CPU in queue mode.
     pub device_cpu: usize,
     pub load: Load,
     pub duration: Duration,
     pub rate: Option<f64>,
     pub mode: Mode,
-    /// Where the load comes from, and where it goes to.
+    /// Sender and receiver of the load.
     pub ends: [End; 2],
-    /// Whether every other frame goes the other way.
+    /// True if every other frame goes the opposite way.
     pub both_ways: bool,
-    /// What sockets do, if they and not the generator make the load.
+    /// The traffic of sockets. None if the generator makes the load.
     pub talk: Option<Talk>,
 }
 
 impl Plan {
-    /// How frames follow one another, where a first look gave so many a second.
+    /// Returns the pace of a trial. `taste` is the calibrated rate in frames a second.
     pub(super) fn pace(&self, taste: f64) -> Pace {
         pace(self.rate, self.duration, taste)
     }
 
-    /// Gives the firewall a CPU of its own, if it is to have one.
+    /// Moves the firewall's NAPI threads to a CPU of its own, in queue mode.
     pub(super) fn threads(&self, lab: &Lab, queue: bool) -> anyhow::Result<Vec<u32>> {
         match lab.device() {
             Some(device) if queue => {

@@ -1,4 +1,4 @@
-//! A system in its network, checked to do what it should, and measured again and again.
+//! A system in its network, which passes the functional check and is then measured repeatedly.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,19 +21,19 @@ use crate::wire::Wire;
 use crate::workload::{self, Printed};
 use anyhow::{Context, bail, ensure};
 
-/// Frames that show how fast the generator is.
+/// Number of frames that measure the generator's highest rate.
 const CEILING: u64 = 1 << 19;
 
-/// Of the ceiling, above which a rate is that of the generator as much as of the system.
+/// The usable share of the ceiling. Above it, a rate is the generator's as much as the system's.
 pub(crate) const BELIEVED: f64 = 0.8;
 
 /// A system to be measured.
 pub(crate) enum Spot {
-    /// One of ours, in a network of its own.
+    /// A system of [`crate::system`], in a network of its own.
     Built { system: Box<dyn System>, is_placebo: bool, rules: Rules, queue: bool, mtu: u32 },
-    /// Whatever is between two interfaces.
+    /// The network between two interfaces.
     Wire(Wire),
-    /// Whatever is between two other machines.
+    /// The network between two other machines.
     Apart(Ends),
 }
 
@@ -48,7 +48,7 @@ impl Spot {
         Spot::Built { system, is_placebo, rules: Rules { topology, ..rules }, queue, mtu: 1500 }
     }
 
-    /// With other cables than those of 1500 bytes.
+    /// Sets the MTU of the cables, which is 1500 bytes otherwise.
     pub(crate) fn with_mtu(mut self, bytes: u32) -> Spot {
         if let Spot::Built { mtu, .. } = &mut self {
             *mtu = bytes;
@@ -64,7 +64,7 @@ impl Spot {
         }
     }
 
-    /// What it is there for.
+    /// Returns the role of the system.
     pub(crate) fn role(&self) -> Role {
         match self {
             Spot::Built { is_placebo: true, .. } => Role::Placebo,
@@ -73,12 +73,12 @@ impl Spot {
         }
     }
 
-    /// Whether it keeps states.
+    /// Returns true if the system is stateful.
     pub(crate) fn keeps_states(&self) -> bool {
         matches!(self, Spot::Built { system, .. } if system.keeps_states())
     }
 
-    /// Where it stands.
+    /// Returns the topology of the system.
     pub(crate) fn topology(&self) -> Topology {
         match self {
             Spot::Built { rules, .. } => rules.topology,
@@ -86,12 +86,12 @@ impl Spot {
         }
     }
 
-    /// Whether a run is of use without it.
+    /// Returns true if the run can go on without this system.
     pub(crate) fn may_be_skipped(&self) -> bool {
         matches!(self, Spot::Built { system, .. } if system.role() == Role::Subject)
     }
 
-    /// What samples call it: the same system with another number of rules is another.
+    /// Returns the id in samples. It includes the number of rules.
     fn id(&self) -> String {
         match self {
             Spot::Built { system, rules, .. } if system.role() == Role::Subject => {
@@ -101,13 +101,13 @@ impl Spot {
         }
     }
 
-    /// A network for it, unless it is one already.
+    /// Makes a network for the system. None if the network exists already.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// Fails if the network cannot be made.
     pub(crate) fn lab(&self) -> anyhow::Result<Option<Lab>> {
         let Spot::Built { rules, mtu, .. } = self else { return Ok(None) };
-        // a proxy gets no frames, but what sockets send
+        // a proxy receives only the packets of sockets
         let napi = rules.topology != Topology::Proxy;
         let shape = Shape { topology: rules.topology, mtu: *mtu, napi };
         Lab::new(&self.name(), shape).map(Some)
@@ -119,20 +119,21 @@ pub(crate) struct Bench<'s> {
     spot: &'s Spot,
     lab: Option<&'s Lab>,
     id: String,
-    /// How its id ends, and what its topology is called, if it is in several networks of a run.
+    /// The suffix of the id and the name of the topology, if the system is in several networks of a
+    /// run.
     variant: Option<[String; 2]>,
     configuration: String,
     mode: Mode,
     at: Placement,
     interrupt: Interrupt,
     traffic: Traffic<'s>,
-    /// Of the firewall's CPU, if it counts them.
+    /// The cycle counter of the firewall's CPU. None if the CPU has none.
     cycles: Option<Cycles>,
 }
 
-/// What goes through it.
+/// The load that goes through the system.
 enum Traffic<'s> {
-    /// From one end to the other, and perhaps back.
+    /// Frames of the generator: one way, or both.
     Frames {
         floods: Vec<Flood<'s>>,
         pace: Pace,
@@ -144,12 +145,12 @@ enum Traffic<'s> {
         threads: Vec<u32>,
         _server: Server,
     },
-    /// Of two other machines.
+    /// The load of agents on two other machines.
     Apart(Box<Apart>),
 }
 
 impl<'s> Traffic<'s> {
-    /// Frames, half of them on the way back if that is wanted.
+    /// Makes a load of frames. Half of them go the opposite way if the plan says so.
     fn frames(
         flood: Flood<'s>,
         lab: Option<&'s Lab>,
@@ -165,7 +166,7 @@ impl<'s> Traffic<'s> {
         Ok(Traffic::Frames { floods, pace, taste })
     }
 
-    /// A server, and clients that have been there already.
+    /// Starts a server, and lets clients talk to it for a short time.
     fn sockets(
         lab: &'s Lab,
         talk: Talk,
@@ -180,7 +181,7 @@ impl<'s> Traffic<'s> {
         Ok(Traffic::Sockets { talk, lab, threads, _server })
     }
 
-    /// The same where sockets show that it lets through what it should and nothing else.
+    /// Makes a load of sockets, after a functional check with sockets instead of frames.
     fn judged(
         lab: &'s Lab,
         talk: Talk,
@@ -202,8 +203,8 @@ impl<'s> Traffic<'s> {
 }
 
 impl<'s> Bench<'s> {
-    /// Builds it, loads its rules, checks that what must pass passes and what must drop drops, and
-    /// finds out how many frames fill a trial.
+    /// Installs the system, does the functional check, and calibrates the number of frames of a
+    /// trial.
     pub(crate) fn new(
         spot: &'s Spot,
         lab: Option<&'s Lab>,
@@ -221,7 +222,7 @@ impl<'s> Bench<'s> {
             (Spot::Built { system, rules, queue, .. }, Some(lab)) => {
                 configuration = system.configuration(rules);
                 if let Some(device) = lab.device() {
-                    // what it starts shares the CPU, as the kernel's part of it does
+                    // processes of the system share the CPU with the kernel's threads
                     let place = Placement { cpu: plan.device_cpu, ..plan.at };
                     place.run(|| system.install(device, rules, &configuration))??;
                     if let Some(talk) = plan.talk
@@ -229,7 +230,7 @@ impl<'s> Bench<'s> {
                     {
                         let threads = plan.threads(lab, *queue)?;
                         let talk = Talk { way: system.way(), ..talk };
-                        // others have rules of their own there
+                        // only a proxy enforces `rules` here; other systems have rules of their own
                         let is_proxy = rules.topology == Topology::Proxy && system.filters();
                         let bounds = (closed, is_proxy.then_some(rules));
                         let traffic =
@@ -259,7 +260,7 @@ impl<'s> Bench<'s> {
         }
         let traffic = match (plan.talk, lab) {
             (Some(talk), Some(lab)) => {
-                // sockets' packets are to meet the hosts as they are, without what frames need
+                // traffic of sockets runs without the settings that only frames need
                 drop(flood);
                 if threads.is_empty() {
                     lab.set_napi(false)?;
@@ -286,14 +287,15 @@ impl<'s> Bench<'s> {
         Bench { spot, lab, id, variant, configuration, mode, at, interrupt, traffic, cycles }
     }
 
-    /// Tells it apart from the same system in another network of the same run: by the end of its
-    /// id, and by the name of its topology.
+    /// Distinguishes the bench from the same system in another network of the run: by a suffix of
+    /// its id, and by the name of its topology.
     pub(crate) fn tell_apart(&mut self, id: &str, place: &str) {
         self.id += id;
         self.variant = Some([id.to_owned(), place.to_owned()]);
     }
 
-    /// Lets sockets, if they make the load, do something else from now on, by the way there is.
+    /// Changes the talk of sockets from now on, and keeps the way to the server. Without effect on
+    /// other loads.
     pub(crate) fn set_talk(&mut self, next: Talk) {
         if let Traffic::Sockets { talk, .. } = &mut self.traffic {
             let way = if next.way == Way::Each { next.way } else { talk.way };
@@ -301,8 +303,8 @@ impl<'s> Bench<'s> {
         }
     }
 
-    /// Lets the generator, if it makes the load, send so many frames a second from now on, or as
-    /// many as it goes.
+    /// Changes the rate of the generator from now on; None is full speed. Without effect on other
+    /// loads.
     pub(crate) fn set_rate(&mut self, rate: Option<f64>, duration: Duration) {
         if let Traffic::Frames { floods, pace: now, taste } = &mut self.traffic {
             *now = pace(rate, duration, *taste);
@@ -310,11 +312,11 @@ impl<'s> Bench<'s> {
         }
     }
 
-    /// What a load takes of the firewall's CPU, where it has one of its own: nanoseconds a packet,
-    /// and the share of the time that is left idle, in percent.
+    /// Measures the load's use of the firewall's own CPU. Returns nanoseconds a packet, and the
+    /// idle share of the time in percent.
     ///
     /// # Errors
-    /// The load does not get through, or a signal came.
+    /// Fails if the load does not get through, or if a signal came.
     pub(crate) fn cpu(&mut self, talk: &Talk) -> anyhow::Result<[f64; 2]> {
         self.interrupt.check()?;
         self.set_talk(*talk);
@@ -330,11 +332,11 @@ impl<'s> Bench<'s> {
         Ok([taken / packets.max(1) as f64, 100.0 * (1.0 - taken / elapsed)])
     }
 
-    /// Runs a workload from the client, on a CPU of its own if that is another one; its commands
-    /// have the words SERVER and USER where FTP goes.
+    /// Runs a workload on the client, on CPU `cpu`. In its commands the words SERVER and USER stand
+    /// for the FTP server's address and user.
     ///
     /// # Errors
-    /// It is none, one of its commands fails, or a signal came.
+    /// Fails if the text is no workload, if a command fails, or if a signal came.
     pub(crate) fn workload(&self, file: &str, cpu: usize) -> anyhow::Result<Measured> {
         let Traffic::Sockets { talk, lab, .. } = &self.traffic else { bail!("no sockets") };
         let server = SocketAddr::new(talk.way.address(talk.to, talk.family), 21).to_string();
@@ -355,10 +357,10 @@ impl<'s> Bench<'s> {
         Ok(Measured { value: outcome.seconds, why: None, counts: None, latency: None })
     }
 
-    /// Sends so many frames that nobody counts.
+    /// Sends frames that are not counted.
     ///
     /// # Errors
-    /// They cannot be sent, or a signal came.
+    /// Fails if they cannot be sent, or if a signal came.
     pub(crate) fn warm_up(&mut self, frames: u64) -> anyhow::Result<()> {
         match &mut self.traffic {
             Traffic::Frames { floods, .. } if frames > 0 => {
@@ -368,7 +370,8 @@ impl<'s> Bench<'s> {
         }
     }
 
-    /// Frames a second of the generator, if this is the cable.
+    /// Measures the highest rate of the generator in frames a second. None if the system is not the
+    /// cable.
     pub(crate) fn ceiling(&mut self) -> Option<anyhow::Result<f64>> {
         let Spot::Built { system, .. } = self.spot else { return None };
         match &mut self.traffic {
@@ -379,7 +382,7 @@ impl<'s> Bench<'s> {
         }
     }
 
-    /// Writes down what it is, once.
+    /// Adds the system and its topology to the results, unless they are there.
     pub(crate) fn describe(&self, run: &mut Run) -> anyhow::Result<()> {
         if run.systems.iter().any(|system| system.id == self.id) {
             return Ok(());
@@ -466,18 +469,18 @@ impl Subject for Bench<'_> {
     }
 }
 
-/// Nanoseconds from one frame to the next, on the average of the ways they took.
+/// Returns the mean time from one frame to the next in nanoseconds, over all directions.
 fn cost(trials: &[Trial]) -> f64 {
     trials.iter().map(|trial| 1e9 / trial.rate()).sum::<f64>() / trials.len() as f64
 }
 
-/// Frames that come a second.
+/// Returns the rate of received frames a second.
 fn arrival_rate(trial: &Trial) -> f64 {
     let seconds = trial.counts.last.saturating_sub(trial.counts.first) as f64 / 1e9;
     if trial.received() < 2 { 0.0 } else { (trial.received() - 1) as f64 / seconds.max(1e-9) }
 }
 
-/// Sees whether a system lets pass what it should and drops what it should.
+/// Checks that the system passes and blocks the frames it should.
 fn check(rules: &Rules, filters: bool, plan: &Plan, flood: &mut Flood<'_>) -> anyhow::Result<()> {
     let open = flood.probe(9, PROBE, plan.at)?;
     ensure!(open == PROBE, "port 9 is open, but {open} of {PROBE} frames came through");
@@ -493,7 +496,7 @@ fn check(rules: &Rules, filters: bool, plan: &Plan, flood: &mut Flood<'_>) -> an
     Ok(())
 }
 
-/// A network for results.
+/// Returns the description of a network for results.
 pub(crate) fn described(lab: &Lab, name: String) -> anyhow::Result<results::Topology> {
     let mut offloads = BTreeMap::new();
     for Offloads { interface, states } in lab.offloads()? {

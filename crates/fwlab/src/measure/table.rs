@@ -7,7 +7,7 @@ use crate::results::{Mode, Point, Role, Run, Series};
 use crate::stats::Interval;
 use crate::summary::{self, Row};
 
-/// All points of a run, a table for each.
+/// Returns a table for each point of a run.
 pub(super) fn text(run: &Run) -> String {
     let mut text = String::new();
     for series in &run.series {
@@ -64,7 +64,7 @@ fn ratio(interval: &Interval) -> String {
     format!("{:.3} ({:.3} - {:.3})", interval.middle, interval.low, interval.high)
 }
 
-/// What else is to be known about a row.
+/// Returns loss, latency, cycles, repeats and doubts of a row.
 fn remarks(row: &Row<'_>, mode: Mode) -> String {
     let mut text = String::new();
     if mode != Mode::Cost
@@ -89,7 +89,8 @@ fn remarks(row: &Row<'_>, mode: Mode) -> String {
     text
 }
 
-/// Why a point says nothing: what was measured of some system was the generator.
+/// Returns the reason for which a point is void: a system was so fast that the generator was
+/// measured. None if the point is valid.
 pub(crate) fn void(run: &Run, series: &Series, point: &Point) -> Option<String> {
     let ceiling = point.ceiling?;
     let summary = summary::of(run, series, point);

@@ -1,5 +1,5 @@
-//! Pictures in SVG. Colours come from the page, which knows whether it is light or dark; lines have
-//! marks too, for who does not tell colours apart.
+//! Charts in SVG. The page sets the colours for light or dark mode. Lines have marks too, for
+//! readers who cannot distinguish the colours.
 
 use std::fmt::Write;
 
@@ -7,8 +7,8 @@ use super::escape::escaped;
 use super::number::{short, tick};
 use crate::stats::Interval;
 
-/// Size of a picture in its own units, and what is left for axes. It is small, so that its letters
-/// can be read on a phone.
+/// Size of a chart in its own units, and margins for axes. The chart is small, so that its letters
+/// are readable on a phone.
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 290.0;
 const LEFT: f64 = 48.0;
@@ -19,45 +19,45 @@ const BOTTOM: f64 = 40.0;
 /// Height of a bar with its name above.
 const BAR: f64 = 34.0;
 
-/// How many colours the page has.
+/// Number of colours of the page.
 const COLOURS: usize = 8;
 
-/// An axis becomes logarithmic when its values differ by more than this factor.
+/// The ratio of largest to smallest value above which an axis becomes logarithmic.
 const WIDE: f64 = 25.0;
 
-/// Values by a dimension, or one value each.
+/// A chart of values by a dimension, or of one value each.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Chart {
     pub title: String,
-    /// Name of the values' axis.
+    /// Name of the axis of values.
     pub values: String,
-    /// Name of the other axis; without one there is a bar for each line.
+    /// Name of the other axis. Without a dimension the chart has a bar for each line.
     pub dimension: Option<String>,
     pub lines: Vec<Line>,
 }
 
-/// What is drawn in one colour.
+/// A line of the chart, in one colour.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Line {
     pub label: String,
-    /// Only there to be compared with.
+    /// True if the line is only for comparison.
     pub reference: bool,
     pub spots: Vec<Spot>,
 }
 
-/// A value with its interval.
+/// A point: a value with its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Spot {
     pub at: f64,
     pub value: Interval,
 }
 
-/// Where values lie on an axis.
+/// A mapping from values to coordinates.
 struct Axis {
     least: f64,
     most: f64,
     logarithmic: bool,
-    /// Of the picture: where the least and the most value are.
+    /// Coordinates of the least and the greatest value in the chart.
     ends: [f64; 2],
 }
 
@@ -68,8 +68,7 @@ impl Axis {
         let smallest = values.filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
         let logarithmic = least >= 0.0 && most / smallest > WIDE;
         let least = match (from_zero, logarithmic) {
-            // A logarithmic axis of values ends at a power of ten, one of a dimension may have a
-            // zero.
+            // A logarithmic axis of values ends at a power of ten. A dimension's may include zero.
             (true, true) => 10_f64.powf(smallest.log10().floor()),
             (true, false) => least.min(0.0),
             (false, _) => least,
@@ -78,7 +77,7 @@ impl Axis {
         Axis { least, most, logarithmic, ends }
     }
 
-    /// Zero has a place on a logarithmic axis too, one before 1.
+    /// Returns the coordinate of a value. A logarithmic axis has a place for zero too, before 1.
     fn place(&self, value: f64) -> f64 {
         let scale = |value: f64| match self.logarithmic {
             true if self.least == 0.0 => (1.0 + value).ln(),
@@ -89,7 +88,7 @@ impl Axis {
         self.ends[0] + share.clamp(0.0, 1.0) * (self.ends[1] - self.ends[0])
     }
 
-    /// About five round values.
+    /// Returns about five round values.
     fn ticks(&self) -> Vec<f64> {
         if self.logarithmic {
             let first = self.least.max(1e-9).log10().ceil() as i32;
@@ -112,7 +111,7 @@ impl Axis {
     }
 }
 
-/// Writes a picture.
+/// Writes a chart.
 pub(super) fn write(out: &mut String, chart: &Chart) {
     out.push_str("<figure>\n");
     match &chart.dimension {
@@ -184,7 +183,7 @@ fn write_lines(out: &mut String, chart: &Chart, dimension: &str) {
     write_legend(out, chart);
 }
 
-/// A line, its marks, and the band in which it lies with 95 % confidence.
+/// Writes a line, its marks, and the band of its 95 % confidence interval.
 fn write_line(out: &mut String, line: &Line, index: usize, x: &Axis, y: &Axis) {
     let colour = format!("var(--c{})", index % COLOURS);
     let path = |value: fn(&Spot) -> f64| -> Vec<String> {
@@ -211,7 +210,7 @@ fn write_line(out: &mut String, line: &Line, index: usize, x: &Axis, y: &Axis) {
     }
 }
 
-/// The mark of a line: its form tells the first lines apart without colours.
+/// Writes the mark of a line. Its shape distinguishes the first four lines without colours.
 fn write_mark(out: &mut String, index: usize, [x, y]: [f64; 2], colour: &str, title: &str) {
     let corners: &[[f64; 2]] = match index % 4 {
         0 => &[[-3.0, -3.0], [3.0, -3.0], [3.0, 3.0], [-3.0, 3.0]],

@@ -1,4 +1,4 @@
-//! What a report of some runs says.
+//! The contents of a report of runs.
 
 use super::chart::{Chart, Line, Spot};
 use super::number::{interval, percent, ratio, short, tick, time};
@@ -6,7 +6,7 @@ use super::{Block, Table};
 use crate::results::{Better, Environment, Load, Role, Run, Series};
 use crate::summary::{self, Row, Summary};
 
-/// Title of the report.
+/// Returns the title of the report.
 pub(super) fn title(runs: &[Run]) -> String {
     match runs {
         [Run { paper: Some(paper), started, .. }] => format!("{}, repeated {started}", paper.title),
@@ -15,7 +15,7 @@ pub(super) fn title(runs: &[Run]) -> String {
     }
 }
 
-/// All of it.
+/// Returns all blocks of the report.
 pub(super) fn of(runs: &[Run]) -> Vec<Block> {
     let mut blocks = vec![Block::Heading(1, title(runs))];
     for run in runs {
@@ -201,7 +201,7 @@ fn cells(at: &str, row: &Row) -> Vec<String> {
     ]
 }
 
-/// A line for each name, if something differs from point to point; otherwise a bar for each system.
+/// Returns a chart with a line for each label over the dimension, or with a bar for each system.
 fn chart(series: &Series, summaries: &[Summary]) -> Option<Chart> {
     let mut lines: Vec<Line> = Vec::new();
     for (point, summary) in series.points.iter().zip(summaries) {
@@ -257,7 +257,7 @@ fn system(system: &crate::results::System) -> Block {
     Block::Fold(format!("{}{rules}", system.label), inside)
 }
 
-/// A configuration; of one that is long its beginning and its end.
+/// Returns a configuration as blocks; of a long one only its beginning and its end.
 fn configuration(text: &str) -> Vec<Block> {
     const BEGINNING: usize = 24;
     const END: usize = 6;

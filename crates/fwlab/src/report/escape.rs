@@ -1,6 +1,6 @@
-//! Words of others in HTML.
+//! Escaping of foreign text in HTML.
 
-/// Text in which nothing is taken for a mark of HTML.
+/// Returns the text with the special characters of HTML escaped.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

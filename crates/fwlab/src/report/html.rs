@@ -1,4 +1,5 @@
-//! A report as one page: style and pictures are in it, nothing is fetched, nothing runs.
+//! A report as one HTML page. Style and charts are inline: the page fetches nothing and has no
+//! scripts.
 
 use std::fmt::Write;
 
@@ -7,7 +8,7 @@ use super::{Block, Column, Table, chart};
 
 const STYLE: &str = include_str!("style.css");
 
-/// The whole page.
+/// Returns the whole page.
 pub(super) fn page(title: &str, blocks: &[Block]) -> String {
     let mut out = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -60,7 +61,7 @@ fn write_table(out: &mut String, table: &Table) {
         out.push_str("</tr></thead>\n");
     }
     out.push_str("<tbody>\n");
-    // Rows with the same first number belong together.
+    // A thick line separates rows with different first numbers.
     let mut before: Option<&String> = None;
     for row in &table.rows {
         let first = row.first().filter(|_| table.columns[0].numeric);
@@ -75,7 +76,7 @@ fn write_table(out: &mut String, table: &Table) {
     out.push_str("</tbody></table></div>\n");
 }
 
-/// What stands in brackets is an interval, and smaller.
+/// Returns a cell with intervals in brackets set smaller.
 fn cell_text(cell: &str) -> String {
     let is_interval = |text: &str| text.ends_with(')') && text.contains(" – ");
     let one = |text: &str| match text.split_once(" (") {
@@ -84,10 +85,10 @@ fn cell_text(cell: &str) -> String {
         }
         _ => escaped(text),
     };
-    // several of them, as findings have
+    // findings have several values in a cell
     let several: Vec<&str> = cell.split("; ").collect();
     match several.iter().all(|text| is_interval(text)) {
-        // an interval ends its line
+        // each interval ends its line
         true => several.into_iter().map(one).collect(),
         false => one(cell),
     }

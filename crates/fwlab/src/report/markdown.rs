@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{Block, Table};
 
-/// All of it.
+/// Returns the whole report.
 pub(super) fn text(blocks: &[Block]) -> String {
     let mut out = String::new();
     write_all(&mut out, blocks);
@@ -24,7 +24,7 @@ fn write_all(out: &mut String, blocks: &[Block]) {
                 let _ = writeln!(out, "> **{}**\n", escaped(text));
             }
             Block::Table(table) => write_table(out, table),
-            // The table below it has the same figures.
+            // The table below the chart has the same figures.
             Block::Chart(_) => {}
             Block::Fold(title, inside) => {
                 let _ = writeln!(out, "### {}\n", escaped(title));
@@ -51,7 +51,7 @@ fn write_table(out: &mut String, table: &Table) {
     out.push('\n');
 }
 
-/// What would be taken for marks, or end a line, is not.
+/// Escapes special characters of Markdown, and replaces line ends by spaces.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for letter in text.chars() {

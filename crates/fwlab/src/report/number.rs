@@ -1,8 +1,8 @@
-//! Numbers for people: as many digits as matter.
+//! Numbers for people, with a readable number of digits.
 
 use crate::stats::Interval;
 
-/// Four digits that matter, thousands apart.
+/// Writes a number with four significant digits, and thousands separated.
 pub(super) fn short(value: f64) -> String {
     let digits = match value.abs() {
         1000.0.. => return grouped(value.round()),
@@ -14,7 +14,7 @@ pub(super) fn short(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// A whole number with a narrow space between thousands.
+/// Writes a whole number with a narrow space between thousands.
 fn grouped(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let mut text = String::from(if value < 0.0 { "−" } else { "" });
@@ -27,17 +27,17 @@ fn grouped(value: f64) -> String {
     text
 }
 
-/// A value with its interval.
+/// Writes a value with its interval.
 pub(super) fn interval(interval: &Interval) -> String {
     format!("{} ({} – {})", short(interval.middle), short(interval.low), short(interval.high))
 }
 
-/// A ratio with its interval.
+/// Writes a ratio with its interval.
 pub(super) fn ratio(interval: &Interval) -> String {
     format!("{:.2} ({:.2} – {:.2})", interval.middle, interval.low, interval.high)
 }
 
-/// A time that is given in nanoseconds.
+/// Writes a time, given in nanoseconds.
 pub(super) fn time(ns: u64) -> String {
     let ns = ns as f64;
     match ns {
@@ -48,7 +48,7 @@ pub(super) fn time(ns: u64) -> String {
     }
 }
 
-/// A share in percent; what is not quite nothing is not shown as nothing.
+/// Writes a share (0 to 1) in percent. A small share other than zero never becomes "0 %".
 pub(super) fn percent(share: f64) -> String {
     match share * 100.0 {
         0.0 => "0 %".to_string(),
@@ -58,7 +58,7 @@ pub(super) fn percent(share: f64) -> String {
     }
 }
 
-/// A number on an axis.
+/// Writes a number for an axis.
 pub(super) fn tick(value: f64) -> String {
     match value.abs() {
         1e9.. => format!("{} G", trimmed(value / 1e9)),

@@ -1,10 +1,10 @@
-//! What a report says of a paper whose experiment was repeated: where it was published, what was
-//! done otherwise, and its own tables with the figures of today.
+//! The sections of a report about a repeated paper: its source, deviations from its experiment, and
+//! its tables with the measured figures.
 
 use super::{Block, Table};
 use crate::results::{self, Paper};
 
-/// What it is, and what was done otherwise.
+/// Returns the source of the paper, and the deviations from it.
 pub(super) fn introduced(paper: &Paper) -> Vec<Block> {
     let mut blocks = vec![Block::Text(format!("After “{}”: {}.", paper.title, paper.source))];
     if !paper.differences.is_empty() {
@@ -14,7 +14,7 @@ pub(super) fn introduced(paper: &Paper) -> Vec<Block> {
     blocks
 }
 
-/// Its tables.
+/// Returns the paper's tables.
 pub(super) fn tables(paper: &Paper) -> Vec<Block> {
     let titled = |table: &results::Table| {
         [Block::Heading(2, table.title.clone()), Block::Table(cells(table))]

@@ -1,7 +1,7 @@
-//! What a measurement is written down as: everything that is needed to judge it, and to repeat it.
+//! The result of a measurement, with all that is needed to judge and to repeat it.
 //!
-//! docs/fwlab.schema.json is made of these types and their comments. Fields may be added; what a
-//! reader of version 1 relies on stays.
+//! docs/fwlab.schema.json is generated from these types and their comments. Fields may be added.
+//! Fields of version 1 keep their meaning.
 
 mod environment;
 #[cfg(test)]
@@ -20,82 +20,82 @@ pub use file::{ReadError, now};
 pub use latency::{Bucket, Latency};
 pub use schema::schema;
 
-/// Version of the files' format that this program writes, and the newest that it reads.
+/// Version of the file format that this program writes, and the newest that it reads.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// One run of the laboratory.
+/// A run of the laboratory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
-    /// Version of this format.
+    /// Version of the file format.
     pub schema: u32,
-    /// Version of the program that wrote it.
+    /// Version of the program that wrote the file.
     pub fwlab: String,
-    /// The command that was run, word by word.
+    /// The command of the run, word by word.
     pub command: Vec<String>,
-    /// When it began: RFC 3339, UTC.
+    /// Time of the begin: RFC 3339, UTC.
     pub started: String,
-    /// How long it took.
+    /// Duration of the run in seconds.
     pub seconds: f64,
-    /// Whether everything that was to be measured was.
+    /// True if all planned measurements were made.
     pub complete: bool,
-    /// Why it is not complete.
+    /// The reason for which the run is incomplete.
     pub incomplete_because: Option<String>,
-    /// Which kind of machine its figures are true for.
+    /// The machine on which the figures were measured.
     pub environment: Environment,
-    /// The ends of the experiment, where they were other machines than the one above.
+    /// The machines at the ends of the experiment, if they were others than that of `environment`.
     #[serde(default)]
     pub agents: Vec<Agent>,
-    /// How the parts of the experiment share the machine, and so what its figures mean.
+    /// The mode: it determines the meaning of the figures.
     pub mode: Mode,
-    /// The networks that were measured in.
+    /// The networks of the measurements.
     pub topologies: Vec<Topology>,
-    /// What was measured, each with its exact configuration.
+    /// The measured systems, each with its exact configuration.
     pub systems: Vec<System>,
     /// The measurements.
     pub series: Vec<Series>,
-    /// What was to be shown, and whether it was.
+    /// Claims, and whether the run confirms them.
     pub findings: Vec<Finding>,
-    /// The paper whose experiment was repeated, if one was.
+    /// The paper whose experiment the run repeats.
     #[serde(default)]
     pub paper: Option<Paper>,
 }
 
-/// An end of an experiment on a machine of its own, with the same version of the program.
+/// An end of the experiment on a machine of its own, with the same version of the program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Agent {
     /// `client` or `server`.
     pub end: String,
-    /// Its machine.
+    /// The machine.
     pub environment: Environment,
 }
 
-/// A paper whose experiment was repeated.
+/// A paper whose experiment the run repeats.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Paper {
-    /// Its title.
+    /// Title of the paper.
     pub title: String,
-    /// Who wrote it, and where it was published.
+    /// Authors and place of publication.
     pub source: String,
-    /// What was done otherwise than in the paper, and what was left out.
+    /// Deviations from the paper's experiment, and omitted parts.
     pub differences: Vec<String>,
-    /// Its own tables, with the figures of today beside its own.
+    /// The paper's tables, with the measured figures beside the published ones.
     pub tables: Vec<Table>,
 }
 
 /// A table of text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Table {
-    /// What it shows, and in which unit.
+    /// Contents and unit of the table.
     pub title: String,
-    /// Headings; the first columns name a row.
+    /// Headings of all columns. The first columns name a row.
     pub columns: Vec<String>,
-    /// How many columns name a row.
+    /// Number of columns that name a row.
     pub names: usize,
-    /// A cell for each column.
+    /// Rows, with a cell for each column.
     pub rows: Vec<Vec<String>>,
 }
 
-/// How generator, firewall and sink share the machine.
+/// The distribution of generator, firewall and sink over the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -108,7 +108,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// As it is written.
+    /// Returns the name in result files.
     pub fn name(self) -> &'static str {
         match self {
             Mode::Cost => "cost",
@@ -117,7 +117,7 @@ impl Mode {
         }
     }
 
-    /// What must stand beside every figure of this mode.
+    /// Returns the caveat that reports print with every figure of this mode.
     pub fn warning(self) -> &'static str {
         match self {
             Mode::Cost => "run to completion on one CPU, no queueing; not RFC 2544 throughput",
@@ -130,60 +130,60 @@ impl Mode {
 /// A network with a place for the system under test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Topology {
-    /// Its name: `direct`, `router`, `bridge`, …
+    /// Name: `direct`, `router`, `bridge`, …
     pub name: String,
-    /// Its hosts and links in words.
+    /// Hosts and links in words.
     pub description: String,
-    /// Largest packet of its links.
+    /// MTU of the links in bytes.
     pub mtu: u32,
-    /// Whether the hosts talk over IPv4, IPv6 or both: `inet`, `inet6`.
+    /// Families of the hosts' addresses: `inet`, `inet6`.
     pub families: Vec<String>,
-    /// Offloads of the links and whether they are on, as ethtool names them.
+    /// Offloads of the links, by ethtool's names, and true for those that are on.
     pub offloads: std::collections::BTreeMap<String, bool>,
 }
 
-/// What a system is there for.
+/// The role of a system in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Nothing stands between the hosts: what the laboratory itself costs.
+    /// No system between the hosts: measures the cost of the laboratory itself.
     Null,
-    /// Forwards without a filter.
+    /// A router without a filter.
     Router,
-    /// Bridges without a filter.
+    /// A bridge without a filter.
     Bridge,
-    /// The same as another system once more: how far apart equal things come out.
+    /// A repetition of another system: shows the noise between equal systems.
     Placebo,
-    /// To be judged.
+    /// The system under test.
     Subject,
 }
 
-/// A system under test in one exact configuration.
+/// A system in one exact configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct System {
-    /// What samples call it; no other system of the run has it.
+    /// Id of the system in samples, unique in the run.
     pub id: String,
-    /// Its name in tables and plots. One that is measured with several numbers of rules has the
-    /// same name each time, and is one line of a plot.
+    /// Name in tables and plots. The same system with other numbers of rules has the same name, and
+    /// is one line of a plot.
     pub label: String,
-    /// What it is there for.
+    /// Role in the run.
     pub role: Role,
-    /// For a placebo: the id of the system that it repeats.
+    /// For a placebo: id of the repeated system.
     pub repeats: Option<String>,
-    /// Name of the topology it was measured in.
+    /// Name of the topology in which the system was measured.
     pub topology: String,
     /// Number of rules.
     pub rules: Option<u64>,
     /// Hooks that a packet crosses from one host to the other, in order.
     pub hooks: Vec<String>,
-    /// Its whole configuration, as its own program reads it.
+    /// Complete configuration, as the system's own program reads it.
     pub configuration: String,
     /// SHA-256 of the configuration, hexadecimal.
     pub sha256: String,
 }
 
 impl System {
-    /// A system of `role` with its configuration; the other fields are empty.
+    /// Makes a system of `role` with its configuration. The other fields are empty.
     pub fn new(id: &str, label: &str, role: Role, topology: &str, configuration: String) -> System {
         System {
             id: id.to_string(),
@@ -199,27 +199,27 @@ impl System {
     }
 }
 
-/// SHA-256 of a text, hexadecimal.
+/// Returns the SHA-256 of a text, hexadecimal.
 pub fn sha256(text: &str) -> String {
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Measurements of one quantity under one load, perhaps at several values of something.
+/// Measurements of one quantity under one load, with a point for each value of a dimension.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Series {
-    /// What is measured, for headings.
+    /// Title for headings.
     pub title: String,
-    /// What the hosts did.
+    /// The load.
     pub load: Load,
-    /// What the values are.
+    /// Name and unit of the values.
     pub quantity: Quantity,
-    /// What differs from point to point, if there are several.
+    /// The dimension of the points, if there are several.
     pub dimension: Option<Dimension>,
-    /// The points, ascending.
+    /// The points, in ascending order.
     pub points: Vec<Point>,
 }
 
-/// What the hosts did.
+/// The load that the hosts make.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Load {
     /// `raw`, `rr`, `crr`, `stream`, `ping`, `ftp`, `http`, …
@@ -230,48 +230,48 @@ pub struct Load {
     pub family: Option<String>,
     /// Bytes: of a frame with its checksum for `raw`, of the payload otherwise.
     pub size: Option<u64>,
-    /// Frames or requests a second that were asked for; none is as fast as it goes.
+    /// Frames or requests a second, as ordered. None for full speed.
     pub rate: Option<f64>,
-    /// How many different flows.
+    /// Number of different flows.
     pub flows: Option<u64>,
-    /// How many at once.
+    /// Number of simultaneous clients or connections.
     pub parallel: Option<u64>,
-    /// Seconds of a trial.
+    /// Length of a trial in seconds.
     pub seconds: f64,
-    /// Anything else that must be the same to repeat it.
+    /// All other parameters that a repetition needs.
     pub details: String,
 }
 
-/// What values are.
+/// Name, unit and direction of values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Quantity {
-    /// For example `time per packet`.
+    /// Name, for example `time per packet`.
     pub name: String,
-    /// For example `ns`.
+    /// Unit, for example `ns`.
     pub unit: String,
-    /// Which way is better.
+    /// The better direction.
     pub better: Better,
-    /// Whether the null firewall's value of the same round may be taken off, so that what is left
-    /// is the system's own share. True of times, not of rates.
+    /// True if the null firewall's value of the same round may be subtracted, so that the system's
+    /// own share remains. True for times, false for rates.
     pub additive: bool,
 }
 
-/// Which way is better.
+/// The better direction of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
-    /// Times, losses.
+    /// Lower is better: times, losses.
     Lower,
-    /// Rates.
+    /// Higher is better: rates.
     Higher,
 }
 
-/// What differs from point to point.
+/// The dimension in which points differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Dimension {
     /// `rules`, `rate`, `size`, `states`, …
     pub name: String,
-    /// Its unit, or empty.
+    /// Unit, or empty.
     pub unit: String,
 }
 
@@ -280,37 +280,37 @@ pub struct Dimension {
 pub struct Point {
     /// Value of the dimension.
     pub at: Option<f64>,
-    /// The most that the generator gives with nobody receiving, in frames a second.
+    /// Highest rate of the generator without a receiver, in frames a second.
     pub ceiling: Option<f64>,
-    /// Why these samples say nothing, if they do not.
+    /// The reason for which these samples are void. None if they are valid.
     pub void: Option<String>,
-    /// Every sample, in the order they were taken.
+    /// All samples, in the order of measurement.
     pub samples: Vec<Sample>,
 }
 
-/// One measured value.
+/// A measured value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
-    /// Which round: each system has one sample in it, or none if the run was interrupted.
+    /// Number of the round. A system has one sample in each round, or none in the interrupted one.
     pub round: u32,
-    /// Place in the round, from zero; the order is drawn anew for each.
+    /// Position in the random order of the round, from zero.
     pub position: u32,
     /// Id of the system.
     pub system: String,
-    /// The value.
+    /// The value, in the unit of the series.
     pub value: f64,
-    /// Trials before this one that were not believed.
+    /// Disturbed trials before this one.
     pub repeats: Vec<Repeat>,
-    /// Why this one is not to be believed either: it was repeated often enough.
+    /// The reason to doubt this value: the trial was disturbed, and no more repeats were allowed.
     pub doubtful: Option<String>,
-    /// What became of the frames.
+    /// Number of frames sent, received, lost and so on.
     pub counts: Option<Counts>,
-    /// How long they took.
+    /// Latencies of the frames.
     pub latency: Option<Latency>,
 }
 
 impl Sample {
-    /// A value without anything else.
+    /// Makes a sample with a value and no other data.
     pub fn new(round: u32, position: u32, system: &str, value: f64) -> Sample {
         Sample {
             round,
@@ -325,16 +325,16 @@ impl Sample {
     }
 }
 
-/// A trial that was repeated.
+/// A disturbed trial that was repeated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Repeat {
-    /// Its value.
+    /// The measured value.
     pub value: f64,
-    /// Why it was not believed.
+    /// The disturbance.
     pub why: String,
 }
 
-/// What became of the frames of a trial.
+/// Counts of the frames of a trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
     /// Sent.
@@ -343,19 +343,19 @@ pub struct Counts {
     pub received: u64,
     /// Received again.
     pub duplicated: u64,
-    /// Received after one that was sent later.
+    /// Received after a frame that was sent later.
     pub reordered: u64,
-    /// Sent, but not in time, as the generator was late.
+    /// Sent late, because the generator was behind its pace.
     pub late: u64,
-    /// Not sent at all, as the generator was too late.
+    /// Not sent, because the generator was too far behind its pace.
     pub skipped: u64,
-    /// Cycles that the firewall's CPU had meanwhile, for all that runs there, if it counts them.
+    /// CPU cycles of all programs on the firewall's CPU during the trial. None if not counted.
     #[serde(default)]
     pub cycles: Option<u64>,
 }
 
 impl Counts {
-    /// Those of two trials together.
+    /// Adds the counts of two trials.
     pub fn and(self, other: Counts) -> Counts {
         Counts {
             sent: self.sent + other.sent,
@@ -364,44 +364,44 @@ impl Counts {
             reordered: self.reordered + other.reordered,
             late: self.late + other.late,
             skipped: self.skipped + other.skipped,
-            // those of some trials are not those of all
+            // the sum is unknown if one trial has no cycles
             cycles: self.cycles.zip(other.cycles).map(|(one, more)| one + more),
         }
     }
 
-    /// Cycles for each frame that was sent.
+    /// Returns the CPU cycles for each sent frame. None if not counted.
     pub fn cycles_a_frame(&self) -> Option<f64> {
         self.cycles.filter(|_| self.sent > 0).map(|cycles| cycles as f64 / self.sent as f64)
     }
 }
 
-/// Something that was to be shown.
+/// A claim, and whether the run confirms it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    /// What was claimed.
+    /// The claim.
     pub claim: String,
-    /// Whose claim, with its figures.
+    /// Author of the claim, with the figures of the source.
     pub source: String,
-    /// Whether it is so here.
+    /// The verdict of this run.
     pub verdict: Verdict,
-    /// The figures that say so.
+    /// The figures for the verdict.
     pub evidence: String,
 }
 
-/// Whether a claim holds.
+/// A verdict on a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// It does.
+    /// The claim holds.
     Holds,
-    /// It does not.
+    /// The claim does not hold.
     Fails,
-    /// The interval is too wide to say.
+    /// The confidence interval is too wide for a verdict.
     Undecided,
 }
 
 impl Verdict {
-    /// In words.
+    /// Returns the verdict in words.
     pub fn words(self) -> &'static str {
         match self {
             Verdict::Holds => "holds here",

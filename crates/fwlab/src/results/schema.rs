@@ -1,10 +1,10 @@
-//! The JSON schema of result files, made of the types themselves.
+//! The JSON schema of result files, generated from their types.
 
 use serde_json::Value;
 
 use super::Run;
 
-/// JSON Schema 2020-12 of a result file; docs/fwlab.schema.json is its text.
+/// Returns the schema (JSON Schema 2020-12). docs/fwlab.schema.json has its text.
 pub fn schema() -> Value {
     let mut schema = schemars::schema_for!(Run);
     schema.insert("title".to_string(), "Result of fwlab".into());
@@ -24,7 +24,8 @@ mod tests {
         serde_json::from_str(&std::fs::read_to_string(PATH).unwrap()).unwrap()
     }
 
-    /// `UPDATE=1 cargo test -p skipstep-fwlab schema` writes it anew.
+    /// Compares the published schema with the types. `UPDATE=1 cargo test -p skipstep-fwlab schema`
+    /// writes the file.
     #[test]
     fn the_published_schema_is_the_one_of_the_types() {
         if std::env::var_os("UPDATE").is_some() {

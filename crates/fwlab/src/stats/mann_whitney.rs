@@ -1,19 +1,20 @@
-//! The rank test of Mann and Whitney: do values of one set tend to be larger than those of another?
+//! The rank test of Mann and Whitney: do values of one set tend to be larger than values of
+//! another?
 
-/// Largest set for which every order of the values is counted.
+/// The largest set for which all orders of the values are counted.
 const EXACT: usize = 25;
 
-/// What the test says.
+/// The result of the test.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct RankTest {
-    /// How many pairs there are in which the value of the first set is the larger one; ties are
-    /// halves.
+    /// Number of pairs with the larger value in the first set. A tie counts as half a pair.
     pub u: f64,
-    /// How likely a difference as large as this is if there is none, two-sided.
+    /// The two-sided probability of a difference as large as this, if both sets have the same
+    /// distribution.
     pub p: f64,
 }
 
-/// Compares two sets, if both have samples.
+/// Compares two sets. None if one is empty.
 pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<RankTest> {
     if first.is_empty() || second.is_empty() {
         return None;
@@ -40,18 +41,19 @@ pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<RankTest> {
     Some(RankTest { u, p })
 }
 
-/// How many values are equal, for each value.
+/// Returns the numbers of equal values, one for each distinct value.
 fn tie_sizes(first: &[f64], second: &[f64]) -> Vec<usize> {
     let mut all = [first, second].concat();
     all.sort_by(f64::total_cmp);
     all.chunk_by(|a, b| a == b).map(<[f64]>::len).collect()
 }
 
-/// By counting: in how many of all orders U is as far from its mean.
+/// Returns the exact probability: the share of all orders in which U is at least as far from its
+/// mean.
 fn exact(u: f64, n: usize, m: usize) -> f64 {
-    // After `size` values of the second set, orders[i][u]: how many orders of i values of the first
-    // and these give u. The largest value is either of the first set, larger than all of the
-    // second, or of the second.
+    // After `size` values of the second set, orders[i][u] is the number of orders with the value u,
+    // for i values of the first set. In each order, the largest value is in the first set (and
+    // larger than all of the second), or in the second.
     let most = n * m;
     let mut orders = vec![vec![0.0; most + 1]; n + 1];
     for row in &mut orders {
@@ -71,7 +73,8 @@ fn exact(u: f64, n: usize, m: usize) -> f64 {
     (2.0 * counts[..=tail].iter().sum::<f64>() / all).min(1.0)
 }
 
-/// By the normal distribution, with the correction for ties and for U being in steps.
+/// Returns the probability by the normal distribution, with corrections for ties and for the steps
+/// of U.
 fn approximate(u: f64, n: f64, m: f64, ties: &[usize]) -> f64 {
     let all = n + m;
     let tied: f64 = ties.iter().map(|&size| (size as f64).powi(3) - size as f64).sum();
@@ -83,8 +86,8 @@ fn approximate(u: f64, n: f64, m: f64, ties: &[usize]) -> f64 {
     two_tails(z)
 }
 
-/// How much of the normal distribution lies further than `z` from its middle: the error function's
-/// complement, by Abramowitz and Stegun 7.1.26 (error below 1.5e-7).
+/// Returns the share of the normal distribution that is further than `z` from its middle. Uses the
+/// complementary error function of Abramowitz and Stegun 7.1.26 (error below 1.5e-7).
 fn two_tails(z: f64) -> f64 {
     let x = z / std::f64::consts::SQRT_2;
     let t = 1.0 / (1.0 + 0.327_591_1 * x);

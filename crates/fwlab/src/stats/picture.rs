@@ -1,12 +1,13 @@
-//! Samples as a picture of characters, as ministat draws them: a column of marks for what lies
-//! close together, and below it for each set the quarters (`|__|`) with the median (`M`).
+//! Samples as a picture of characters, as ministat draws them. Close samples share a column of
+//! marks. Below them, each set has a row with its quartiles (`|__|`) and its median (`M`).
 
 use super::quantile;
 
-/// Marks of the sets, in turn.
+/// Marks of the sets, in rotation.
 const MARKS: [char; 6] = ['x', '+', '*', '%', '#', '@'];
 
-/// Draws sets of samples, each with its name, `width` characters wide (at least 20).
+/// Draws sets of samples, each with its name. The picture is `width` characters wide, and at least
+/// 20.
 pub fn picture(sets: &[(&str, &[f64])], width: usize) -> String {
     let width = width.max(20);
     let all: Vec<f64> = sets.iter().flat_map(|(_, samples)| samples.iter().copied()).collect();
@@ -41,7 +42,7 @@ fn mark(set: usize) -> char {
     MARKS[set % MARKS.len()]
 }
 
-/// Rows of marks from the highest column down. Marks of one place stand on each other.
+/// Returns the rows of marks from the top. Marks in the same column are stacked.
 fn marks(sets: &[(&str, &[f64])], width: usize, place: impl Fn(f64) -> usize) -> Vec<String> {
     let mut columns = vec![Vec::new(); width];
     for (set, (_, samples)) in sets.iter().enumerate() {
@@ -54,7 +55,7 @@ fn marks(sets: &[(&str, &[f64])], width: usize, place: impl Fn(f64) -> usize) ->
     (0..height).rev().map(row).collect()
 }
 
-/// The row of a set's quarters and median.
+/// Returns the row with a set's quartiles and median.
 fn quarters(
     samples: &[f64],
     width: usize,
@@ -70,7 +71,7 @@ fn quarters(
     row[low] = '|';
     row[high] = '|';
     row[middle] = 'M';
-    // Whose it is stands beside it where there is room.
+    // The mark of the set stands beside the quartiles, if there is room.
     match (high + 1 < width, low > 0) {
         (true, _) => row[high + 1] = mark,
         (false, true) => row[low - 1] = mark,
@@ -83,7 +84,7 @@ fn framed(rows: Vec<String>, width: usize) -> impl Iterator<Item = String> {
     rows.into_iter().map(move |row| format!("|{row:<width$}|"))
 }
 
-/// A number with four digits that matter.
+/// Writes a number with about four significant digits.
 fn short(value: f64) -> String {
     match value.abs() {
         1000.0.. => format!("{value:.0}"),
