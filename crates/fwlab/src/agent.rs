@@ -85,8 +85,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         .wait(&listener)
 }
 
-/// Returns the placement of measurements, and pins this thread and its children to the other CPUs,
-/// if there are any.
+/// Returns the placement of measurements. Pins this thread, and the threads that it starts, to the
+/// other CPUs, if there are any.
 fn place(wanted: Option<usize>) -> anyhow::Result<Placement> {
     let cpus = placement::cpus()?;
     let cpu = wanted.or(cpus.last().copied()).context("no CPU")?;

@@ -1,7 +1,7 @@
 //! `fwlab compare`: the changes from one run to another, and which of them are noise.
 //!
 //! The comparison uses the ratio of each system to the plain router of the same rounds, or to the
-//! null firewall if there is no router. So a machine that was busier during the second run does not
+//! null firewall without a router. So a machine that was busier during the second run does not
 //! change the result.
 
 mod comparable;

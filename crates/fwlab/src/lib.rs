@@ -1,8 +1,8 @@
 //! A laboratory that measures a firewall from the hosts on both sides of it.
 //!
 //! [`request_response`]: one host echoes, and the other counts the answered requests a second. Only
-//! one packet is under way at any time, so the figure is the latency of the whole path, and shows
-//! what a firewall adds to it.
+//! one packet is under way at any time. So the figure is the latency of the whole path, and shows
+//! the part that a firewall adds.
 //!
 //! [`ftp`]: the FTP sessions and the bytes a second that clients get.
 //!

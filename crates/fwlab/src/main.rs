@@ -31,7 +31,8 @@ enum Command {
         #[arg(required = true)]
         ports: Vec<u16>,
     },
-    /// Be an end of a measurement: wait for the controller, a `fwlab measure` that names this agent
+    /// Be an end of a measurement: wait for a controller, a `fwlab measure` or `fwlab search` that
+    /// names this agent
     Agent {
         #[command(flatten)]
         arguments: agent::Arguments,

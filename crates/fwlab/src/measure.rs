@@ -48,7 +48,7 @@ enum ModeName {
 /// The flags of `fwlab measure`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// Systems to measure, by default all that are installed
+    /// Systems to measure, by default all firewalls that are installed and take the load
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     systems: Vec<String>,
     /// Topology of the systems: router, bridge, three-legged or proxy
@@ -87,7 +87,7 @@ pub struct Arguments {
     /// Seconds of a trial
     #[arg(long, default_value_t = 0.1, value_parser = seconds)]
     seconds: f64,
-    /// How generator, firewall and sink share the machine: cost by default, wire between agents
+    /// Distribution of generator, firewall and sink: cost by default, wire between agents
     #[arg(long, value_enum)]
     mode: Option<ModeName>,
     /// Frames a second in the modes queue and wire; by default at full speed

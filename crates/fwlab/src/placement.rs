@@ -119,7 +119,7 @@ impl<'h> KinWatch<'h> {
         Ok(KinWatch { cpu, hosts, user, steal, kin })
     }
 
-    /// Returns the time that other programs and the hypervisor took since the begin.
+    /// Returns the time that other programs and the hypervisor took since the start.
     ///
     /// # Errors
     /// Fails if /proc/stat or getrusage(2) cannot be read.
@@ -165,7 +165,7 @@ impl Watch {
         Ok(Watch { cpu, user, steal, own_user, own: thread_time()?, switches })
     }
 
-    /// Returns the use of the CPU since the begin.
+    /// Returns the use of the CPU since the start.
     ///
     /// # Errors
     /// Fails if /proc/stat, getrusage(2) or the thread's clock cannot be read.

@@ -1,4 +1,4 @@
-//! `fwlab report`: makes one HTML page of result files, which needs no network, or Markdown.
+//! `fwlab report`: makes one HTML page, or Markdown, of result files. The page needs no network.
 //!
 //! `content` has the contents of a report, `html` and `markdown` write it, and `chart` draws.
 

@@ -5,8 +5,8 @@
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::results::{Counts, Latency, Repeat, Sample};
 
-/// The most repeats of a disturbed trial. The value of the last repeat counts, and is marked
-/// doubtful.
+/// The most repeats of a disturbed trial. If the last repeat is disturbed too, its value counts,
+/// and is marked doubtful.
 const REPEATS: usize = 3;
 
 /// The result of a trial.
@@ -39,7 +39,8 @@ pub trait Subject {
 ///
 /// # Errors
 /// Fails if a signal came, if a system cannot be measured, or if `after` fails. `after` has had the
-/// samples of all complete rounds, and after a signal those of the interrupted round too.
+/// samples of all complete rounds. After a signal between two trials, it gets those of the
+/// incomplete round too.
 pub fn run(
     subjects: &mut [Box<dyn Subject + '_>],
     rounds: u32,

@@ -90,11 +90,13 @@ pub struct Trial {
     pub received: u64,
     /// Latencies of frames from the time each was due, or setup times of connections.
     pub latency: Latency,
-    /// The time at which the last lost frame was sent, in seconds from the begin of the last phase.
+    /// The time at which the last lost frame was sent, in seconds from the start of the last phase.
+    /// None if no frame was lost.
     pub last_loss: Option<f64>,
-    /// The longest time between two received frames with missing ones in between.
+    /// The longest time between two received frames with missing ones in between. None if there is
+    /// no such gap.
     pub gap: Option<Gap>,
-    /// Further counts of connections. None for frames.
+    /// Further counts of connections. None if the trial has none.
     pub connections: Option<Connections>,
     /// Share of the trial for which the device's own CPU was busy. None if it has none of its own.
     pub busy: Option<f64>,
@@ -145,8 +147,8 @@ pub trait Measurer {
         None
     }
 
-    /// Measures the highest rate of connections that can be attempted, each with these pages, a
-    /// second. None if the rate does not depend on the pages.
+    /// Measures the highest rate of connections that can be attempted, in connections a second.
+    /// Each fetches these pages. None if the rate does not depend on the pages.
     ///
     /// # Errors
     /// Fails if the rate cannot be measured.
@@ -291,8 +293,8 @@ impl<'m> Bench<'m> {
         self.run(&Order { phases: &[Phase { rate, seconds }], besides })
     }
 
-    /// Returns the highest rate of connections that can be attempted, each with these pages, a
-    /// second; or `as_it_is` if the rate does not depend on the pages.
+    /// Returns the highest rate of connections that can be attempted, in connections a second. Each
+    /// fetches these pages. Returns `as_it_is` if the rate does not depend on the pages.
     ///
     /// # Errors
     /// Fails if the rate cannot be measured.

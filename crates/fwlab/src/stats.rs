@@ -18,7 +18,7 @@ const DRAWS: usize = 4000;
 pub struct Interval {
     /// The lower end, inclusive.
     pub low: f64,
-    /// The value of the samples themselves.
+    /// The statistic of the samples themselves.
     pub middle: f64,
     /// The upper end, inclusive.
     pub high: f64,
@@ -61,7 +61,7 @@ pub fn median_interval(samples: &[f64], seed: u64) -> Option<Interval> {
 
 /// Returns the median of the numerators divided by the median of the denominators. The two values
 /// of a pair are from the same round. The bootstrap draws pairs, so a slow round does not widen the
-/// interval.
+/// interval. None if there are no pairs.
 pub fn ratio_interval(pairs: &[(f64, f64)], seed: u64) -> Option<Interval> {
     bootstrap([pairs.len()], seed, |[drawn]| ratio_of_medians(pairs, drawn))
 }

@@ -1,5 +1,6 @@
-//! Summaries of the samples of a point: for each system its median, and its ratio to the null
-//! firewall and the plain router of the same rounds. Tables, reports and comparisons use them.
+//! Summaries of the samples of a point for each system. A summary has the median, and the ratios to
+//! the null firewall and the plain router of the same rounds. Tables, reports and comparisons use
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -22,11 +23,12 @@ pub struct Row<'a> {
     pub doubtful: usize,
     /// Median of the values.
     pub median: Interval,
-    /// Median of the differences to the null firewall's value of the same round.
+    /// Median of the differences to the null firewall's value of the same round. None for rates,
+    /// and without a null firewall.
     pub net: Option<Interval>,
-    /// Ratio to the null firewall.
+    /// Ratio to the null firewall. None without one.
     pub to_null: Option<Interval>,
-    /// Ratio to the plain router or bridge.
+    /// Ratio to the plain router or bridge. None without one.
     pub to_plain: Option<Interval>,
     /// Sum of the counts of all samples.
     pub counts: Option<Counts>,

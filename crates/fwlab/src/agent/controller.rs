@@ -144,8 +144,8 @@ impl Pair {
     /// Connects to both agents.
     ///
     /// # Errors
-    /// Fails if both flags name the same agent, if the key cannot be read, or if an agent is not
-    /// reachable, has another key or version, or serves another controller.
+    /// Fails if both flags name the same agent, or if the key cannot be read. Fails if an agent is
+    /// not reachable, has another key or version, or serves another controller.
     pub fn connect(agents: &Agents, interrupt: &Interrupt) -> anyhow::Result<Pair> {
         ensure!(
             agents.client_agent != agents.server_agent,

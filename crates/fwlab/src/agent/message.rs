@@ -40,16 +40,16 @@ const SIZES: std::ops::RangeInclusive<usize> = 8..=9018;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Order {
-    /// Describe the machine, and the interface that leads to the other end.
+    /// An order to describe the machine, and the interface that leads to the other end.
     Describe(Reach),
-    /// Prepare for a part, which replaces the current one.
+    /// An order to prepare for a part, which replaces the current one.
     Prepare(Part),
-    /// Send frames at this pace from the next trial on.
+    /// An order to send frames at this pace from the next trial on.
     Pace(Pace),
-    /// Do the part in a trial. An agent with an active part answers a second time when the trial is
-    /// over. No message is sent in between.
+    /// An order to do the part in a trial. An agent with an active part answers a second time when
+    /// the trial is over. No message is sent in between.
     Begin(Start),
-    /// Report the observations of a part that is not active.
+    /// An order to report the observations of a part that is not active.
     Collect,
 }
 

@@ -21,7 +21,8 @@ struct Waiting {
 
 impl Strangers {
     /// Adds a connection, and returns its number. If there is no room, shuts down the oldest
-    /// connection of the host that has most: a controller has one, and a host that floods has many.
+    /// connection of the host that has most. A controller has one connection, and a host that
+    /// floods has many.
     ///
     /// # Errors
     /// Fails if the socket cannot be duplicated.

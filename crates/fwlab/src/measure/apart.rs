@@ -36,8 +36,8 @@ impl Apart {
     /// Connects to the agents, gives them their parts, and checks that the load gets through.
     ///
     /// # Errors
-    /// Fails if an agent cannot be used, if no frame or connection gets through, or if neither or
-    /// both of sockets and interfaces were asked for.
+    /// Fails if an agent cannot be used, or if the load does not get through. Fails if the load is
+    /// not exactly one of sockets and frames.
     pub fn new(ends: &Ends, plan: &Plan, interrupt: &Interrupt) -> anyhow::Result<Apart> {
         let pair = Pair::connect(&ends.agents, interrupt)?;
         match (plan.talk, ends.interfaces.names()) {

@@ -181,7 +181,7 @@ impl<'s> Traffic<'s> {
         Ok(Traffic::Sockets { talk, lab, threads, _server })
     }
 
-    /// Makes a load of sockets, after a functional check with sockets instead of frames.
+    /// Makes a load of sockets, and does the functional check with sockets instead of frames.
     fn judged(
         lab: &'s Lab,
         talk: Talk,
@@ -287,8 +287,8 @@ impl<'s> Bench<'s> {
         Bench { spot, lab, id, variant, configuration, mode, at, interrupt, traffic, cycles }
     }
 
-    /// Distinguishes the bench from the same system in another network of the run: by a suffix of
-    /// its id, and by the name of its topology.
+    /// Gives the bench a suffix of its id and a topology of its own, if the same system is in
+    /// another network of the run.
     pub(crate) fn tell_apart(&mut self, id: &str, place: &str) {
         self.id += id;
         self.variant = Some([id.to_owned(), place.to_owned()]);

@@ -319,7 +319,7 @@ pub fn await_stragglers(sink: &Sink, sent: Option<u64>) -> anyhow::Result<Counts
 /// Returns the CPU for all threads in cost mode: the last CPU, because the system uses it least.
 ///
 /// # Errors
-/// Fails if the process's CPUs cannot be read.
+/// Fails if the CPUs of this process cannot be read.
 pub fn measuring_cpu() -> anyhow::Result<usize> {
     crate::placement::cpus()?.last().copied().context("no CPU")
 }

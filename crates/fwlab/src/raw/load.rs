@@ -81,7 +81,7 @@ impl Sizes {
         (sizes, slots.into_iter().map(|(_, place)| place).take(PATTERN).collect())
     }
 
-    /// Makes frames of one size.
+    /// Makes the sizes of frames that all have `size` bytes.
     pub fn one(size: usize) -> Sizes {
         Sizes(vec![(1, size)])
     }

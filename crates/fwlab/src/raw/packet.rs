@@ -65,7 +65,10 @@ impl Packets {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Sends the frames of the order.
+    /// Sends the frames of the order, until it is done or [`Packets::stop`] is called.
+    ///
+    /// # Errors
+    /// Fails if there is no order, or if the packet socket fails.
     pub fn run(&self) -> anyhow::Result<()> {
         let Work { order, mut random } = *lock(&self.work);
         let order = order.context("no order")?;
@@ -153,8 +156,9 @@ impl Packets {
     }
 }
 
-/// Returns the time at which the next frame is due. None if it is in the future. Same as in the
-/// kernel's program.
+/// Returns the time at which the next frame is due, after it has skipped frames that are too late.
+/// None if the next frame is not due yet, or if no frame is left. The program in the kernel does
+/// the same.
 fn next_slot(order: &Order, progress: &mut Progress, now: u64) -> Option<u64> {
     if order.gap == 0 {
         return Some(now);

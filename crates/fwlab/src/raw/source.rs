@@ -18,6 +18,9 @@ pub(super) enum Source {
 
 impl Source {
     /// Makes a generator of a load's frames.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses the program or its maps.
     pub fn new(engine: Engine, flow: &Flow, prepared: &Prepared) -> anyhow::Result<Source> {
         Ok(match engine {
             Engine::Xdp => {
@@ -33,6 +36,9 @@ impl Source {
     }
 
     /// Replaces the frames by those of another flow.
+    ///
+    /// # Errors
+    /// Fails if the flow has no such frames, or if the kernel's map cannot be written.
     pub fn set_frames(&mut self, flow: &Flow, frames: &[Vec<u8>]) -> anyhow::Result<()> {
         match self {
             Source::Kernel(generator) => {
@@ -49,6 +55,9 @@ impl Source {
     }
 
     /// Prepares the generator for a trial.
+    ///
+    /// # Errors
+    /// Fails if the kernel's maps cannot be written.
     pub fn begin(&self, order: &Order, seed: u64) -> anyhow::Result<()> {
         match self {
             Source::Kernel(generator) => Ok(generator.begin(order, seed)?),
@@ -60,6 +69,9 @@ impl Source {
     }
 
     /// Returns the progress of the current trial.
+    ///
+    /// # Errors
+    /// Fails if the kernel's map cannot be read.
     pub fn progress(&self) -> anyhow::Result<Progress> {
         match self {
             Source::Kernel(generator) => Ok(generator.progress()?),
@@ -69,6 +81,9 @@ impl Source {
 
     /// Carries out the order in the network namespace of the calling thread. The program in the
     /// kernel runs `repeat` times on pages for `length` bytes, in batches of `batch`.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses to run the program, or if the packet socket fails.
     pub fn run(&self, length: usize, repeat: u32, batch: u32) -> anyhow::Result<()> {
         match self {
             Source::Kernel(generator) => {

@@ -152,7 +152,7 @@ impl Watch {
         Watch { since: Instant::now(), before: cpu_time(Path::new("/proc/stat")) }
     }
 
-    /// Returns the seconds since the begin, and the percentage of all processors' time that was
+    /// Returns the seconds since the start, and the percentage of all processors' time that was
     /// stolen.
     pub fn end(&self) -> (f64, Option<f64>) {
         let share = self.before.zip(cpu_time(Path::new("/proc/stat"))).map(|(before, after)| {

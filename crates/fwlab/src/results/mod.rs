@@ -32,7 +32,7 @@ pub struct Run {
     pub fwlab: String,
     /// The command of the run, word by word.
     pub command: Vec<String>,
-    /// Time of the begin: RFC 3339, UTC.
+    /// Start time: RFC 3339, UTC.
     pub started: String,
     /// Duration of the run in seconds.
     pub seconds: f64,

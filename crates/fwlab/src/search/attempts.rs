@@ -8,8 +8,8 @@ use crate::connections::datagrams::Datagrams;
 use crate::connections::flood::Flood;
 use crate::connections::{Beside, Calls, Outcome};
 
-/// Number of connections, at most and at least, that measure the client's highest rate; and number
-/// of connections that check the filter between client and server.
+/// Number of connections, at most and at least, that measure the client's highest rate. The last
+/// constant is the number of connections that check the filter.
 pub(super) const CEILING: u64 = 5000;
 pub(super) const CEILING_AT_LEAST: u64 = 100;
 pub(super) const PROBE: u64 = 10;
@@ -20,8 +20,8 @@ pub(super) const FAST: f64 = 1e6;
 /// A rate at which every system manages a few connections, in connections a second.
 pub(super) const SLOW: f64 = 1000.0;
 
-/// The delay of a client that is tolerated before late attempts count as not made: a share of the
-/// trial's length, and a time in seconds on top.
+/// The tolerated delay of a client: a share of the trial's length plus a time in seconds. Attempts
+/// beyond it count as not made.
 const LATE: (f64, f64) = (0.02, 0.02);
 
 /// The connections of a trial.

@@ -1,5 +1,5 @@
 //! Back-to-back frames (RFC 2544 section 26.4, updated by RFC 9004): the longest burst at the
-//! link's rate without loss, and the size of the device's buffer that follows from it.
+//! link's rate without loss. It gives the size of the device's buffer.
 
 use serde::Serialize;
 

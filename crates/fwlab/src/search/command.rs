@@ -211,8 +211,8 @@ impl Arguments {
         self.check_wire(&name)
     }
 
-    /// Fails if a flag needs a network of fwlab's own, but the test runs between two interfaces or
-    /// agents: fwlab cannot reset the device there, and has no clients and servers behind it.
+    /// Checks the flags of a test between two interfaces or agents. There fwlab cannot reset the
+    /// device, and has no clients and servers behind it.
     fn check_wire(&self, name: &str) -> anyhow::Result<()> {
         let has_interfaces = self.interfaces.names().is_some();
         if self.agents.are_given() {

@@ -1,5 +1,5 @@
 //! The kinds of frames of a search: sizes (RFC 2544 section 9.1), destinations in one network and
-//! in many (section 12), IPv6 extension headers (RFC 5180 section 5.3).
+//! in many (section 12), and IPv6 extension headers. The last are from RFC 5180 section 5.3.
 
 use std::str::FromStr;
 
@@ -231,7 +231,7 @@ impl Kinds {
         all
     }
 
-    /// Returns which of the standards' varieties the kinds include.
+    /// Returns the varieties of the standards that the kinds include.
     pub fn variety(&self) -> Variety {
         let each = self.each();
         let least = each.iter().map(|one| smallest(self.ip == Family::V6, one.extension)).max();

@@ -3,15 +3,15 @@
 //! A goal gives the length of trials, and the share of them that may lose more than a given ratio.
 //! All trials at a load together make the load a lower bound (good enough for the goal), an upper
 //! bound (not good enough), or undecided. [`Goal::classify`] is the arithmetic of the RFC's
-//! appendix A. The result of a goal has three parts: the relevant upper bound (the smallest upper
-//! bound), the relevant lower bound (the largest lower bound below that), and the conditional
+//! appendix A. The result of a goal is its relevant upper bound, which is the smallest, and its
+//! relevant lower bound, which is the largest below that. The third part is the conditional
 //! throughput at the lower bound.
 //!
-//! The RFC leaves the controller open. This one goes through the goals, and for each goal through
-//! trial durations from the shortest to the goal's own. It repeats trials at a load until the load
-//! is classified, and then selects the next load. While a bound is missing, it moves outwards in
-//! growing steps. With both bounds, it takes their geometric mean, until the bounds are as close as
-//! the goal wants. Every trial counts for every goal.
+//! The RFC leaves the controller open. This controller goes through the goals, and for each goal
+//! through trial durations from the shortest to the goal's own. It repeats trials at a load until
+//! the load is classified, and then selects the next load. While a bound is missing, it moves
+//! outwards in growing steps. With both bounds, it takes their geometric mean, until the bounds are
+//! as close as the goal wants. Every trial counts for every goal.
 
 use serde::Serialize;
 
@@ -108,8 +108,8 @@ impl Goal {
         }
     }
 
-    /// Returns the conditional throughput of a load (appendix B of the RFC): the rate forwarded in
-    /// the trial at the quantile of the goal's exceed ratio.
+    /// Returns the conditional throughput of a load (appendix B of the RFC). This is the rate
+    /// forwarded in the trial at the quantile of the goal's exceed ratio.
     pub fn conditional_throughput(&self, load: f64, trials: &[Measured]) -> f64 {
         let mut full: Vec<&Measured> =
             trials.iter().filter(|trial| trial.duration >= self.final_duration).collect();
@@ -324,9 +324,9 @@ mod tests {
     use super::*;
 
     /// Checks the example of the RFC: trials at one load, as four goals classify them at six times.
-    /// The RFC's tables call the load a lower bound for the last goal at the last two times, with
-    /// exceed ratios of 42.9 % and 27.3 % where 20 % are allowed. The RFC's code does not, and
-    /// neither does this code.
+    /// The RFC's tables call the load a lower bound for the last goal at the last two times. The
+    /// exceed ratios there are 42.9 % and 27.3 %, and 20 % are allowed. The RFC's code does not
+    /// call it so, nor does this code.
     #[test]
     fn the_example_of_the_rfc() {
         let of = |final_duration, duration_sum, loss_ratio, exceed_ratio| {

@@ -91,6 +91,10 @@ pub(super) struct Installed<'l> {
 
 impl<'l> Installed<'l> {
     /// Installs a system with the rules of a filter, and gives the firewall a CPU.
+    ///
+    /// # Errors
+    /// Fails if the system is a proxy, cannot translate addresses as the filter asks, or cannot be
+    /// installed.
     pub fn new(
         lab: &'l Lab,
         system: &'l dyn System,
@@ -155,7 +159,8 @@ pub(super) struct Network<'i> {
 }
 
 impl<'i> Network<'i> {
-    /// Checks that the system passes and blocks the frames it should.
+    /// Checks that the system passes and blocks the frames it should, and opens the load's flows if
+    /// it is stateful.
     ///
     /// # Errors
     /// Fails if the system forwards no frames, or if the functional check fails.

@@ -1,7 +1,7 @@
 //! The tests of RFC 3511 with TCP connections: the most at once (5.2), setup rate (5.3), teardown
-//! rate (5.4), connections beside a flood (5.5), HTTP pages (5.6, 5.7), forbidden connections
-//! (5.8), and fragments beside connections (5.9). Clients fetch a page over each connection,
-//! because a connection that cannot transfer data does not count.
+//! rate (5.4), and connections beside a flood (5.5). The other tests are of HTTP pages (5.6, 5.7),
+//! forbidden connections (5.8), and fragments beside connections (5.9). Clients fetch a page over
+//! each connection, because a connection that cannot transfer data does not count.
 
 use serde::Serialize;
 
@@ -309,7 +309,7 @@ pub struct Transactions {
     pub rate: f64,
     /// Bits of pages a second.
     pub bits: f64,
-    /// That rate of connections, and the limits of the search.
+    /// The highest such rate of connections, and the limits of the search.
     pub connections: throughput::Throughput,
     /// The transfer times of pages at that rate.
     pub times: Setup,

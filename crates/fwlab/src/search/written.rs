@@ -1,5 +1,5 @@
-//! Conversion of a search to a result file for `fwlab report` and `fwlab compare`: the result, loss
-//! and latency by rate, and the conformance to a standard.
+//! Conversion of a search to a result file for `fwlab report` and `fwlab compare`. The file has the
+//! result, loss and latency by rate, and the conformance to a standard.
 
 use std::cmp::Ordering;
 

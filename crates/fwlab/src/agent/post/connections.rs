@@ -23,7 +23,7 @@ pub(super) fn ready(caller: Caller) -> anyhow::Result<Box<Caller>> {
     Ok(Box::new(caller))
 }
 
-/// Makes the connections.
+/// Makes the connections, and returns their results.
 pub(super) fn call(
     caller: &Caller,
     host: &Host,
@@ -45,7 +45,10 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts to listen.
+    /// Starts to listen, without real-time priority.
+    ///
+    /// # Errors
+    /// Fails if the limit of open files is too low, or if the address is not this machine's.
     pub fn new(called: Called, at: Placement) -> anyhow::Result<Server> {
         allow_files(called.at_once, 1)?;
         let ports: Vec<u16> = called.ports.iter().copied().chain(called.forbidden_port).collect();
@@ -56,6 +59,9 @@ impl Server {
     }
 
     /// Begins a trial.
+    ///
+    /// # Errors
+    /// Fails if datagrams or SYNs cannot be counted.
     pub fn begin(&mut self) -> anyhow::Result<()> {
         let counter = Counter::begin(self.called.beside, self.called.address)?;
         self.trial = Some((counter, self.leaked()));
@@ -63,6 +69,9 @@ impl Server {
     }
 
     /// Ends the trial, and returns its counts.
+    ///
+    /// # Errors
+    /// Fails if no trial was begun, if the counter fails, or if the server has stopped.
     pub fn collect(&mut self) -> anyhow::Result<Served> {
         let (counter, before) = self.trial.take().context("no trial to tell of")?;
         if self.called.forbidden_port.is_some() {

@@ -55,6 +55,9 @@ impl Ways {
         .find_map(|(flag, is_given)| is_given.then_some(flag))
     }
 
+    /// Checks the flags for a test.
+    ///
+    /// # Errors
     /// Fails if the flags contradict each other or the test.
     pub fn check(&self, test: Test) -> anyhow::Result<()> {
         let name = test.name();
