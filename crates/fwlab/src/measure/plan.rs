@@ -34,7 +34,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Returns the pace of a trial. `taste` is the calibrated rate in frames a second.
+    /// Returns the pace of a trial. `taste` is in frames a second.
     pub(super) fn pace(&self, taste: f64) -> Pace {
         pace(self.rate, self.duration, taste)
     }
