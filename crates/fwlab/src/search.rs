@@ -407,7 +407,7 @@ pub struct Setting {
     pub learns: bool,
     /// The kinds that the search covers one after the other.
     pub variety: Variety,
-    /// The highest rate that is offered, in frames or connections a second.
+    /// The highest rate on offer, in frames or connections a second: the less of link and generator.
     pub most: f64,
     /// The pauses.
     pub waits: Waits,

@@ -30,7 +30,7 @@ pub struct BackToBack {
 }
 
 /// Searches `repeats` times. `throughput` is the device's for this size, in frames a second.
-/// Returns None if it is the link's rate, because then no burst is too long.
+/// Returns None if it is `setting.most`, because then no burst is too long.
 ///
 /// # Errors
 /// Fails if a trial fails.

@@ -5,13 +5,13 @@ use serde::Serialize;
 
 use super::{Bench, Conformance, Failure, Setting};
 
-/// The offered rates, as shares of the link's rate.
+/// The offered rates, as shares of the highest one.
 const SHARES: [f64; 3] = [0.01, 0.1, 0.5];
 
 /// The effect of one offered rate on the device.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Impact {
-    /// Share of the link's rate, from 0 to 1.
+    /// Share of the highest rate on offer, from 0 to 1.
     pub share: f64,
     /// Offered frames a second.
     pub rate: f64,
@@ -21,7 +21,7 @@ pub struct Impact {
     pub busy: Option<f64>,
 }
 
-/// Sends frames with the options at 1, 10 and 50 % of the link's rate.
+/// Sends frames with the options at 1, 10 and 50 % of the highest rate on offer.
 ///
 /// # Errors
 /// Fails if a trial fails.

@@ -7,7 +7,7 @@ use super::{Bench, Conformance, Failure, Setting};
 /// A step of the search.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Step {
-    /// Share of the link's rate, from 0 to 1.
+    /// Share of the highest rate on offer, from 0 to 1.
     pub share: f64,
     /// Offered frames a second.
     pub rate: f64,

@@ -24,11 +24,11 @@ impl Default for Plan {
 /// The result, with the further values of section 26.1.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Throughput {
-    /// Highest rate without loss, in frames a second; 0 if there were losses at every rate.
+    /// Highest rate without loss, in frames or connections a second; 0 if there is none.
     pub rate: f64,
-    /// The lowest rate with losses. None if the link is the limit.
+    /// The lowest rate with losses. None if `most` is the limit.
     pub lossy: Option<f64>,
-    /// The link's rate in frames a second.
+    /// The highest rate on offer, in frames or connections a second: `Setting::most`.
     pub most: f64,
 }
 
