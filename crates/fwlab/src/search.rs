@@ -407,7 +407,7 @@ pub struct Setting {
     pub learns: bool,
     /// The kinds that the search covers one after the other.
     pub variety: Variety,
-    /// The highest rate on offer, in frames or connections a second: the less of link and generator.
+    /// The highest rate on offer, in frames or connections a second: the lower of link and client.
     pub most: f64,
     /// The pauses.
     pub waits: Waits,
