@@ -1,5 +1,5 @@
-//! Rules for data connections. Those of each session are in an anchor of its own, `PROGRAM/PID.ID`,
-//! which the rule set calls by `anchor "PROGRAM/*"`.
+//! Rules for data connections. Each session has an anchor, `PROGRAM/PID.ID`, which the rule set
+//! calls by `anchor "PROGRAM/*"`.
 
 use std::net::IpAddr;
 
@@ -9,22 +9,23 @@ use skipstep_pfconf::Context;
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::Host;
 
-/// The anchors of this process. They go with it.
+/// The anchors of this process. Dropping the value removes them, because it drops their owner.
 pub struct Anchors {
     program: &'static str,
     name: String,
     instance: Instance,
     owner: Owner,
-    /// This machine, as it is until `changes` says otherwise.
+    /// The interfaces and routes of this machine, read again after `changes` reports a change.
     host: Host,
     changes: host::Watch,
 }
 
 impl Anchors {
-    /// For `program`, in the filter called `name`.
+    /// Opens the instance `name` and takes the anchors of `program`.
     ///
     /// # Errors
-    /// There is no such filter, it may not be changed, or it does not run.
+    /// Fails if the instance does not exist, is disabled, or cannot be changed, or if the
+    /// interfaces cannot be read.
     pub fn open(program: &'static str, name: &str) -> Result<Anchors> {
         let mut instance = Instance::open(name)?;
         if !instance.running() {
@@ -37,12 +38,13 @@ impl Anchors {
         Ok(Anchors { program, name: name.to_owned(), instance, owner, host, changes })
     }
 
-    /// Puts rules, texts in the language of pf.conf(5), in the place of those of sessions, all in
-    /// one piece. A text without rules removes them; states that they have made stay. What is left
-    /// to do when the new rules are in force is for [`Anchors::settle`].
+    /// Replaces the rules of sessions in one commit. `changes` has session numbers, each with a
+    /// text in the language of pf.conf(5). A text without rules removes the session's rules; their
+    /// states stay. The caller passes the result to [`Anchors::settle`] when the new rules are
+    /// active.
     ///
     /// # Errors
-    /// They are wrong, or the filter does not take them.
+    /// Fails if a text has an error, or if the kernel refuses the change.
     pub fn change(&mut self, changes: &[(u32, String)]) -> Result<Unsettled> {
         self.look_around()?;
         self.follow()?;
@@ -56,10 +58,10 @@ impl Anchors {
         Ok(self.instance.change_anchors(changes, &self.host)?)
     }
 
-    /// Lets go of the rules that were replaced, when no packet is under way that saw them.
+    /// Retires the replaced rules after the last packet that uses them.
     ///
     /// # Errors
-    /// The filter does not let go.
+    /// Fails if the kernel refuses to delete the replaced rules.
     pub fn settle(&mut self, unsettled: Unsettled) -> Result<()> {
         Ok(self.instance.settle(unsettled)?)
     }
@@ -67,25 +69,25 @@ impl Anchors {
     /// Removes the rules of all sessions.
     ///
     /// # Errors
-    /// The filter does not let go.
+    /// Fails if the instance no longer exists, or if the kernel refuses the change.
     pub fn remove_all(&mut self) -> Result<()> {
         self.follow()?;
         Ok(self.instance.clear_anchors(self.owner.prefix())?)
     }
 
-    /// Has the packets of pflog `log` come to this process, as [`skipstep_kernel::LiveLog`] reads
-    /// them.
+    /// Directs the packets of pflog `log` to this process, which reads them with
+    /// [`skipstep_kernel::LiveLog`].
     ///
     /// # Errors
-    /// Another program reads them.
+    /// Fails if another program reads that log, or if the kernel refuses the change.
     pub fn take_log(&mut self, log: u8) -> Result<()> {
         Ok(self.instance.take_log(&mut self.owner, log)?)
     }
 
-    /// Leaves the packets to skipstepd again.
+    /// Returns the packets of the log to skipstepd.
     ///
     /// # Errors
-    /// The filter does not let go.
+    /// Fails if the kernel refuses the change.
     pub fn give_log_back(&mut self) -> Result<()> {
         Ok(self.instance.give_log_back(&mut self.owner)?)
     }
@@ -93,7 +95,7 @@ impl Anchors {
     /// Returns true if an interface of this host has the address.
     ///
     /// # Errors
-    /// The interfaces cannot be read.
+    /// Fails if the interfaces cannot be read.
     pub fn is_own(&mut self, address: IpAddr) -> Result<bool> {
         self.look_around()?;
         let mut interfaces = self.host.interfaces.iter();
@@ -109,12 +111,12 @@ impl Anchors {
         Ok(())
     }
 
-    /// Whether the filter is the one that was opened.
+    /// Returns true if the open instance is still the one that filters.
     pub fn is_current(&self) -> bool {
         self.instance.is_current()
     }
 
-    /// Opens the filter again if it was made anew since.
+    /// Opens the instance again if a new one has replaced it.
     fn follow(&mut self) -> Result<()> {
         if !self.instance.is_current() {
             self.instance = Instance::open(&self.name).context("the filter is gone")?;
@@ -128,7 +130,7 @@ impl Anchors {
     }
 }
 
-/// The rules of an anchor.
+/// Parses the rules of an anchor.
 fn read(path: &str, rules: &str, host: &Host) -> Result<Ruleset> {
     let context = Context { file_name: path, anchor: path, ..Context::new(host) };
     match skipstep_pfconf::load(rules, &context) {

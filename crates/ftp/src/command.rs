@@ -1,41 +1,41 @@
-//! What a client says: a verb and an argument.
+//! Commands of a client: a verb and an argument.
 
 use crate::endpoint::{self, Endpoint};
 use crate::line::Line;
 
-/// The longest verb, in letters.
+/// The longest verb, in letters. A longer word is not a verb.
 const LONGEST_VERB: usize = 8;
 
-/// A command as it was sent.
+/// A command as the client sent it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
     /// The verb in capitals; empty if the line has none.
     pub verb: String,
-    /// What follows it, with one space less; bytes, for names of files have no encoding.
+    /// The bytes after the verb and one space. They are bytes because file names have no encoding.
     pub argument: Vec<u8>,
 }
 
-/// What a command means to who looks for data connections.
+/// The meaning of a command for data connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// `PORT`: the server shall connect there.
+    /// `PORT`: the server connects to this endpoint.
     Port(Endpoint),
-    /// `EPRT`: the same.
+    /// `EPRT`: as `PORT`, in the notation of RFC 2428.
     ExtendedPort(Endpoint),
-    /// `PASV`: where may the client connect to?
+    /// `PASV`: the server names an endpoint to which the client connects.
     Passive,
-    /// `EPSV`: the same.
+    /// `EPSV`: as `PASV`, but the server names a port only.
     ExtendedPassive,
-    /// `EPSV ALL`: no other kind of data connection will be asked for (RFC 2428 section 4).
+    /// `EPSV ALL`: the client will ask for no other kind of data connection (RFC 2428 section 4).
     OnlyExtendedPassive,
-    /// One of these with an argument that says nothing.
+    /// `PORT` or `EPRT` with an argument that cannot be parsed.
     Garbled,
     /// Any other command.
     Other,
 }
 
 impl Command {
-    /// Reads a line.
+    /// Parses a line. If the line does not begin with a verb, all of it is the argument.
     pub fn parse(line: &Line) -> Command {
         let text = line.text.trim_ascii_start();
         let letters = text.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
@@ -48,12 +48,12 @@ impl Command {
         Command { verb, argument: rest.get(1..).unwrap_or_default().to_vec() }
     }
 
-    /// The argument as text, without blanks around it; empty if it is none.
+    /// Returns the argument without blanks around it; empty if the argument is not UTF-8.
     pub fn text(&self) -> &str {
         str::from_utf8(&self.argument).unwrap_or_default().trim()
     }
 
-    /// What it has to do with data connections.
+    /// Returns the meaning of the command for data connections.
     pub fn meaning(&self) -> Verb {
         let argument = self.text();
         match self.verb.as_str() {
@@ -66,12 +66,13 @@ impl Command {
         }
     }
 
-    /// Whether what it says is nobody's business: a password.
+    /// Returns true if the argument is a secret, such as a password.
     pub fn is_secret(&self) -> bool {
         matches!(self.verb.as_str(), "PASS" | "ACCT" | "ADAT")
     }
 
-    /// For logs: without passwords, with `?` for what is not ASCII.
+    /// Formats the command for logs: without a secret, and with `?` for each byte that is not
+    /// printable.
     pub fn shown(&self) -> String {
         if self.is_secret() {
             return format!("{} ...", self.verb);

@@ -1,8 +1,8 @@
-//! Both sides of a control connection: which data connection they agree upon.
+//! Both sides of a control connection, and the data connections that they agree upon.
 //!
-//! Commands are answered in their order, each by one reply that is not preliminary, however many of
-//! them are sent at once. A data connection is agreed upon when the reply to the command that asked
-//! for it is a good one, and not before: what a client asks for says nothing yet.
+//! A server answers commands in their order, each with one reply that is not preliminary, even if
+//! the client sends several at once. Both sides agree on a data connection when the server replies
+//! to the client's request with success. The request alone has no effect.
 
 use std::collections::VecDeque;
 
@@ -13,63 +13,64 @@ use crate::endpoint::{self, Endpoint};
 use crate::line::Line;
 use crate::reply::{Replies, Reply};
 
-/// Commands that may wait for their replies. Who sends more at once is no client.
+/// Number of commands that may wait for replies. A client that sends more at once is refused.
 pub const MOST_WAITING: usize = 1024;
 
-/// Who connects.
+/// The side that opens the data connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
-    /// The server, to the client.
+    /// The server connects to the client.
     Active,
-    /// The client, to the server.
+    /// The client connects to the server.
     Passive,
 }
 
-/// A data connection that both sides want.
+/// A data connection that both sides have agreed upon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Agreement {
-    /// Who connects.
+    /// The side that opens the connection.
     pub mode: Mode,
-    /// Where to, as the side that waits has said it; with `EPSV` the address is that of the server.
+    /// The endpoint of the side that listens, as that side named it. With `EPSV` the address is the
+    /// server's.
     pub to: Endpoint,
-    /// Whether it was said by `EPRT` or `EPSV`.
+    /// True if the request was `EPRT` or `EPSV`.
     pub extended: bool,
 }
 
-/// A control connection that somebody follows, who may give each command a note to come back with
-/// its reply.
+/// The state of one control connection. The caller can give each command a note, which comes back
+/// with the reply to the command.
 #[derive(Debug)]
 pub struct Dialogue<N> {
     server: Endpoint,
-    /// What the commands without a reply mean, the oldest first.
+    /// The meanings and notes of the commands without a reply, oldest first.
     waiting: VecDeque<(Verb, N)>,
     replies: Replies,
-    /// The server has spoken first: its greeting answers no command.
+    /// True after the first reply, which is the greeting and answers no command.
     greeted: bool,
-    /// `ABOR`s since the last data connection was asked for. There are servers that answer one
-    /// together with the transfer that it ends (pure-ftpd), so that a reply may be missing for
-    /// each.
+    /// Number of `ABOR`s since the client last requested a data connection. Some servers
+    /// (pure-ftpd) send one reply for an `ABOR` and the transfer that it ends, so a reply may be
+    /// missing for each.
     aborted: usize,
 }
 
-/// More commands wait for their replies than a client would send.
+/// The client has sent more commands without waiting for replies than [`MOST_WAITING`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("more than {MOST_WAITING} commands without a reply")]
 pub struct TooManyCommands;
 
-/// What a reply that ends a command says.
+/// A final reply of the server, with the command that it answers.
 #[derive(Debug)]
 pub struct Answer<N> {
     /// The last line of the reply.
     pub reply: Reply,
-    /// The note of the command; `None` for the greeting, and for what nobody has asked.
+    /// The note of the command; `None` for the greeting and for a reply to no command.
     pub note: Option<N>,
-    /// What is agreed upon now.
+    /// The data connection that this reply confirms.
     pub agreement: Option<Agreement>,
 }
 
 impl<N> Dialogue<N> {
-    /// A connection to `server` from its beginning.
+    /// Starts the dialogue of a new connection to `server`.
     pub fn new(server: Endpoint) -> Self {
         Dialogue {
             server,
@@ -80,10 +81,10 @@ impl<N> Dialogue<N> {
         }
     }
 
-    /// The client has sent `command`.
+    /// Records a command of the client.
     ///
     /// # Errors
-    /// It sends without waiting for an answer.
+    /// Fails if [`MOST_WAITING`] commands wait for replies.
     pub fn command(&mut self, command: &Command, note: N) -> Result<(), TooManyCommands> {
         if self.waiting.len() == MOST_WAITING {
             return Err(TooManyCommands);
@@ -92,7 +93,7 @@ impl<N> Dialogue<N> {
         if command.verb == "ABOR" {
             self.aborted += 1;
         } else if verb != Verb::Other && self.waiting.len() <= self.aborted {
-            // the client has heard all that it waited for
+            // the client has read all replies that it waited for; those missing went to its ABORs
             self.waiting.clear();
             self.aborted = 0;
         }
@@ -100,13 +101,13 @@ impl<N> Dialogue<N> {
         Ok(())
     }
 
-    /// The server has sent `line`; something if it ends a reply that is not preliminary.
+    /// Records a line of the server. Returns an answer if the line ends a final reply.
     pub fn reply(&mut self, line: &Line) -> Option<Answer<N>> {
         let reply = self.replies.take(line)?;
         if reply.is_preliminary() {
             return None;
         }
-        // the greeting answers no command, nor does the 421 of a server that is leaving
+        // the greeting answers no command, nor does the 421 of a server that shuts down
         let greeting = !std::mem::replace(&mut self.greeted, true);
         let asked = if greeting { None } else { self.waiting.pop_front() };
         let (verb, note) = asked.unzip();
@@ -135,7 +136,7 @@ impl<N> Dialogue<N> {
 mod tests {
     use super::*;
 
-    /// Plays lines of a client (`>`) and a server (`<`); what was agreed upon.
+    /// Plays lines of a client (`>`) and a server (`<`), and returns the agreed data connections.
     fn agreed(lines: &[&str]) -> Vec<(Mode, String)> {
         let mut dialogue = Dialogue::new("192.0.2.1:21".parse().unwrap());
         let mut agreed = Vec::new();
@@ -189,7 +190,7 @@ mod tests {
 
     #[test]
     fn no_reply_but_the_one_to_the_command_counts() {
-        // a server whose text, or a reply to something else, looks like the answer
+        // the server's text, or a reply to another command, looks like the answer
         for lines in [
             &["< 220-x", "< 227 (1,2,3,4,5,6)", "< 220 hello"][..],
             &["< 220 hello", "> NOOP", "< 227 (1,2,3,4,5,6)"],
@@ -209,11 +210,11 @@ mod tests {
         assert_eq!(agreed(&[&aborted[..], &passive].concat()).len(), 1);
         let active = ["> PORT 10,0,0,1,200,13", "< 200 ok"];
         assert_eq!(agreed(&[&aborted[..], &active].concat()).len(), 1);
-        // each has its own, and the next does not wait for them
+        // each command has a reply, and the next request does not wait for them
         let both =
             ["< 220 hello", "> RETR a", "> ABOR", "> PASV", "< 426 no", "< 226 both", passive[1]];
         assert_eq!(agreed(&both).len(), 1);
-        // none is missing without one
+        // without an ABOR no reply is missing
         assert_eq!(agreed(&["< 220 hello", "> NOOP", "> PASV", passive[1]]), []);
     }
 

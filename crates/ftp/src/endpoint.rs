@@ -9,13 +9,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// Where a data connection goes.
+/// Address and port of one side of a data connection.
 pub type Endpoint = SocketAddr;
 
-/// Data connections go to no port below: there are services.
+/// Lowest port of a data connection. Lower ports belong to services.
 pub const LOWEST_PORT: u16 = 1024;
 
-/// Reads `h1,h2,h3,h4,p1,p2`.
+/// Parses `h1,h2,h3,h4,p1,p2`, the notation of `PORT`.
 pub fn numbers(text: &str) -> Option<Endpoint> {
     let mut numbers = [0; 6];
     let mut words = text.split(',');
@@ -27,20 +27,20 @@ pub fn numbers(text: &str) -> Option<Endpoint> {
     end.then(|| (Ipv4Addr::new(a, b, c, d), u16::from_be_bytes([high, low])).into())
 }
 
-/// A number of digits only: `+1`, which Rust reads too, is none.
+/// Parses a number that consists of digits only. Rust's parser would accept `+1`, too.
 fn decimal<T: std::str::FromStr>(text: &str) -> Option<T> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten()
 }
 
-/// Writes `h1,h2,h3,h4,p1,p2`; `None` for IPv6, which has no such notation.
+/// Formats an endpoint as `h1,h2,h3,h4,p1,p2`; `None` for IPv6, which has no such notation.
 pub fn to_numbers(endpoint: Endpoint) -> Option<String> {
     let IpAddr::V4(address) = endpoint.ip() else { return None };
     let ([a, b, c, d], [high, low]) = (address.octets(), endpoint.port().to_be_bytes());
     Some(format!("{a},{b},{c},{d},{high},{low}"))
 }
 
-/// Reads what follows `227`: six numbers, in parentheses or not (RFC 1123 section 4.1.2.6).
+/// Parses the text after `227`: six numbers, in parentheses or not (RFC 1123 section 4.1.2.6).
 pub fn of_passive(text: &str) -> Option<Endpoint> {
     let start = text.find(|c: char| c.is_ascii_digit())?;
     let inside = &text[start..];
@@ -48,7 +48,8 @@ pub fn of_passive(text: &str) -> Option<Endpoint> {
     numbers(&inside[..end])
 }
 
-/// Reads `|1|10.0.0.1|port|`; any sign of ASCII but digits can stand for `|`.
+/// Parses `|1|10.0.0.1|port|`, the notation of `EPRT`. Any printable ASCII character except digits
+/// and space can stand for `|`.
 pub fn extended(text: &str) -> Option<Endpoint> {
     let [family, address, port] = fields(text)?;
     let address: IpAddr = address.parse().ok()?;
@@ -60,13 +61,13 @@ pub fn extended(text: &str) -> Option<Endpoint> {
     Some((address, decimal(port)?).into())
 }
 
-/// Writes `|1|10.0.0.1|port|`.
+/// Formats an endpoint as `|1|10.0.0.1|port|`; the family is 2 for IPv6.
 pub fn to_extended(endpoint: Endpoint) -> String {
     let family = if endpoint.is_ipv4() { 1 } else { 2 };
     format!("|{family}|{}|{}|", endpoint.ip(), endpoint.port())
 }
 
-/// Reads the port of what follows `229`: `(|||port|)`. The address is that of the server.
+/// Parses the port in the text after `229`: `(|||port|)`. The address is the server's.
 pub fn of_extended_passive(text: &str) -> Option<u16> {
     let (_, inside) = text.split_once('(')?;
     let (inside, _) = inside.rsplit_once(')')?;
@@ -74,7 +75,7 @@ pub fn of_extended_passive(text: &str) -> Option<u16> {
     decimal(port)
 }
 
-/// The three fields between four equal signs.
+/// Splits off the three fields between four equal delimiters.
 fn fields(text: &str) -> Option<[&str; 3]> {
     let delimiter =
         text.chars().next().filter(|c| matches!(c, '!'..='~') && !c.is_ascii_digit())?;
@@ -124,7 +125,7 @@ mod tests {
     #[test]
     fn an_extended_passive_answer_names_the_port_only() {
         assert_eq!(of_extended_passive("Entering Extended Passive Mode (|||51213|)"), Some(51213));
-        // RFC 2428 leaves address and family empty; a server that fills them in means itself
+        // RFC 2428 leaves address and family empty; a server that fills them in names itself
         assert_eq!(of_extended_passive("ok (|1|10.0.0.1|51213|)."), Some(51213));
         assert_eq!(of_extended_passive("ok |||51213|"), None);
         assert_eq!(of_extended_passive("ok (||51213|)"), None);

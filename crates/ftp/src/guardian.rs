@@ -1,10 +1,10 @@
-//! The process that may change the filter. It starts the worker, which reads bytes of strangers and
-//! may do nothing else, and carries out its requests as far as they fit sessions that the guardian
-//! knows by itself. When the worker is gone, it removes the rest of its rules. A request is a line
-//! of JSON, the answer a line, too: empty, or an error.
+//! The process that may change the filter. The guardian starts a worker without rights, which reads
+//! the bytes of strangers. The guardian carries out a request of the worker if it belongs to a
+//! session that the guardian knows from its own sources. When the worker ends, the guardian removes
+//! its rules. A request is a line of JSON. An answer is a line, too: empty, or an error.
 //!
-//! Whoever asks is answered as soon as the rules are in force. The filter takes some milliseconds
-//! more until it can be changed again; what is asked for meanwhile becomes one change.
+//! The guardian answers as soon as the rules are active. The filter needs some milliseconds more
+//! before it accepts another change. Requests that arrive meanwhile become one change.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
@@ -26,36 +26,38 @@ use skipstep_worker::process;
 
 use crate::anchor::Anchors;
 
-/// Bytes that are read at once.
+/// Number of bytes in one read.
 const BLOCK: usize = 1 << 16;
 
-/// The longest line of a request, in bytes.
+/// Length limit of a request line, in bytes.
 const LONGEST: usize = 4096;
 
-/// How long what nobody waits for may wait for others to share a change with.
+/// Longest delay of `Close` orders, which nobody waits for, so that they share a change with
+/// others.
 const COMPANY: Duration = Duration::from_millis(50);
 
-/// What a request comes to.
+/// The change that a request leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Order {
-    /// These rules in the place of those of a session.
+    /// Replace the rules of the session by this text.
     Open(u32, String),
-    /// No rules of a session. Nobody waits for that, and it has no answer.
+    /// Remove the rules of the session. The worker does not wait, and gets no answer.
     Close(u32),
-    /// Nothing is to be done.
+    /// Change nothing, but answer.
     Nothing,
 }
 
-/// Locks what two threads of a guardian share, also after a panic of one of them.
+/// Locks data that two threads of a guardian share, even if one of them has panicked.
 pub fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Serves a worker as long as it lives: `order` judges each request, and returns the order that it
-/// comes to; `None` is nothing to do and has no answer. `input` is its standard input.
+/// Starts a worker with `input` as standard input, and serves it until it ends. `order` judges each
+/// request and returns the order to carry out; `None` means no change and no answer.
 ///
 /// # Errors
-/// It could not be started, it has failed, or rules of it stay.
+/// Fails if the worker cannot start, sends an invalid request or ends with a failure, or if its
+/// rules cannot be removed.
 pub fn run<R: DeserializeOwned>(
     anchors: &mut Anchors,
     input: Stdio,
@@ -73,13 +75,14 @@ pub fn run<R: DeserializeOwned>(
     check(status)
 }
 
-/// Whatever ends the program ends the worker, and then the guardian.
+/// Forwards signals that end the program to the worker. The guardian ends when the worker has
+/// ended.
 fn pass_signals_on(worker: &Child) -> Result<()> {
     let pid = Pid::from_raw(worker.id().cast_signed());
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).context("signals")?;
     thread::spawn(move || {
         for _ in signals.forever() {
-            // it may be gone by itself
+            // the worker may have ended already
             let _ = kill(pid, Signal::SIGTERM);
         }
     });
@@ -113,8 +116,8 @@ fn serve<R: DeserializeOwned>(
     Ok(())
 }
 
-/// Carries out orders in one change, or each by itself if that fails. Returns the answers, and the
-/// change that is not settled yet.
+/// Carries out orders in one change, or each in a change of its own if that fails. Returns the
+/// answers, and the change that the caller has to settle.
 fn carry_out(anchors: &mut Anchors, orders: Vec<Result<Order>>) -> (String, Option<Unsettled>) {
     let mut changes = Vec::new();
     for order in orders.iter().flatten() {
@@ -148,7 +151,7 @@ fn carry_out(anchors: &mut Anchors, orders: Vec<Result<Order>>) -> (String, Opti
     }
 }
 
-/// An order that could not be carried out.
+/// Reports that an order could not be carried out. A `Close` only logs the problem.
 fn failed(order: Result<Order>, problem: &anyhow::Error) -> Result<Order> {
     match order? {
         Order::Close(id) => {
@@ -159,7 +162,7 @@ fn failed(order: Result<Order>, problem: &anyhow::Error) -> Result<Order> {
     }
 }
 
-/// What the worker is told of an order.
+/// Returns the line that answers an order; `None` for a `Close`.
 fn answer(order: Result<Order>) -> Option<String> {
     match order {
         Ok(Order::Close(_)) => None,
@@ -168,15 +171,16 @@ fn answer(order: Result<Order>) -> Option<String> {
     }
 }
 
-/// What the worker asks for.
+/// Reads the requests of the worker.
 struct Requests<'s> {
     stream: &'s UnixStream,
-    /// Those that were read but in part.
+    /// Bytes of requests that have not arrived completely.
     bytes: Vec<u8>,
 }
 
 impl Requests<'_> {
-    /// All that there are, at least one; `None` at the end, and if none comes `until` then.
+    /// Waits for requests and returns all that have arrived, at least one. Returns `None` at the
+    /// end of the stream, and if no request arrives before `until`.
     fn next<R: DeserializeOwned>(&mut self, until: Option<Instant>) -> Result<Option<Vec<R>>> {
         let mut block = vec![0; BLOCK];
         loop {
@@ -199,7 +203,7 @@ impl Requests<'_> {
                 Ok(0) => return Ok(None),
                 Ok(length) => self.bytes.extend_from_slice(&block[..length]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // nothing has come, or the worker has ended with answers unread
+                // the timeout has passed, or the worker ended with unread answers
                 Err(_) => return Ok(None),
             }
         }

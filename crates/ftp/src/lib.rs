@@ -1,13 +1,15 @@
-//! The control connection of FTP, as all three ways through a firewall need it: the application
-//! proxy, the helper that rewrites, and the one that only watches.
+//! The FTP control connection, and three ways to take FTP through a firewall.
 //!
-//! Bytes become lines ([`mod@line`]), lines of a client commands ([`command`]), lines of a server
-//! replies ([`reply`]), and both together say which data connection was agreed upon ([`dialogue`]).
-//! That much is one for all; [`proxy`] is the helper that rewrites, [`sesame`] the one that
-//! watches, [`gateway`] the application proxy.
+//! [`mod@line`] splits bytes into lines. [`command`] parses lines of a client, and [`reply`] lines
+//! of a server. [`dialogue`] combines both and reports the data connection that they agree upon.
+//! Three programs use these modules:
 //!
-//! RFC 959 is FTP, RFC 2428 its extension for IPv6 and NAT, RFC 2389 `FEAT`, RFC 1123 section 4.1
-//! what hosts must do of it.
+//! - [`proxy`]: ftp-proxy, which rewrites addresses in the control connection.
+//! - [`sesame`]: ftpsesame, which only watches the control connection.
+//! - [`gateway`]: ftp-gw, the application proxy.
+//!
+//! Sources: RFC 959 (FTP), RFC 2428 (extensions for IPv6 and NAT), RFC 2389 (`FEAT`), RFC 1123
+//! section 4.1 (requirements for hosts).
 
 pub mod anchor;
 pub mod command;

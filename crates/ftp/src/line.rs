@@ -2,45 +2,47 @@
 
 use thiserror::Error;
 
-/// Longest line, its end included, in bytes. RFC 959 names no limit; servers take about this much.
+/// Length limit of a line with its end, in bytes. RFC 959 names no limit; servers accept about as
+/// much.
 pub const LONGEST: usize = 4096;
 
 const IAC: u8 = 255;
-/// The first of the commands of Telnet that an option follows: WILL, WONT, DO, DONT.
+/// The first Telnet command with an option byte. The four are WILL, WONT, DO and DONT.
 const WILL: u8 = 251;
-/// Before WILL come the commands of two bytes, down to SE.
+/// The first Telnet command of two bytes.
 const SE: u8 = 240;
 
-/// What is no line of FTP. Whoever reads on could take for a command what the server does not.
+/// An error that makes the rest of the stream unreadable. A reader who went on could find a command
+/// where the server finds none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Malformed {
-    /// No end of line where one must have been.
+    /// A line has no end within the limit.
     #[error("a line of more than {LONGEST} bytes")]
     TooLong,
-    /// A NUL that does not follow a CR.
+    /// A NUL does not follow a CR.
     #[error("a NUL in a line")]
     Nul,
-    /// A CR before anything but LF or NUL.
+    /// A CR is followed by a byte other than LF and NUL.
     #[error("a CR within a line")]
     BareReturn,
 }
 
-/// A whole line.
+/// A complete line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// As it came, with its end and the commands of Telnet in it.
+    /// The bytes as received, with line end and Telnet commands.
     pub raw: Vec<u8>,
-    /// Without both.
+    /// The bytes without line end and Telnet commands.
     pub text: Vec<u8>,
 }
 
 impl Line {
-    /// A line of our own making.
+    /// Creates a line to send.
     pub fn of(text: &str) -> Line {
         Line { raw: format!("{text}\r\n").into_bytes(), text: text.as_bytes().to_vec() }
     }
 
-    /// For people: what is not ASCII is replaced.
+    /// Formats the line for logs, with `?` for each byte that is not printable ASCII.
     pub fn shown(&self) -> String {
         let printable = |byte: &u8| match byte {
             b' '..=b'~' => char::from(*byte),
@@ -50,25 +52,26 @@ impl Line {
     }
 }
 
-/// Cuts a stream of bytes into lines.
+/// Splits a stream of bytes into lines.
 #[derive(Debug, Default)]
 pub struct Lines {
     waiting: Vec<u8>,
-    /// So many bytes of `waiting` were searched for an end.
+    /// Number of bytes of `waiting` that contain no line end.
     searched: usize,
 }
 
 impl Lines {
-    /// Takes what came next.
+    /// Appends received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.waiting.extend_from_slice(bytes);
     }
 
-    /// The next line, `None` until its end has come. A LF alone ends one, too: many clients know no
-    /// other end, and every server takes it.
+    /// Returns the next line; `None` until its end has arrived. A LF alone ends a line, too,
+    /// because many clients send it and every server accepts it.
     ///
     /// # Errors
-    /// The connection has no further lines: where the next one begins nobody can tell.
+    /// Fails if a line is malformed. The stream has no further lines then, because the start of the
+    /// next line is uncertain.
     pub fn next_line(&mut self) -> Result<Option<Line>, Malformed> {
         let end = self.waiting[self.searched..].iter().position(|byte| *byte == b'\n');
         let Some(end) = end.map(|end| self.searched + end + 1) else {
@@ -84,13 +87,13 @@ impl Lines {
         Ok(Some(Line { raw, text }))
     }
 
-    /// Whether bytes wait for the end of their line.
+    /// Returns true if a line has arrived in part.
     pub fn is_within_line(&self) -> bool {
         !self.waiting.is_empty()
     }
 }
 
-/// A line without its LF: what is left of it without Telnet's commands and the CR.
+/// Removes Telnet commands and the final CR from a line without its LF.
 fn text(line: &[u8]) -> Result<Vec<u8>, Malformed> {
     let mut text = Vec::with_capacity(line.len());
     let mut bytes = line.iter().copied().peekable();
@@ -100,14 +103,14 @@ fn text(line: &[u8]) -> Result<Vec<u8>, Malformed> {
                 Some(IAC) => text.push(IAC),
                 Some(WILL..) => _ = bytes.next(),
                 Some(SE..) | None => {}
-                // no IAC makes one of these a part of the text
+                // NUL and CR are errors after an IAC, too
                 Some(0) => return Err(Malformed::Nul),
                 Some(b'\r') => return Err(Malformed::BareReturn),
-                // no command of Telnet: the byte stands for itself
+                // not a Telnet command: the byte is text
                 Some(other) => text.push(other),
             },
             b'\r' => match bytes.next() {
-                // a CR that is meant (RFC 854), in the name of a file
+                // CR NUL is a CR in the text (RFC 854), for example in a file name
                 Some(0) => text.push(b'\r'),
                 Some(_) => return Err(Malformed::BareReturn),
                 None => {}
@@ -155,7 +158,7 @@ mod tests {
 
     #[test]
     fn telnet_is_left_out_of_the_text_and_stays_in_the_line() {
-        // how a client interrupts: IP, DM, then ABOR
+        // a client interrupts a transfer with IP, DM and then ABOR
         let mut lines = Lines::default();
         lines.push(b"\xff\xf4\xff\xf2ABOR\r\n");
         let line = lines.next_line().unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! Messages: to standard error, or once in the background to syslog.
+//! Log messages, on standard error in the foreground and in syslog in the background.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow};
 use log::{LevelFilter, Log, Metadata, Record};
 use syslog::{BasicLogger, Facility, Formatter3164};
 
-/// Writes messages to standard error as they are.
+/// A logger that writes messages to standard error without a prefix.
 struct Foreground;
 
 impl Log for Foreground {
@@ -21,7 +21,7 @@ impl Log for Foreground {
     fn flush(&self) {}
 }
 
-/// How a program ends: it says why if it has failed.
+/// Converts the result of `program` to an exit code, and prints the error if there is one.
 pub fn end(program: &str, result: Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -32,10 +32,10 @@ pub fn end(program: &str, result: Result<()>) -> ExitCode {
     }
 }
 
-/// Begins to tell what is as urgent as `level` of syslog(3), from 0 to 7, or more so.
+/// Starts the log. It takes messages that are at least as urgent as `level` of syslog(3), 0 to 7.
 ///
 /// # Errors
-/// There is no syslog.
+/// Fails if no syslog is reachable, or if the process has a logger already.
 pub fn begin(program: &str, level: u8, foreground: bool) -> Result<()> {
     let logger: Box<dyn Log> = match foreground {
         true => Box::new(Foreground),

@@ -1,18 +1,18 @@
-//! What a server answers: a code of three digits and lines of text (RFC 959 section 4.2).
+//! Replies of a server: a code of three digits and lines of text (RFC 959 section 4.2).
 
 use crate::line::Line;
 
-/// A line of a reply.
+/// A complete reply. A reply of several lines is represented by its last line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// Three digits.
+    /// The code, 100 to 699.
     pub code: u16,
-    /// What follows the code and its blank.
+    /// The text after the code and a space.
     pub text: String,
 }
 
 impl Reply {
-    /// Whether a further reply to the same command follows.
+    /// Returns true if a further reply to the same command follows.
     pub fn is_preliminary(&self) -> bool {
         self.code < 200
     }
@@ -21,12 +21,13 @@ impl Reply {
 /// Finds the last line of each reply.
 #[derive(Debug, Default)]
 pub struct Replies {
-    /// The code of a reply of several lines that has begun.
+    /// The code of an unfinished reply of several lines.
     open: Option<u16>,
 }
 
 impl Replies {
-    /// The reply that `line` ends; `None` if it goes on, or if the line is none of a reply.
+    /// Returns the reply that `line` ends. Returns `None` if the reply continues, or if the line
+    /// belongs to no reply.
     pub fn take(&mut self, line: &Line) -> Option<Reply> {
         let (code, separator, text) = split(&line.text)?;
         match (self.open, separator) {
@@ -42,7 +43,7 @@ impl Replies {
     }
 }
 
-/// Code, what separates it from the text, and the text. A code alone has an empty text.
+/// Splits a line into code, separator and text. A code alone has an empty text.
 fn split(text: &[u8]) -> Option<(u16, u8, &[u8])> {
     let (code, rest) = text.split_at_checked(3)?;
     if !matches!(code[0], b'1'..=b'6') || !code.iter().all(u8::is_ascii_digit) {
@@ -68,7 +69,7 @@ mod tests {
     #[test]
     fn a_reply_of_several_lines_ends_with_its_own_code() {
         assert_eq!(codes("211-Features\n EPSV\n211 End\n200 ok"), [211, 200]);
-        // what stands between may look like a reply
+        // lines within the reply may look like replies
         assert_eq!(codes("230-Welcome\n227 (1,2,3,4,5,6)\n230-still\n230 in"), [230]);
     }
 

@@ -1,4 +1,4 @@
-//! Sockets as the proxies need them.
+//! Sockets for control connections.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -7,22 +7,23 @@ use anyhow::{Context, Result};
 use socket2::{Domain, SockRef, Socket, Type};
 use tokio::net::TcpStream;
 
-/// Connections that wait to be accepted.
+/// Number of connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
 
 /// Listens for connections to `address`.
 ///
 /// # Errors
-/// Those of the system, with the address.
+/// Fails if the system refuses a call; the error names the address.
 pub fn plain(address: SocketAddr) -> Result<TcpListener> {
     listen(address, |_| Ok(())).with_context(|| format!("listen on {address}"))
 }
 
-/// Listens for connections that `divert-to` brings, whatever their destination; it is the address
-/// of the socket that is accepted.
+/// Listens at `address` for connections that `divert-to` brings. The local address of an accepted
+/// socket is the original destination of the connection.
 ///
 /// # Errors
-/// Those of the system, with the address.
+/// Fails if the system refuses a call, for example without the right to use `IP_TRANSPARENT`; the
+/// error names the address.
 pub fn transparent(address: SocketAddr) -> Result<TcpListener> {
     let prepare = |socket: &Socket| match address {
         SocketAddr::V4(_) => socket.set_ip_transparent_v4(true),
@@ -38,7 +39,7 @@ fn listen(
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
-        // who comes by IPv4 has its own socket, and not an address that looks like IPv6
+        // IPv4 clients use a socket of their own, so no address appears in IPv4-mapped form
         socket.set_only_v6(true)?;
     }
     prepare(&socket)?;
@@ -48,13 +49,14 @@ fn listen(
     Ok(socket.into())
 }
 
-/// Prepares a control connection. Whether the other side is still there is asked once in a while: a
-/// session may be silent for hours. Lines go out at once: one that waits for the acknowledgement of
-/// the last waits for 40 ms. What is sent as urgent stays in its place, else a byte of the line is
-/// missing that aborts a transfer.
+/// Sets three options of a control connection:
+///
+/// - Keepalive, because a session may be silent for hours and its peer may have vanished.
+/// - No delay, because a line that waits for the last acknowledgement waits for 40 ms.
+/// - Urgent data inline. Otherwise the line that aborts a transfer lacks a byte.
 ///
 /// # Errors
-/// Those of the system.
+/// Fails if the system refuses an option.
 pub fn prepare_control(stream: &TcpStream) -> io::Result<()> {
     SockRef::from(stream).set_keepalive(true)?;
     SockRef::from(stream).set_out_of_band_inline(true)?;

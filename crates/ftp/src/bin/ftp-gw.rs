@@ -1,4 +1,4 @@
-//! The program.
+//! The program ftp-gw.
 
 use std::process::ExitCode;
 
@@ -15,7 +15,8 @@ fn main() -> ExitCode {
     logging::end(NAME, run(&Options::parse()))
 }
 
-/// What is wrong from the beginning is told before the process goes into the background.
+/// Runs the gateway. Errors in options and configuration are reported before the process moves to
+/// the background.
 fn run(options: &Options) -> Result<()> {
     if let Some(Chore::Password { name }) = &options.chore {
         return accounts::make(name);

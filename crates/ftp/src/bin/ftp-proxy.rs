@@ -1,4 +1,4 @@
-//! The program: which of its processes this is.
+//! The program ftp-proxy. An option selects the guardian or the worker.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,8 @@ fn main() -> ExitCode {
     logging::end(NAME, run(Options::parse()))
 }
 
-/// What is wrong from the beginning is told before the process goes into the background.
+/// Runs the guardian or the worker. Errors of the start are reported before the process moves to
+/// the background.
 fn run(options: Options) -> Result<()> {
     if options.worker {
         logging::begin(NAME, options.level, options.foreground)?;

@@ -1,4 +1,4 @@
-//! The program: which of its processes this is.
+//! The program ftpsesame. An option selects the guardian or the worker.
 
 use std::process::ExitCode;
 
@@ -13,7 +13,8 @@ fn main() -> ExitCode {
     logging::end(NAME, run(&Options::parse()))
 }
 
-/// What is wrong from the beginning is told before the process goes into the background.
+/// Runs the guardian or the worker. Errors of the start are reported before the process moves to
+/// the background.
 fn run(options: &Options) -> Result<()> {
     if options.worker {
         logging::begin(NAME, options.level, options.foreground)?;
@@ -21,7 +22,7 @@ fn run(options: &Options) -> Result<()> {
     }
     let mut anchors = open(options)?;
     if !options.foreground {
-        // what belongs to a process bears its number
+        // anchors and log belong to a process ID, which changes in the background
         anchors.give_log_back()?;
         drop(anchors);
         daemon(false, false).context("background")?;
