@@ -1,4 +1,4 @@
-//! Those who may log in at the gateway: a file of lines `name:hash`, the hash by Argon2.
+//! Accounts of clients at the gateway: a file with lines `name:hash`, hashed by Argon2.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,21 +13,21 @@ use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, Salt
 use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
 use tokio::sync::Semaphore;
 
-/// Passwords that are checked at once: each takes a processor, and 19 MiB, for a while.
+/// Number of passwords that are checked at once. Each check takes a CPU and 19 MiB for a while.
 const AT_ONCE: usize = 2;
 
-/// Bytes of salt (RFC 9106 section 3.1).
+/// Number of bytes of salt (RFC 9106 section 3.1).
 const SALT: usize = 16;
 
-/// The longest password.
+/// Number of bytes of a password at most. [`Accounts::check`] ignores further bytes.
 const LONGEST: usize = 1024;
 
-/// The accounts.
+/// The accounts of the gateway.
 #[derive(Debug)]
 pub struct Accounts {
-    /// By name.
+    /// Password hashes by account name.
     hashes: HashMap<String, Arc<str>>,
-    /// What the password of somebody unknown is held against, so that it takes as long.
+    /// A hash to verify the passwords of unknown accounts against, so that a refusal takes as long.
     any: Arc<str>,
     turns: Semaphore,
 }
@@ -36,7 +36,7 @@ impl Accounts {
     /// Reads the file at `path`.
     ///
     /// # Errors
-    /// It cannot be read, everybody can read it, or a line is wrong.
+    /// Fails if the file cannot be read, is accessible to everybody, or has a wrong line.
     pub fn read(path: &Path) -> Result<Accounts> {
         let name = path.display().to_string();
         let mut file = File::open(path).with_context(|| name.clone())?;
@@ -49,10 +49,10 @@ impl Accounts {
         Accounts::parse(&name, &text)
     }
 
-    /// Reads a text that came from the file `file`.
+    /// Parses a text that came from the file `file`.
     ///
     /// # Errors
-    /// A line is wrong, or there is none.
+    /// Fails if a line is wrong, a name appears twice, or there are no accounts.
     pub fn parse(file: &str, text: &str) -> Result<Accounts> {
         const HELP: &str = "help: `ftp-gw password NAME` makes such a line";
         let mut hashes = HashMap::new();
@@ -82,12 +82,13 @@ impl Accounts {
         Ok(Accounts { hashes, any, turns: Semaphore::new(AT_ONCE) })
     }
 
-    /// Whether `password` is that of `name`. It takes the same work whoever that is.
+    /// Returns true if `password` belongs to the account `name`. An unknown name takes the same
+    /// work.
     pub async fn check(&self, name: &[u8], password: &[u8]) -> bool {
         let known = str::from_utf8(name).ok().and_then(|name| self.hashes.get(name));
         let (is_known, hash) = (known.is_some(), known.unwrap_or(&self.any).clone());
         let password = password.get(..LONGEST).unwrap_or(password).to_vec();
-        // never closed
+        // the semaphore is never closed
         let Ok(_turn) = self.turns.acquire().await else { return false };
         let checking = tokio::task::spawn_blocking(move || {
             let hash = PasswordHash::new(&hash);
@@ -97,15 +98,15 @@ impl Accounts {
     }
 }
 
-/// Whether a name can stand in the file, and in `USER name@host`.
+/// Returns true if a name can stand in the file and in `USER name@host`.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic() && !b"@:#".contains(&byte))
 }
 
-/// Asks for a password and prints the line that lets `name` in with it.
+/// Asks for a password and prints the line of the file that lets `name` log in with it.
 ///
 /// # Errors
-/// The name or the password cannot be one, or those of the system.
+/// Fails if the name or the password is not valid, or if standard input cannot be read.
 pub fn make(name: &str) -> Result<()> {
     if !is_name(name) {
         bail!("'{name}' is no name: signs of ASCII, without '@', ':' and '#'");
@@ -125,7 +126,7 @@ fn line(name: &str, password: &str) -> Result<String> {
     Ok(format!("{name}:{}", hash.map_err(|error| anyhow!("hash: {error}"))?))
 }
 
-/// Reads a line of standard input; a terminal does not show it.
+/// Reads a line of standard input, without echo on a terminal.
 fn ask() -> Result<String> {
     let stdin = io::stdin();
     let shown = stdin.is_terminal().then(|| tcgetattr(&stdin)).transpose()?;
@@ -159,7 +160,7 @@ mod tests {
         assert!(accounts.check(b"alice", b"secret").await);
         assert!(!accounts.check(b"alice", b"wrong").await);
         assert!(!accounts.check(b"alice", b"").await);
-        // held against alice's hash, and yet not let in
+        // bob's password is verified against alice's hash, and bob is still refused
         assert!(!accounts.check(b"bob", b"secret").await);
         assert!(!accounts.check(b"\xff", b"secret").await);
     }

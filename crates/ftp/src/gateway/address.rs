@@ -1,11 +1,11 @@
-//! The notations of an address, and the destinations that are no servers.
+//! Canonical notation of addresses, and special destinations.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// Destinations that a rule has to name by address: unspecified and "this network", loopback,
-/// link-local, multicast, broadcast (RFC 6890, RFC 4291 section 2.4).
+/// Special destinations, which a rule has to name by address: unspecified and "this network",
+/// loopback, link-local, multicast, broadcast (RFC 6890, RFC 4291 section 2.4).
 const SPECIAL: [IpNet; 9] = [
     IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::UNSPECIFIED, 8)),
     IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(127, 0, 0, 0), 8)),
@@ -19,7 +19,7 @@ const SPECIAL: [IpNet; 9] = [
 ];
 
 /// Converts an IPv4-mapped (`::ffff:a.b.c.d`) or IPv4-compatible (`::a.b.c.d`) address to IPv4.
-/// Linux connects a socket of IPv6 to the IPv4 host for the first.
+/// Linux connects an IPv6 socket to the IPv4 host if the address is IPv4-mapped.
 pub fn canonical(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) if !v6.is_unspecified() && !v6.is_loopback() => {
@@ -50,7 +50,8 @@ pub fn canonical_network(network: IpNet) -> IpNet {
 }
 
 /// Returns the IPv4 address inside an IPv6 address of the NAT64 well-known prefix (64:ff9b::/96,
-/// RFC 6052) or of 6to4 (2002::/16, RFC 3056). A translator or a tunnel sends packets there.
+/// RFC 6052) or of 6to4 (2002::/16, RFC 3056). A translator or a tunnel sends packets to that
+/// address.
 pub fn embedded(address: IpAddr) -> Option<IpAddr> {
     let IpAddr::V6(v6) = address else { return None };
     let from = |high: u16, low: u16| {
@@ -63,14 +64,14 @@ pub fn embedded(address: IpAddr) -> Option<IpAddr> {
     }
 }
 
-/// Returns true for a destination that only a rule with such a network allows, and for an address
-/// that embeds one.
+/// Returns true for a special destination, and for an address that embeds one. Only a rule with a
+/// network of special destinations allows it.
 pub fn is_special(address: IpAddr) -> bool {
     let forms = [Some(address), embedded(address)];
     forms.iter().flatten().any(|form| SPECIAL.iter().any(|range| range.contains(form)))
 }
 
-/// Returns true for a network of special destinations alone.
+/// Returns true for a network that contains special destinations only.
 pub fn is_special_network(network: &IpNet) -> bool {
     SPECIAL.iter().any(|range| range.contains(network))
 }

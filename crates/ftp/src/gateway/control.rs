@@ -1,4 +1,4 @@
-//! One side's control connection, as lines.
+//! The control connection with a client or a server, as lines.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -12,50 +12,50 @@ use tokio::time::timeout;
 use crate::line::{Line, Lines};
 use crate::socket;
 
-/// Bytes that are read at once.
+/// Number of bytes in one read.
 const BLOCK: usize = 4096;
 
 const IAC: u8 = 255;
 
-/// A control connection.
+/// A control connection with a client or a server.
 pub struct Control {
     name: &'static str,
     stream: TcpStream,
     lines: Lines,
-    /// How long the other side may take to read.
+    /// Time that the peer may take to read a line.
     patience: Duration,
 }
 
 impl Control {
-    /// With `client` or `server`.
+    /// Prepares a connection. `name` is `client` or `server`, for error messages.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Fails if the system refuses a socket option.
     pub fn new(name: &'static str, stream: TcpStream, patience: Duration) -> Result<Control> {
         socket::prepare_control(&stream).context(name)?;
         Ok(Control { name, stream, lines: Lines::default(), patience })
     }
 
-    /// Its two ends: ours and theirs.
+    /// Returns the local address and the peer's.
     ///
     /// # Errors
-    /// It is no longer connected.
+    /// Fails if the socket is no longer connected.
     pub fn ends(&self) -> Result<(SocketAddr, SocketAddr)> {
         let own = self.stream.local_addr().context(self.name)?;
         Ok((own, self.stream.peer_addr().context(self.name)?))
     }
 
-    /// The next line; `None` at the end of the stream. A call that is given up loses nothing.
+    /// Returns the next line; `None` at the end of the stream. A cancelled call loses no bytes.
     ///
     /// # Errors
-    /// The connection broke, or what came is no line.
+    /// Fails if the connection breaks, or if the received bytes are not a valid line.
     pub async fn line(&mut self) -> Result<Option<Line>> {
         loop {
             if let Some(line) = self.lines.next_line().context(self.name)? {
                 return Ok(Some(line));
             }
             self.stream.readable().await.context(self.name)?;
-            // not kept while waiting: thousands of sessions wait
+            // the buffer does not exist while the session waits, because thousands of sessions wait
             let mut block = [0; BLOCK];
             match self.stream.try_read(&mut block) {
                 Ok(0) => return Ok(None),
@@ -66,10 +66,10 @@ impl Control {
         }
     }
 
-    /// Says a line.
+    /// Sends a line; the function adds the line end.
     ///
     /// # Errors
-    /// The connection broke, or the other side does not read.
+    /// Fails if the connection breaks, or if the peer does not read in time.
     pub async fn say(&mut self, text: impl AsRef<[u8]>) -> Result<()> {
         let bytes = as_sent(text.as_ref());
         let sent = timeout(self.patience, self.stream.write_all(&bytes)).await;
@@ -77,7 +77,8 @@ impl Control {
     }
 }
 
-/// The one way to write a line (RFC 854): both sides hear what the gateway has understood.
+/// Encodes a line as RFC 854 requires. All lines use this one form, so both sides read them as the
+/// gateway does.
 fn as_sent(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len() + 2);
     for byte in text {

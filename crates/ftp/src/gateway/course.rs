@@ -1,4 +1,4 @@
-//! A session, from the client's first byte to its last.
+//! The course of a session, from the client's first byte to the last.
 
 use anyhow::Result;
 
@@ -6,7 +6,7 @@ use crate::gateway::relay::Relay;
 use crate::gateway::session::Session;
 
 impl Session {
-    /// Goes on until one side has no more to say.
+    /// Runs the session until one side ends it.
     pub async fn run(mut self) {
         let id = self.journal.id;
         log::info!("#{id} client={} session begins", self.journal.client);
@@ -14,7 +14,7 @@ impl Session {
             Ok(()) => log::info!("#{id} session ends"),
             Err(problem) => {
                 log::info!("#{id} session ends: {problem:#}");
-                // it may have been the client's fault, and its end
+                // the client may have closed the connection
                 let _ = self.client.say(format!("421 {}", printable(&problem))).await;
             }
         }
@@ -30,7 +30,7 @@ impl Session {
     }
 }
 
-/// A problem as the text of a reply: one line of ASCII.
+/// Formats a problem as the text of a reply: one line of printable ASCII.
 fn printable(problem: &anyhow::Error) -> String {
     let text = format!("{problem:#}");
     text.chars().map(|c| if matches!(c, ' '..='~') { c } else { '?' }).collect()

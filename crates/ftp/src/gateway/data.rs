@@ -1,5 +1,5 @@
-//! Data connections: the way that each side's comes to be. Only the two hosts of the session's
-//! control connections have any, whatever addresses are named.
+//! Data connections and their setup. Only the two hosts of the control connections can have one,
+//! whatever addresses they name.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -14,23 +14,23 @@ use crate::gateway::expected::Expected;
 use crate::gateway::network::Network;
 use crate::gateway::ports::from_anywhere;
 
-/// A side's data connection, as it will come or is already there.
+/// A side's data connection before it carries data.
 pub enum Way {
-    /// It is there.
+    /// An established connection.
     Connected(TcpStream),
-    /// The other side connects to us, from this address.
+    /// The peer connects to us from this address.
     Listening(TcpListener, IpAddr),
-    /// The same, by a rule of the packet filter.
+    /// The peer connects to us through a rule of the packet filter.
     Expected(Expected),
-    /// We connect to the other side: where to, and from where.
+    /// We connect to the first address, from the second.
     Connecting(SocketAddr, IpAddr),
 }
 
 impl Way {
-    /// Waits until the connection is there.
+    /// Waits until the connection is established.
     ///
     /// # Errors
-    /// It does not come in time, or those of the system.
+    /// Fails if the connection is not established in time, or if the system refuses a call.
     pub async fn meet(self, network: &dyn Network, patience: Duration) -> Result<TcpStream> {
         let meeting = async {
             match self {
@@ -44,7 +44,7 @@ impl Way {
     }
 }
 
-/// The connection of `peer`; those of others are closed.
+/// Accepts a connection of `peer` and closes those of others.
 async fn accept(listener: &TcpListener, peer: IpAddr) -> Result<TcpStream> {
     loop {
         let (stream, from) = listener.accept().await?;
@@ -55,29 +55,30 @@ async fn accept(listener: &TcpListener, peer: IpAddr) -> Result<TcpStream> {
     }
 }
 
-/// Connects to `to` as the host that it knows from the control connection.
+/// Connects to `to` from `from`, the address that the peer knows from the control connection.
 ///
 /// # Errors
-/// Those of the system.
+/// Fails if the address cannot be bound, or if the connection is refused.
 pub async fn connect(to: SocketAddr, from: IpAddr) -> Result<TcpStream> {
     let socket = socket_for(to.ip())?;
     if !from.is_unspecified() {
-        // a port that is taken only for one pair of ends, of which there are many more than ports
+        // the kernel chooses a port that is free for this pair of addresses; there are more pairs
+        // than ports
         setsockopt(&socket, sockopt::IpBindAddressNoPort, &true).context("source")?;
         socket.bind((from, 0).into()).with_context(|| format!("source {from}"))?;
     }
     socket.connect(to).await.with_context(|| to.to_string())
 }
 
-/// Listens at `address`, at one of `ports`.
+/// Listens at `address`, at a random free port of `ports`.
 ///
 /// # Errors
-/// All of them are taken, or those of the system.
+/// Fails if all ports are in use, or if the system refuses a call.
 pub fn listen(address: IpAddr, ports: &RangeInclusive<u16>) -> Result<TcpListener> {
     for port in from_anywhere(ports)? {
         let socket = socket_for(address)?;
         socket.set_reuseaddr(true)?;
-        // a port that somebody listens at can be bound, but not listened at
+        // a bind to a port with a listener succeeds because of SO_REUSEADDR, and the listen fails
         let listening = socket.bind((address, port).into()).and_then(|()| socket.listen(8));
         match listening {
             Ok(listener) => return Ok(listener),
@@ -108,7 +109,7 @@ mod tests {
         let _peer = connect(address, "127.0.0.2".parse().unwrap()).await.unwrap();
         let met = way.meet(&System, Duration::from_secs(5)).await.unwrap();
         assert_eq!(met.peer_addr().unwrap().ip().to_string(), "127.0.0.2");
-        // it was closed: the end of its stream comes, or a reset
+        // the stranger's connection is closed: it sees the end of the stream, or a reset
         stranger.readable().await.unwrap();
         assert!(!matches!(stranger.try_read(&mut [0; 1]), Ok(1)));
     }

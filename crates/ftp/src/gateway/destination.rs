@@ -1,4 +1,4 @@
-//! The server that a client names, in the forms that clients know.
+//! The server that a client names, in three forms.
 //!
 //! ```text
 //! USER name@host[:port]     SITE host[:port]     OPEN host [port]
@@ -9,22 +9,22 @@ use std::net::{IpAddr, SocketAddr};
 use crate::gateway::address::{canonical, canonical_endpoint};
 use crate::gateway::network::Network;
 
-/// Where FTP servers listen.
+/// Port of FTP servers.
 pub const FTP_PORT: u16 = 21;
 
-/// The longest name of a host (RFC 1035).
+/// Number of bytes of a host name at most (RFC 1035).
 const LONGEST: usize = 255;
 
-/// A server.
+/// A server as the client named it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
-    /// Its name or its address.
+    /// The host name or address.
     pub host: Host,
-    /// Its port.
+    /// The TCP port.
     pub port: u16,
 }
 
-/// By what it is known.
+/// A host name or address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Host {
     /// A name to be looked up.
@@ -34,7 +34,7 @@ pub enum Host {
 }
 
 impl Destination {
-    /// Reads `host`, `host:port`, `host port`, and an address of IPv6 in brackets or alone.
+    /// Parses `host`, `host:port` or `host port`. An IPv6 address may be in brackets.
     pub fn parse(text: &str) -> Option<Destination> {
         let text = text.trim();
         if let Ok(address) = text.parse::<IpAddr>() {
@@ -42,7 +42,7 @@ impl Destination {
             return Some(Destination { host, port: FTP_PORT });
         }
         let (host, port) = match text.rsplit_once([':', ' ']) {
-            // the last colon of an address in brackets is one of its own
+            // the last colon of a bracketed address belongs to the address
             Some((host, port)) if !port.ends_with(']') => (host.trim_end(), decimal(port)?),
             _ => (text, FTP_PORT),
         };
@@ -55,13 +55,13 @@ impl Destination {
         Some(Destination { host, port })
     }
 
-    /// Splits `name@host`; the host stands behind the last `@`.
+    /// Splits `name@host`. The host begins after the last `@`.
     pub fn of_user(text: &str) -> Option<(&str, Destination)> {
         let (user, host) = text.rsplit_once('@')?;
         Some((user, Destination::parse(host)?))
     }
 
-    /// The name, if it is one.
+    /// Returns the host name; `None` for an address.
     pub fn name(&self) -> Option<&str> {
         match &self.host {
             Host::Name(name) => Some(name),
@@ -69,11 +69,10 @@ impl Destination {
         }
     }
 
-    /// Returns all its addresses, in canonical notation. `network` resolves a name, which may take
-    /// long.
+    /// Returns all addresses in canonical notation. `network` resolves a name, which may take long.
     ///
     /// # Errors
-    /// The name is unknown.
+    /// Fails if the name cannot be resolved.
     pub async fn addresses(&self, network: &dyn Network) -> std::io::Result<Vec<SocketAddr>> {
         match &self.host {
             Host::Address(address) => Ok(vec![(*address, self.port).into()]),

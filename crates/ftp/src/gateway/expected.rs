@@ -1,6 +1,6 @@
-//! Data connections of transparent clients. They go to the server's address, and the rule that
-//! diverts control connections diverts them, too; each is for the session that waits for it, or for
-//! nobody.
+//! Data connections of transparent clients. A client connects to the server's address, and the rule
+//! that diverts control connections diverts the data connection, too. A connection that no session
+//! expects is closed.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -13,11 +13,11 @@ use tokio::sync::oneshot;
 
 use crate::gateway::ports::from_anywhere;
 
-/// Who waits for whom: a client, and the end that it was told.
+/// Sessions that wait for a connection, by the client's address and the endpoint announced to it.
 #[derive(Debug, Default)]
 pub struct Expectations(Mutex<HashMap<(IpAddr, SocketAddr), oneshot::Sender<TcpStream>>>);
 
-/// A connection that a session waits for, until this is gone.
+/// A connection that a session waits for. Dropping the value ends the wait.
 #[derive(Debug)]
 pub struct Expected {
     all: Arc<Expectations>,
@@ -27,10 +27,10 @@ pub struct Expected {
 }
 
 impl Expectations {
-    /// Expects a connection from `client` to `server`, at one of `ports`.
+    /// Registers a connection from `client` to `server`, at a free port of `ports`.
     ///
     /// # Errors
-    /// All of them wait already.
+    /// Fails if `client` is expected at all ports, or if no randomness is available.
     pub fn expect(
         self: &Arc<Self>,
         client: IpAddr,
@@ -50,7 +50,7 @@ impl Expectations {
         bail!("no port is left for data connections of {client} to {server}")
     }
 
-    /// Hands over a connection that came; false if nobody waits for it.
+    /// Delivers a connection to the session that waits for it. Returns false if no session waits.
     pub fn meet(&self, stream: TcpStream, client: IpAddr, told: SocketAddr) -> bool {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.remove(&(client, told)).is_some_and(|sender| sender.send(stream).is_ok())
@@ -58,15 +58,15 @@ impl Expectations {
 }
 
 impl Expected {
-    /// Where the client shall connect to.
+    /// Returns the endpoint to announce to the client.
     pub fn told(&self) -> SocketAddr {
         self.told
     }
 
-    /// Waits for it.
+    /// Waits for the connection.
     ///
     /// # Errors
-    /// Nobody will come any more.
+    /// Fails if the sender is dropped, so that no connection can come.
     pub async fn come(mut self) -> Result<TcpStream> {
         Ok((&mut self.coming).await?)
     }

@@ -1,13 +1,14 @@
-//! Lines of a server that the gateway keeps until it has the whole reply.
+//! Lines of a server that the gateway keeps until the reply is complete.
 
 use anyhow::{Result, bail};
 
 use crate::line::Line;
 
-/// The longest reply that is kept, in bytes.
+/// Number of bytes of a kept reply at most.
 const MOST_BYTES: usize = 64 * 1024;
 
-/// The most lines of a reply that are kept: an empty line takes memory, too.
+/// Number of lines of a kept reply at most. The limit is needed because empty lines take memory,
+/// too.
 const MOST_LINES: usize = 1000;
 
 /// The lines of one reply.
@@ -44,7 +45,7 @@ impl Lines {
 mod tests {
     use super::*;
 
-    /// Returns how many times `text` is kept, and the error that follows.
+    /// Returns the number of times that `text` can be kept, and the error that follows.
     fn kept(text: &str) -> (usize, String) {
         let mut lines = Lines::default();
         loop {

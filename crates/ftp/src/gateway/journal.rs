@@ -1,5 +1,5 @@
-//! A line for every command: who said what to whom, and what became of it. Never a password, and no
-//! byte that a terminal would obey.
+//! The log of a session: a line for every command with its session, result and duration. Lines
+//! contain no password, and no byte that a terminal would interpret.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -7,28 +7,28 @@ use std::time::Instant;
 
 use crate::command::Command;
 
-/// Of whom the lines are.
+/// The fields that each line of a session begins with.
 #[derive(Debug, Clone)]
 pub struct Journal {
     /// The session's number.
     pub id: u64,
-    /// The client.
+    /// The client's address.
     pub client: IpAddr,
-    /// Who has logged in at the gateway.
+    /// The account at the gateway; `None` before the login there.
     pub account: Option<String>,
-    /// As whom the client has come to the server.
+    /// The user name at the server; `None` before the login there.
     pub user: Option<Vec<u8>>,
-    /// The server, as it was named and by its address.
+    /// The server as the client named it, and its address.
     pub server: Option<String>,
 }
 
 impl Journal {
-    /// Of a session that has just begun.
+    /// Starts the journal of a new session.
     pub fn new(id: u64, client: IpAddr) -> Journal {
         Journal { id, client, account: None, user: None, server: None }
     }
 
-    /// Tells of a command that was answered, and of the bytes of its transfer.
+    /// Logs a command, the code of its reply, and the bytes of its transfer.
     pub fn command(&self, command: &Command, reply: u16, began: Instant, bytes: Option<u64>) {
         log::info!("{}", self.line(command, reply, began.elapsed().as_secs_f64(), bytes));
     }
@@ -45,7 +45,7 @@ impl Journal {
             let _ = write!(line, " server={server}");
         }
         match command.verb.as_str() {
-            // it may be a password whose command was mistyped
+            // the line may be a password whose command was mistyped
             "" => line += " command=-",
             verb => _ = write!(line, " command={verb}"),
         }
@@ -61,7 +61,7 @@ impl Journal {
     }
 }
 
-/// In quotes, with what is not printable as `\x1b`.
+/// Quotes bytes; those that are not printable ASCII become `\x1b` and the like.
 fn quoted(bytes: &[u8]) -> String {
     let mut text = "\"".to_string();
     for byte in bytes {

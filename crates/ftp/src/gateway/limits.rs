@@ -1,5 +1,4 @@
-//! How many sessions there may be at once, in all and of one client, and how many wrong passwords
-//! of one.
+//! Limits of sessions, in total and for each client, and of wrong passwords for each client.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -8,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
-/// How long a wrong password counts, if none follows.
+/// Time that wrong passwords count after the client's last one.
 const GUESSES_COUNT_FOR: Duration = Duration::from_secs(60);
 
 /// Counts sessions.
@@ -16,7 +15,7 @@ const GUESSES_COUNT_FOR: Duration = Duration::from_secs(60);
 pub struct Sessions {
     most: usize,
     most_per_client: usize,
-    /// By client; the sum is in `all`.
+    /// Counts by client, and their sum.
     counted: Mutex<Counted>,
 }
 
@@ -26,18 +25,18 @@ struct Counted {
     of: HashMap<IpAddr, usize>,
 }
 
-/// Why a session may not be.
+/// The limit that refuses a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum TooMany {
-    /// There are too many.
+    /// The limit of all sessions.
     #[error("limit of sessions")]
     InAll,
-    /// Of one client.
+    /// The limit of sessions of one client.
     #[error("limit of sessions of one client")]
     OfClient,
 }
 
-/// A session that is counted as long as this lives.
+/// A counted session. Dropping the value ends the count.
 #[derive(Debug)]
 pub struct Place {
     sessions: Arc<Sessions>,
@@ -45,15 +44,15 @@ pub struct Place {
 }
 
 impl Sessions {
-    /// With these limits.
+    /// Sets the limits of all sessions and of the sessions of one client.
     pub fn new(most: usize, most_per_client: usize) -> Sessions {
         Sessions { most, most_per_client, counted: Mutex::default() }
     }
 
-    /// Makes room for one more.
+    /// Counts one more session of `client`.
     ///
     /// # Errors
-    /// There is none.
+    /// Fails if a limit is reached.
     pub fn place(self: &Arc<Self>, client: IpAddr) -> Result<Place, TooMany> {
         let client = one(client);
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,8 +83,8 @@ impl Drop for Place {
     }
 }
 
-/// Passwords that clients have given and that were not right, in all of their sessions: whoever
-/// guesses could begin a new one for each guess.
+/// Wrong passwords of each client, over all of its sessions. Otherwise an attacker would open a new
+/// session for each guess.
 #[derive(Debug)]
 pub struct Guesses {
     most: u32,
@@ -93,13 +92,13 @@ pub struct Guesses {
 }
 
 impl Guesses {
-    /// Of a client `most` count within [`GUESSES_COUNT_FOR`].
+    /// Allows each client `most` wrong passwords within [`GUESSES_COUNT_FOR`].
     pub fn new(most: u32) -> Guesses {
         Guesses { most, counted: Mutex::default() }
     }
 
-    /// Counts one, which may yet be right; which one of the client's it is. `None` if no further
-    /// one is to be looked at.
+    /// Counts a password before it is checked, and returns the client's count. Returns `None` if
+    /// the limit is reached, so the password must not be checked.
     pub fn count(&self, client: IpAddr, now: Instant) -> Option<u32> {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         counted.retain(|_, (_, last)| now.saturating_duration_since(*last) < GUESSES_COUNT_FOR);
@@ -111,7 +110,7 @@ impl Guesses {
         Some(*count)
     }
 
-    /// It was right. Those that were not go on counting.
+    /// Discounts a password that was right. The client's wrong passwords still count.
     pub fn was_right(&self, client: IpAddr) {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((count, _)) = counted.get_mut(&one(client)) {
@@ -120,7 +119,8 @@ impl Guesses {
     }
 }
 
-/// Who counts as one client: in IPv6 a host has a whole network of addresses.
+/// Returns the key that counts as one client: the address, or the /64 of an IPv6 address, because
+/// an IPv6 host has a whole network of addresses.
 fn one(client: IpAddr) -> IpAddr {
     match client {
         IpAddr::V4(_) => client,

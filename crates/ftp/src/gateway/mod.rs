@@ -1,11 +1,10 @@
-//! ftp-gw: the application proxy. It ends the client's control connection, begins one of its own to
-//! the server, and understands every command before the server hears of it; data it carries itself,
-//! so that no packet of either side reaches the other.
+//! ftp-gw, the application proxy. The gateway terminates the client's control connection and opens
+//! one to the server. It parses every command before it forwards one. It copies the data itself, so
+//! no packet of either side reaches the other.
 //!
-//! A session is first in `reception`, where the client says who it is and which server it wants,
-//! and then in `relay`, where commands go on to the server and data connections come to be
-//! (`data`), whose bytes `shovel` moves. [`config`] is what an administrator wrote, [`policy`] its
-//! rules on who may go where.
+//! A session starts in `reception`, where the client logs in and names its server. It continues in
+//! `relay`, which forwards commands and sets up data connections (`data`). `shovel` copies their
+//! bytes. [`config`] reads the configuration; [`policy`] has its rules on clients and servers.
 
 pub mod accounts;
 mod address;
@@ -37,5 +36,5 @@ mod verbs;
 
 pub use session::{Gateway, Session};
 
-/// The program.
+/// The name of the program.
 pub const NAME: &str = "ftp-gw";

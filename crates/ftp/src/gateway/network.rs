@@ -1,5 +1,5 @@
-//! The names and connections outside. A session reaches both through [`Network`], so a test can
-//! play them.
+//! Name resolution and outgoing connections. A session uses both through [`Network`], so a test can
+//! replace them.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -10,15 +10,21 @@ use tokio::net::TcpStream;
 
 use crate::gateway::data;
 
-/// A result that comes later.
+/// A future in a box, which the methods of a trait object can return.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Resolves names and connects, for all sessions of a gateway.
 pub trait Network: Send + Sync {
     /// Returns the addresses of a name, each with `port`.
+    ///
+    /// # Errors
+    /// Fails if the name cannot be resolved.
     fn resolve<'a>(&'a self, name: &'a str, port: u16) -> Later<'a, io::Result<Vec<SocketAddr>>>;
 
-    /// Connects to `to` from the address `from`, or from any if that is unspecified.
+    /// Connects to `to` from the address `from`, or from any address if `from` is unspecified.
+    ///
+    /// # Errors
+    /// Fails if the address cannot be bound, or if the connection is refused.
     fn connect(&self, to: SocketAddr, from: IpAddr) -> Later<'_, Result<TcpStream>>;
 }
 

@@ -1,5 +1,5 @@
-//! Who may go where, and what they may do there. The first rule that fits decides; if none does,
-//! nobody goes anywhere.
+//! Rules on the servers and commands that a client may use. The first matching rule decides. If no
+//! rule matches, access is denied.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -9,28 +9,28 @@ use ipnet::IpNet;
 use crate::gateway::address::{embedded, is_special, is_special_network};
 use crate::gateway::verbs::Commands;
 
-/// What a rule does.
+/// The decision of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Lets a session come to be.
+    /// Allows a session.
     Allow,
-    /// Refuses it.
+    /// Refuses a session.
     Deny,
 }
 
-/// A server, as rules name it.
+/// A pattern for servers in a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pattern {
-    /// By its address.
+    /// Matches addresses in this network.
     Network(IpNet),
-    /// By the name that the client gave, in small letters.
+    /// Matches this name, in lower case, if the client named the server by it.
     Name(String),
-    /// By a name that ends so, from its dot on.
+    /// Matches names that end in this text, which begins with a dot.
     Under(String),
 }
 
 impl Pattern {
-    /// Reads a name; `None` if it is none.
+    /// Parses a name or `*.name`; `None` if the text is not a name.
     pub fn name(text: &str) -> Option<Pattern> {
         let (name, under) = match text.strip_prefix("*.") {
             Some(name) => (name, true),
@@ -62,22 +62,22 @@ impl Pattern {
     }
 }
 
-/// A rule. What is not named fits everything.
+/// A rule. A field that is `None` matches everything.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    /// What happens.
+    /// The decision.
     pub action: Action,
-    /// The clients it is about.
+    /// Networks of clients.
     pub from: Option<Vec<IpNet>>,
-    /// Who has logged in at the gateway.
+    /// Accounts at the gateway.
     pub accounts: Option<Vec<String>>,
-    /// The servers.
+    /// Patterns of servers.
     pub to: Option<Vec<Pattern>>,
-    /// Their ports; all of them without a list.
+    /// Ports of servers; `None` matches all ports.
     pub ports: Option<Vec<u16>>,
-    /// The names that may be used at the server.
+    /// User names that are allowed at the server.
     pub users: Option<Vec<String>>,
-    /// The commands that may be sent there.
+    /// Commands that are allowed at the server.
     pub commands: Commands,
 }
 
@@ -95,8 +95,8 @@ impl Rule {
             }
     }
 
-    /// Returns true if a rule that allows names the server. A special destination needs a network
-    /// of such destinations: no wider network, no name and no missing list allows it.
+    /// Returns true if a rule that allows matches the server. A special destination needs a network
+    /// of special destinations: a wider network, a name or a missing list does not allow it.
     fn leads_to(&self, name: Option<&str>, address: IpAddr) -> bool {
         let is_special = is_special(address);
         match &self.to {
@@ -107,7 +107,7 @@ impl Rule {
         }
     }
 
-    /// Returns true if a rule that denies names the server, or the IPv4 address that its IPv6
+    /// Returns true if a rule that denies matches the server, or the IPv4 address that its IPv6
     /// address embeds.
     fn keeps_from(&self, name: Option<&str>, address: IpAddr) -> bool {
         let forms = [Some(address), embedded(address)];
@@ -115,36 +115,36 @@ impl Rule {
         self.to.as_ref().is_none_or(|to| to.iter().any(names))
     }
 
-    /// Whether the server may be told that name.
+    /// Returns true if the client may log in at the server as `user`.
     pub fn may_be(&self, user: &[u8]) -> bool {
         self.users.as_ref().is_none_or(|users| users.iter().any(|name| name.as_bytes() == user))
     }
 }
 
-/// Somebody wants to go somewhere.
+/// A client's request for a server.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// From here.
+    /// The client's address.
     pub client: IpAddr,
-    /// As whom the gateway knows them.
+    /// The account at the gateway, if the client has logged in.
     pub account: Option<&'a str>,
-    /// The name that they gave, if it was no address.
+    /// The server's name; `None` if the client gave an address.
     pub name: Option<&'a str>,
-    /// What it stands for.
+    /// The server's address and port.
     pub server: SocketAddr,
 }
 
-/// All rules.
+/// All rules in order.
 #[derive(Debug, Clone, Default)]
 pub struct Policy(Vec<Arc<Rule>>);
 
 impl Policy {
-    /// In this order.
+    /// Takes rules in the order of evaluation.
     pub fn new(rules: Vec<Rule>) -> Policy {
         Policy(rules.into_iter().map(Arc::new).collect())
     }
 
-    /// The rule that lets them; `None` if they may not.
+    /// Returns the rule that allows the request; `None` if the request is denied.
     pub fn decide(&self, request: &Request<'_>) -> Option<Arc<Rule>> {
         let rule = self.0.iter().find(|rule| rule.fits(request))?;
         (rule.action == Action::Allow).then(|| rule.clone())

@@ -1,13 +1,13 @@
-//! Ports for data connections, in an order that nobody can guess.
+//! Ports for data connections, in an order that starts at random.
 
 use std::ops::RangeInclusive;
 
 use anyhow::{Result, anyhow};
 
-/// All of `ports`, from one on that nobody can guess.
+/// Returns all of `ports`, from a random one on, so that nobody can guess the first.
 ///
 /// # Errors
-/// There is no randomness.
+/// Fails if no randomness is available.
 pub fn from_anywhere(ports: &RangeInclusive<u16>) -> Result<impl Iterator<Item = u16> + use<>> {
     let random = getrandom::u32().map_err(|error| anyhow!("random numbers: {error}"))?;
     let (first, count) = (*ports.start(), ports.len() as u32);

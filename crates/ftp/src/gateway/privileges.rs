@@ -1,4 +1,4 @@
-//! Whose rights the gateway has: root's to take its ports, and then nobody's.
+//! Privileges of the gateway: root's to bind its ports, and then those of an unprivileged user.
 
 use std::ffi::CString;
 
@@ -11,11 +11,11 @@ use skipstep_worker::privileges::{
     self, CONNECTIONS, Call, PROXY_USERS, THREADS, USUAL, find_user,
 };
 
-/// Descriptors of a session at most: two control connections, two data connections, a pipe, and who
-/// listens.
+/// Number of file descriptors of a session at most: two control connections, two data connections,
+/// a pipe and listeners.
 const FILES: usize = 8;
 
-/// Descriptors that the process has besides those of its sessions.
+/// Number of file descriptors of the process besides those of its sessions.
 const OTHER_FILES: usize = 64;
 
 /// System calls for clients and data connections.
@@ -32,8 +32,8 @@ const DATA: &[Call] = &[
     Call::any(libc::SYS_rt_sigaction),
 ];
 
-/// System calls by which the C library resolves names: it reads files, loads libraries, and asks
-/// servers and the local resolver.
+/// System calls by which the C library resolves names. It reads files, loads libraries, and sends
+/// queries to servers and the local resolver.
 const NAMES: &[Call] = &[
     Call::masked(libc::SYS_openat, 2, WRITES, libc::O_RDONLY as u64),
     Call::any(libc::SYS_newfstatat),
@@ -60,24 +60,25 @@ const NAMES: &[Call] = &[
     Call::with(libc::SYS_mprotect, 2, libc::PROT_READ as u64),
 ];
 
-/// Flags by which a file is opened for more than reading.
+/// Flags that open a file for more than reading.
 const WRITES: u64 = (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC) as u64;
 
-/// Leaves the process, and the threads that it will have, with the system calls of a gateway: it
-/// starts no other program, makes no other process, and writes no file.
+/// Restricts the process and its future threads to the system calls of a gateway. It can start no
+/// program, fork no process and write no file.
 ///
 /// # Errors
-/// Those of the system.
+/// Fails if the kernel refuses the filter.
 pub fn confine() -> Result<()> {
     privileges::hide_clone3()?;
     privileges::confine(&[USUAL, CONNECTIONS, THREADS, DATA, NAMES])
 }
 
-/// Sees to it that the sessions can have their descriptors, as far as the system allows it: one
-/// that gets none for its server or its data is told so. What is wrong with that, if something is.
+/// Raises the limit of open files for `sessions` sessions, as far as the system allows. Returns a
+/// warning if the limit stays too low for all of them. A session that gets no descriptor for its
+/// server or its data reports an error to the client.
 ///
 /// # Errors
-/// There are not even enough for clients.
+/// Fails if the limit is too low even for the clients' connections.
 pub fn make_room(sessions: usize) -> Result<Option<String>> {
     let (least, most) = (sessions + OTHER_FILES, sessions * FILES + OTHER_FILES);
     let (_, allowed) = getrlimit(Resource::RLIMIT_NOFILE).context("open files")?;
@@ -95,10 +96,10 @@ pub fn make_room(sessions: usize) -> Result<Option<String>> {
     Ok(Some(format!("{sessions} sessions may need {most} open files, and {allowed} are allowed")))
 }
 
-/// Becomes `user`, if root has started the program. Only who names `root` stays root.
+/// Becomes `user` if root started the program. The process stays root only if `user` is `root`.
 ///
 /// # Errors
-/// There is no such user, or those of the system.
+/// Fails if the user does not exist, or if the system refuses a call.
 pub fn drop_to(user: Option<&str>) -> Result<()> {
     set_no_new_privs().context("privileges")?;
     if !geteuid().is_root() {

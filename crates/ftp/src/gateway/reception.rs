@@ -1,4 +1,5 @@
-//! The first part of a session: who the client is, which server it wants, and whether it may.
+//! The first part of a session: the client logs in and names its server, and the rules allow it or
+//! not.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,33 +15,33 @@ use crate::gateway::replies;
 use crate::gateway::server::Server;
 use crate::gateway::session::Session;
 
-/// How long the answer to a wrong password takes, for each so far.
+/// Delay of the answer to a wrong password, multiplied by the client's count of wrong passwords.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// A client has come to a server.
+/// The server that a client has been connected to.
 pub struct Arrival {
     pub server: Server,
     pub opening: Opening,
 }
 
-/// What is to be said first.
+/// The first command that the relay sends to the server.
 pub enum Opening {
-    /// The client waits for the server's greeting.
+    /// None: the client waits for the server's greeting.
     Greeting,
-    /// The client waits for the answer to this user's name.
+    /// The client waits for the server's reply to this user name.
     User(Vec<u8>),
-    /// The same with a password.
+    /// The client waits for the server's reply to this user name and password.
     Login(Vec<u8>, Vec<u8>),
-    /// The client has been let in at the gateway, and waits for nothing more.
+    /// None: the client has logged in at the gateway and waits for no reply.
     Nothing,
 }
 
-/// What the client has said so far.
+/// The login at the gateway so far.
 enum Told {
     Nothing,
-    /// A name of an account; its password will follow.
+    /// An account name. The password follows.
     Account(Vec<u8>),
-    /// User, account and server in one; the passwords of both will follow.
+    /// User, account and server in one command. Both passwords follow in another.
     Joined {
         user: Vec<u8>,
         account: Vec<u8>,
@@ -49,10 +50,12 @@ enum Told {
 }
 
 impl Session {
-    /// Hears the client until it has arrived; `None` if it leaves before.
+    /// Serves the client until it is connected to a server. Returns `None` if the client leaves
+    /// before.
     ///
     /// # Errors
-    /// What ends the session.
+    /// Fails if a connection breaks, a server does not answer, the rules refuse a transparent
+    /// client, or the client sends too many wrong passwords.
     pub async fn receive(&mut self) -> Result<Option<Arrival>> {
         if self.transparent && self.gateway.accounts.is_none() {
             let server = self.believed_server().await?;
@@ -103,7 +106,7 @@ impl Session {
         Ok(None)
     }
 
-    /// A command that leads nowhere.
+    /// Answers a command that neither logs in nor names a server.
     async fn other(&mut self, command: &Command, is_in: bool) -> Result<()> {
         let text = match command.verb.as_str() {
             "NOOP" => "200 Here I am",
@@ -125,7 +128,7 @@ impl Session {
         self.answer(command, text).await
     }
 
-    /// `USER account`, or `USER user@account@host`, of who has not logged in at the gateway.
+    /// Handles `USER account` and `USER user@account@host` before the login at the gateway.
     async fn account(&mut self, command: &Command) -> Result<Told> {
         let joined = Destination::of_user(command.text()).filter(|_| !self.transparent);
         let parts = joined.and_then(|(names, destination)| {
@@ -144,7 +147,7 @@ impl Session {
         Ok(Told::Account(command.text().as_bytes().to_vec()))
     }
 
-    /// `PASS`, of who has not logged in at the gateway.
+    /// Handles `PASS` before the login at the gateway.
     async fn password(&mut self, command: &Command, told: Told) -> Result<Option<Arrival>> {
         let given = command.argument.as_slice();
         let (name, password) = match &told {
@@ -198,7 +201,7 @@ impl Session {
         }
     }
 
-    /// Connects a transparent client.
+    /// Connects a transparent client to the server whose address it used.
     async fn believed_server(&mut self) -> Result<Server> {
         let server = canonical_endpoint(self.at);
         let Some(rule) = self.may(None, server) else {
@@ -208,7 +211,8 @@ impl Session {
         Server::connect(&self.gateway, server, rule).await
     }
 
-    /// Connects to the server that `command` named; `None` if the rules do not allow it.
+    /// Connects to the server that `command` names. Returns `None`, after an answer to the client,
+    /// if the name is unknown or the rules do not allow the server.
     async fn go(&mut self, command: &Command, destination: &Destination) -> Result<Option<Server>> {
         let gateway = self.gateway.clone();
         let Ok(addresses) = destination.addresses(&*gateway.network).await else {

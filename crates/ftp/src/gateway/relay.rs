@@ -1,6 +1,6 @@
-//! The second part of a session: what the client says goes to the server if it may, and what the
-//! server answers goes back. Who arranges for data connections arranges for them with the gateway,
-//! which does the same with the server, in the way that suits it.
+//! The second part of a session. Allowed commands go to the server, and replies go back to the
+//! client. The client arranges data connections with the gateway. The gateway arranges others with
+//! the server, in the mode that the configuration names.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -22,27 +22,27 @@ use crate::gateway::verbs::{self, Kind};
 use crate::line::Line;
 use crate::reply::Reply;
 
-/// Both ways of a data connection.
+/// The two data connections of a transfer.
 pub struct Ways {
     pub client: Way,
     pub server: Way,
 }
 
-/// A client that has arrived.
+/// A client and the server it is connected to.
 pub struct Relay<'a> {
     pub session: &'a mut Session,
     pub server: Server,
-    /// For the next transfer.
+    /// The data connections for the next transfer.
     pub ways: Option<Ways>,
-    /// Commands that came while data were moving.
+    /// Commands that arrived during a transfer.
     pub held: VecDeque<Line>,
-    /// The client will ask by `EPSV` alone.
+    /// True after `EPSV ALL`: the client will use `EPSV` only.
     only_extended: bool,
-    /// Whether the server has let the client in.
+    /// True after the server has accepted the login.
     is_in: bool,
 }
 
-/// Whether a session goes on.
+/// The continuation of a session after a command.
 #[derive(PartialEq, Eq)]
 enum Next {
     GoOn,
@@ -50,7 +50,7 @@ enum Next {
 }
 
 impl<'a> Relay<'a> {
-    /// Between the client of a session and a server.
+    /// Creates the relay between the client of a session and a server.
     pub fn new(session: &'a mut Session, server: Server) -> Self {
         Relay {
             session,
@@ -62,10 +62,11 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// Goes on until one side has no more to say.
+    /// Relays commands until the client quits or leaves.
     ///
     /// # Errors
-    /// What ends the session before.
+    /// Fails if a connection breaks, a timeout passes, a line is not valid, or the server ends the
+    /// session.
     pub async fn run(mut self, opening: Opening) -> Result<()> {
         let timeouts = self.session.gateway.config.timeouts;
         let login = Deadline::from_std(self.session.began + timeouts.login);
@@ -82,7 +83,7 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// A command and all that comes of it.
+    /// Reads a command and handles it to its last reply.
     async fn step(&mut self) -> Result<Next> {
         match self.hear().await? {
             Some(line) => Box::pin(self.command(&Command::parse(&line))).await,
@@ -90,7 +91,7 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// The first words.
+    /// Waits for the server's greeting and sends the login that the client has already given.
     async fn open(&mut self, opening: Opening) -> Result<()> {
         if let Opening::Nothing = opening {
             return Ok(());
@@ -124,7 +125,8 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// The client's next line; `None` if it has left. A server that speaks now takes its leave.
+    /// Returns the client's next line; `None` if the client has left. A line of the server between
+    /// two commands ends the session.
     async fn hear(&mut self) -> Result<Option<Line>> {
         if let Some(line) = self.held.pop_front() {
             return Ok(Some(line));
@@ -171,11 +173,11 @@ impl<'a> Relay<'a> {
         Ok(Next::GoOn)
     }
 
-    /// Why a command goes no further.
+    /// Returns the reply that refuses a command; `None` if the command is allowed.
     fn refusal(&self, command: &Command, kind: Kind) -> Option<&'static str> {
         let verb = command.verb.as_str();
-        // stream mode, deflated or not, ends where the connection ends; the gateway knows no other
-        // end
+        // in stream mode, deflated or not, data end with the connection; the gateway detects no
+        // other end
         let fits =
             |allowed: &[&str]| allowed.iter().any(|a| command.text().eq_ignore_ascii_case(a));
         match (verb, kind) {
@@ -189,7 +191,7 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// Passes a command on and its reply back.
+    /// Forwards a command, and the reply to the client.
     async fn pass_on(&mut self, command: &Command) -> Result<Reply> {
         let began = Instant::now();
         self.server.control.say(line(&command.verb, &command.argument)).await?;
@@ -198,7 +200,7 @@ impl<'a> Relay<'a> {
         Ok(reply)
     }
 
-    /// The name in `USER`; a client that was told to say `name@host` says it once more.
+    /// Returns the name in `USER`. Some clients repeat `name@host`; the host is removed then.
     fn user_name(&self, command: &Command) -> Vec<u8> {
         let same = |destination: &Destination| {
             let named = self.session.journal.server.as_deref().unwrap_or_default();
@@ -219,7 +221,7 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// Whether the rule lets the client use this name.
+    /// Returns true if the rule allows this user name, and refuses the command otherwise.
     async fn may_be(&mut self, command: &Command, user: &[u8]) -> Result<bool> {
         let may = self.server.rule.may_be(user);
         if !may {
@@ -244,7 +246,8 @@ impl<'a> Relay<'a> {
         Ok(())
     }
 
-    /// What both the server and the gateway can do, and the rules allow (RFC 2389).
+    /// Sends the features that both the server and the gateway support and the rules allow (RFC
+    /// 2389).
     async fn features(&mut self, command: &Command) -> Result<()> {
         let began = Instant::now();
         self.server.control.say("FEAT").await?;
@@ -254,7 +257,7 @@ impl<'a> Relay<'a> {
             let line = timeout(idle, self.server.line()).await;
             let (line, reply) = line.context("the server says nothing")??;
             match reply {
-                // one that knows of none has those of the gateway
+                // a server without FEAT has the gateway's features only
                 Some(reply) if !reply.is_preliminary() => break,
                 Some(_) => {}
                 None => heard.push(line)?,
@@ -271,19 +274,19 @@ impl<'a> Relay<'a> {
         self.session.client.say("211 End").await
     }
 
-    /// A line of the server's features, if they are for the client.
+    /// Returns the feature in a line of the server, if the client may use it.
     fn feature(&self, text: &[u8]) -> Option<String> {
         let text = str::from_utf8(text).ok()?.strip_prefix(' ')?.trim();
         let word = text.split(' ').next()?.to_ascii_uppercase();
         let is_own = replies::FEATURES.contains(&word.as_str());
-        // these are not commands, but say how names are written
+        // these two are not commands: they describe the encoding of names
         let is_property = matches!(word.as_str(), "UTF8" | "TVFS");
         let may = is_property || self.server.rule.commands.allow(&word);
         (may && !is_own).then(|| text.to_string())
     }
 
-    /// `PORT`, `EPRT`, `PASV` and `EPSV`: the way to the client as it wants it, the one to the
-    /// server as the configuration says. What the client is to hear.
+    /// Handles `PORT`, `EPRT`, `PASV` and `EPSV`. The client chooses the mode of its data
+    /// connection, the configuration that of the server's. Returns the reply for the client.
     async fn arrange(&mut self, command: &Command) -> Result<String> {
         self.ways = None;
         if self.only_extended && command.verb != "EPSV" {
@@ -306,7 +309,8 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// The way to the client and what it is told; no way for `EPSV ALL`. Or what is wrong.
+    /// Returns the data connection of the client and the reply, or the reply that refuses the
+    /// command. `EPSV ALL` has no data connection.
     fn client_way(&self, command: &Command) -> Result<Result<(Option<Way>, String), String>> {
         let session = &self.session;
         let family = if session.from.is_ipv4() { 1 } else { 2 };
@@ -344,7 +348,8 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// Where connections to the client come from. In a server's name the gateway cannot connect.
+    /// Returns the source address of connections to the client. It is unspecified for transparent
+    /// clients, because the gateway cannot connect from a server's address.
     fn own_address(&self) -> Result<std::net::IpAddr> {
         Ok(match (self.session.transparent, self.session.from) {
             (false, _) => self.session.at.ip(),
@@ -353,7 +358,7 @@ impl<'a> Relay<'a> {
         })
     }
 
-    /// Waits for a connection of the client, and where.
+    /// Expects a connection of the client, and returns the endpoint to announce.
     fn wait_for_client(&self) -> Result<(Way, Endpoint)> {
         let (session, gateway) = (&self.session, &self.session.gateway);
         let (client, here, ports) =
@@ -368,7 +373,7 @@ impl<'a> Relay<'a> {
         Ok((Way::Listening(listener, client), at))
     }
 
-    /// The way to the server, or what is wrong.
+    /// Returns the data connection of the server, or the reply that refuses the command.
     async fn server_way(&mut self) -> Result<Result<Way, String>> {
         match self.session.gateway.config.server_data {
             Mode::Passive => self.passive().await,
@@ -376,11 +381,12 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// Connects to where the server says. Only its port counts: data go to who was asked.
+    /// Connects to the port that the server names. The address in its reply is ignored: data
+    /// connections lead to the session's server.
     async fn passive(&mut self) -> Result<Result<Way, String>> {
         let mut reply =
             self.server.ask(if self.server.address.is_ipv4() { "PASV" } else { "EPSV" }).await?;
-        // one that knows only of EPSV, or that speaks to us through another translator
+        // the server knows EPSV only, or is behind another translator
         if self.server.address.is_ipv4() && matches!(reply.code, 500..=504 | 522) {
             reply = self.server.ask("EPSV").await?;
         }
@@ -402,7 +408,7 @@ impl<'a> Relay<'a> {
         }))
     }
 
-    /// Listens for the server.
+    /// Listens for a connection of the server.
     async fn active(&mut self) -> Result<Result<Way, String>> {
         let listener = data::listen(self.server.own, &(LOWEST_PORT..=u16::MAX))?;
         let at = listener.local_addr()?;
@@ -418,16 +424,16 @@ impl<'a> Relay<'a> {
     }
 }
 
-/// What the client hears of a server that arranges for no data connection.
+/// Formats the reply for the client if the server arranges no data connection.
 fn refused(code: u16, reply: &Reply) -> String {
     match code {
-        // before a login, most likely
+        // most likely the client has not logged in
         400..600 => format!("{code} {}", reply.text),
         _ => "425 The server arranges for no data connection".into(),
     }
 }
 
-/// A command as it is sent.
+/// Formats a command without its line end.
 pub fn line(verb: &str, argument: &[u8]) -> Vec<u8> {
     let mut line = verb.as_bytes().to_vec();
     if !argument.is_empty() {
@@ -437,7 +443,7 @@ pub fn line(verb: &str, argument: &[u8]) -> Vec<u8> {
     line
 }
 
-/// A command of our own making.
+/// Creates a command as if the client had sent it.
 fn said(verb: &str, argument: &[u8]) -> Command {
     Command { verb: verb.to_string(), argument: argument.to_vec() }
 }

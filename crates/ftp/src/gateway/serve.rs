@@ -1,4 +1,4 @@
-//! Where clients come in.
+//! The listening sockets of the gateway.
 
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
@@ -16,21 +16,21 @@ use crate::gateway::privileges;
 use crate::gateway::session::{Gateway, Session};
 use crate::socket;
 
-/// Threads that move data.
+/// Number of threads that run sessions.
 const THREADS: usize = 2;
 
-/// Sockets that clients come to.
+/// The listening sockets, opened before the process gives up root's privileges.
 pub struct Doors {
     plain: Vec<StdListener>,
     transparent: Vec<StdListener>,
-    /// What may become too little.
+    /// A warning if the limit of open files may be too low.
     warning: Option<String>,
 }
 
-/// Takes what only root may: ports, and descriptors.
+/// Opens the sockets and raises the limit of open files, which needs root.
 ///
 /// # Errors
-/// An address is taken, or those of the system.
+/// Fails if an address is in use, or if the system refuses a call.
 pub fn listen(config: &Config) -> Result<Doors> {
     let warning = privileges::make_room(config.limits.sessions)?;
     let all = |addresses: &[SocketAddr], listen: fn(SocketAddr) -> Result<StdListener>| {
@@ -43,10 +43,10 @@ pub fn listen(config: &Config) -> Result<Doors> {
     })
 }
 
-/// Serves clients until a signal comes.
+/// Serves clients until SIGTERM, SIGINT or SIGHUP.
 ///
 /// # Errors
-/// Those of the system.
+/// Fails if the system refuses a call.
 pub fn run(config: Config, accounts: Option<Accounts>, doors: Doors) -> Result<()> {
     if let Some(warning) = &doors.warning {
         log::warn!("{warning}");
@@ -77,7 +77,7 @@ pub fn run(config: Config, accounts: Option<Accounts>, doors: Doors) -> Result<(
         log::warn!("exiting");
         anyhow::Ok(())
     })?;
-    // a password may still be checked
+    // a thread may still verify a password
     runtime.shutdown_timeout(Duration::from_millis(100));
     Ok(())
 }
@@ -101,7 +101,7 @@ impl Door {
                 }
                 Err(problem) => {
                     log::error!("accept: {problem}");
-                    // out of descriptors, most likely: sessions that end give some back
+                    // most likely no descriptors are left; sessions that end close some
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             }
@@ -134,7 +134,7 @@ impl Door {
             }
             Err(limit) => {
                 log::warn!("{limit} reached, refusing {from}");
-                // there is room in the buffer of a socket that is new
+                // a new socket has room in its send buffer
                 let _ = stream.try_write(b"421 Too many sessions, come later\r\n");
             }
         }

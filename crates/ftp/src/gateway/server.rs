@@ -1,4 +1,4 @@
-//! The session's own control connection, to the server.
+//! The control connection to the server of a session.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -13,30 +13,30 @@ use crate::gateway::session::Gateway;
 use crate::line::Line;
 use crate::reply::{Replies, Reply};
 
-/// A server that the client may speak with.
+/// A server that the client may use.
 pub struct Server {
     pub control: Control,
-    /// Where it is.
+    /// The server's address and port.
     pub address: SocketAddr,
-    /// Who it believes we are.
+    /// The gateway's address towards the server.
     pub own: IpAddr,
-    /// The rule that lets the client go there.
+    /// The rule that allows the server.
     pub rule: Arc<Rule>,
     replies: Replies,
-    /// Bytes that it has sent since its last reply that was not preliminary.
+    /// Number of bytes that the server has sent since its last final reply.
     said: usize,
     patience: Duration,
 }
 
-/// The longest answer to a command, preliminary replies and lines without a code included, in
-/// bytes. `STAT` of a folder with 10,000 files has less.
+/// Number of bytes of an answer at most, with preliminary replies and lines without a code. `STAT`
+/// of a folder with 10,000 files has less.
 const LONGEST_ANSWER: usize = 1 << 20;
 
 impl Server {
-    /// Connects to it.
+    /// Connects to the server at `address`, which `rule` allows.
     ///
     /// # Errors
-    /// It does not answer.
+    /// Fails if the server does not answer in time, or refuses the connection.
     pub async fn connect(
         gateway: &Gateway,
         address: SocketAddr,
@@ -57,11 +57,11 @@ impl Server {
         Ok(Server { control, address, own, rule, replies, said: 0, patience })
     }
 
-    /// Returns the next line, and the reply that ends with it, if one does. A cancelled call loses
-    /// nothing.
+    /// Returns the next line, and the reply if the line ends one. A cancelled call loses no bytes.
     ///
     /// # Errors
-    /// The server has closed the connection, or answers without end.
+    /// Fails if the server has closed the connection, sends an invalid line, or exceeds the limit
+    /// of an answer.
     pub async fn line(&mut self) -> Result<(Line, Option<Reply>)> {
         let Some(line) = self.control.line().await? else {
             bail!("the server has closed the connection");
@@ -77,10 +77,11 @@ impl Server {
         Ok((line, reply))
     }
 
-    /// The next reply, preliminary or not; `client` hears every line of it.
+    /// Returns the next reply, preliminary or not, and forwards each of its lines to `client`.
     ///
     /// # Errors
-    /// It has closed the connection, or says nothing.
+    /// Fails if the server has closed the connection or sends nothing for too long, or if the
+    /// client does not read.
     pub async fn reply(&mut self, mut client: Option<&mut Control>) -> Result<Reply> {
         loop {
             let line = timeout(self.patience, self.line()).await;
@@ -94,10 +95,10 @@ impl Server {
         }
     }
 
-    /// The next reply that is not preliminary.
+    /// Returns the next final reply, and forwards all lines to `client`.
     ///
     /// # Errors
-    /// Those of [`Server::reply`].
+    /// Fails as [`Server::reply`] does.
     pub async fn end(&mut self, mut client: Option<&mut Control>) -> Result<Reply> {
         loop {
             let reply = self.reply(client.as_deref_mut()).await?;
@@ -107,10 +108,10 @@ impl Server {
         }
     }
 
-    /// Says something of which the client hears nothing; what the server answers.
+    /// Sends a command and returns the final reply. The client sees neither.
     ///
     /// # Errors
-    /// Those of [`Server::reply`].
+    /// Fails if the command cannot be sent, or as [`Server::reply`] does.
     pub async fn ask(&mut self, text: impl AsRef<[u8]>) -> Result<Reply> {
         self.control.say(text).await?;
         self.end(None).await

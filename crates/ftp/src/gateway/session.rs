@@ -1,4 +1,4 @@
-//! What belongs to a client while it is there.
+//! The state of a session and of the gateway.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::gateway::journal::Journal;
 use crate::gateway::limits::{Guesses, Sessions};
 use crate::gateway::network::Network;
 
-/// What all sessions have in common.
+/// State that all sessions share.
 pub struct Gateway {
     pub(super) config: Config,
     pub(super) accounts: Option<Accounts>,
@@ -41,25 +41,26 @@ impl Gateway {
     }
 }
 
-/// A session.
+/// A session of one client.
 pub struct Session {
     pub(super) gateway: Arc<Gateway>,
     pub(super) client: Control,
-    /// The client.
+    /// The client's address and port.
     pub(super) from: SocketAddr,
-    /// Where it came: at our own end, or at the server's that it believes to speak with.
+    /// The local end of the client's connection. For a transparent client it is the server's
+    /// address.
     pub(super) at: SocketAddr,
-    /// Whether it knows nothing of the gateway.
+    /// True if the client does not know of the gateway.
     pub(super) transparent: bool,
     pub(super) journal: Journal,
     pub(super) began: Instant,
 }
 
 impl Session {
-    /// With a client that has come.
+    /// Starts the session of a client that has connected.
     ///
     /// # Errors
-    /// It has left already.
+    /// Fails if the client has left already.
     pub fn new(
         gateway: Arc<Gateway>,
         id: u64,
@@ -72,10 +73,10 @@ impl Session {
         Ok(Session { gateway, client, from, at, transparent, journal, began: Instant::now() })
     }
 
-    /// Answers a command in the gateway's own name.
+    /// Logs a command and sends the gateway's own reply `text`, which begins with a code.
     ///
     /// # Errors
-    /// The client does not hear it.
+    /// Fails if the connection breaks, or if the client does not read in time.
     pub async fn answer(&mut self, command: &Command, text: &str) -> Result<()> {
         let code = text.get(..3).and_then(|code| code.parse().ok()).unwrap_or_default();
         self.journal.command(command, code, Instant::now(), None);

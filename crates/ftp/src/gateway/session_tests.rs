@@ -1,4 +1,4 @@
-//! Whole sessions, with a server and a network that do whatever a test says.
+//! Tests of whole sessions. Each test plays the server and the network.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -14,10 +14,11 @@ use crate::gateway::config::Config;
 use crate::gateway::network::{Later, Network};
 use crate::gateway::session::{Gateway, Session};
 
-/// What a server without end sends at most: a gateway without a limit ends the test, too.
+/// Number of bytes that an endless server sends at most, so that the test ends if a limit is
+/// missing.
 const MOST_SENT: usize = 16 << 20;
 
-/// A network in which every name has the same addresses, and all of these lead to one server.
+/// A network in which every name has the same addresses, and all addresses lead to one server.
 #[derive(Clone)]
 struct Played {
     addresses: Vec<SocketAddr>,
@@ -46,7 +47,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// Begins a session under the rules of `config`, where names have these addresses.
+    /// Starts a session with the rules of `config`. All names have `addresses`.
     async fn new(config: &str, addresses: &[&str]) -> Stage {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let asked = Arc::default();
@@ -110,7 +111,7 @@ async fn told(server: &mut BufReader<TcpStream>) -> String {
     line
 }
 
-/// Sends the same text until nobody takes it.
+/// Sends the same text until the gateway closes the connection.
 fn tell_without_end(mut server: BufReader<TcpStream>, text: &'static str) {
     tokio::spawn(async move {
         let block = text.repeat(4096 / text.len());
@@ -185,7 +186,7 @@ async fn a_list_of_features_is_bounded() {
 
 #[tokio::test]
 async fn every_other_answer_is_bounded() {
-    // lines of one reply, preliminary replies, and lines that are no reply
+    // lines of one reply, preliminary replies, and lines without a code
     for text in ["214-more\r\n", "150 wait\r\n", "\r\n"] {
         let mut stage = Stage::new(EVERYBODY, &[]).await;
         let mut server = stage.log_in().await;
@@ -201,7 +202,7 @@ async fn every_other_answer_is_bounded() {
 async fn a_line_of_a_client_is_bounded() {
     let mut stage = Stage::new(EVERYBODY, &[]).await;
     stage.hear("220").await;
-    // the gateway closes while this is still on its way
+    // the gateway may close the connection during this write
     let _ = stage.client.write_all(&[b'x'; 5000]).await;
     let end = stage.hear("421").await;
     assert!(end.contains("a line of more than 4096 bytes"), "{end}");

@@ -1,5 +1,4 @@
-//! Moves the bytes of a data connection from one side to the other, in blocks of a size that can be
-//! chosen, or within the kernel.
+//! Copies the bytes of a data connection, in blocks of a configured size or within the kernel.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
@@ -15,29 +14,29 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Sizes of blocks, in bytes.
+/// Allowed block sizes, in bytes.
 const SIZES: std::ops::RangeInclusive<usize> = 512..=1 << 20;
 
-/// Bytes that the pipe of a splice holds.
+/// Number of bytes that the pipe of a splice can store.
 const PIPE: usize = 256 * 1024;
 
-/// How bytes are moved.
+/// The method that copies bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shovel {
-    /// In blocks of so many bytes, by way of this process.
+    /// Reads and writes blocks of this many bytes.
     Blocks(usize),
-    /// By splice(2): they stay in the kernel, and are not copied.
+    /// Uses splice(2): bytes stay in the kernel and are not copied.
     Splice,
 }
 
-/// No other size moves more: docs/performance.md.
+/// 64 KiB, because no other size is faster (docs/performance.md).
 impl Default for Shovel {
     fn default() -> Shovel {
         Shovel::Blocks(64 * 1024)
     }
 }
 
-/// A text that names no shovel.
+/// The text names no method, or a size that is not allowed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NoShovel;
 
@@ -58,8 +57,8 @@ impl FromStr for Shovel {
     }
 }
 
-/// The two ends of a transfer. Unless it was finished, both are reset when it goes: nobody shall
-/// take a part for the whole.
+/// The two connections of a transfer. Dropping an unfinished transfer resets both, so that no peer
+/// mistakes a part for the whole file.
 pub struct Load {
     from: TcpStream,
     to: TcpStream,
@@ -70,7 +69,7 @@ impl Drop for Load {
     fn drop(&mut self) {
         if !self.finished {
             for stream in [&self.from, &self.to] {
-                // one that is gone already needs none
+                // a connection that is closed already needs no reset
                 let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
             }
         }
@@ -78,15 +77,15 @@ impl Drop for Load {
 }
 
 impl Load {
-    /// Between two connections.
+    /// Creates a transfer from one connection to the other.
     pub fn new(from: TcpStream, to: TcpStream) -> Load {
         Load { from, to, finished: false }
     }
 
-    /// Moves everything, and counts it in `moved`.
+    /// Copies all bytes and counts them in `moved`.
     ///
     /// # Errors
-    /// A side broke, or did nothing for as long as `patience`.
+    /// Fails if a connection breaks, or if one is idle for `patience`.
     pub async fn carry(
         mut self,
         shovel: Shovel,
@@ -123,11 +122,11 @@ impl Load {
         }
     }
 
-    /// What is in the pipe goes out before more comes in, so that a splice that would have to wait
-    /// waits for the socket.
+    /// Copies through a pipe. The pipe is emptied before the next read, so a splice can only wait
+    /// for the socket.
     async fn splice(&mut self, patience: Duration, moved: &AtomicU64) -> io::Result<()> {
         let (out, into) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
-        // a user's pipes may be short of memory: a smaller one moves as much in more steps
+        // the user's limit of pipe memory may refuse the size; a smaller pipe needs more steps
         let _ = fcntl(&into, FcntlArg::F_SETPIPE_SZ(PIPE as i32));
         loop {
             let coming = moving(&self.from, Interest::READABLE, &self.from, &into, PIPE);
@@ -148,7 +147,7 @@ impl Load {
     }
 }
 
-/// A splice, as soon as `waited` lets it.
+/// Splices at most `most` bytes as soon as `waited` is ready.
 async fn moving(
     waited: &TcpStream,
     interest: Interest,

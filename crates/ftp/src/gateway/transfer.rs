@@ -1,4 +1,4 @@
-//! A command that moves data: from the command to its last reply.
+//! A command that moves data, from the command to its last reply.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -16,41 +16,41 @@ use crate::gateway::shovel::Load;
 use crate::line::Line;
 use crate::reply::Reply;
 
-/// How long data may go on that the server has called failed.
+/// Time that data may still flow after the server has reported a failure.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// Commands that may wait for the end of a transfer.
+/// Number of commands that may wait for the end of a transfer.
 const MOST_HELD: usize = 16;
 
 type Carrying<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
 
-/// What has happened.
+/// An event during a transfer.
 enum Event {
-    /// The data are through, or not.
+    /// All data are copied, or a connection broke.
     Carried(Result<()>),
-    /// The server has said a line.
+    /// The server has sent a line, and perhaps ended a reply.
     Server(Line, Option<Reply>),
-    /// The client has, or has left.
+    /// The client has sent a line, or has left.
     Client(Option<Line>),
-    /// It takes too long.
+    /// The deadline has passed.
     Late,
 }
 
-/// How a transfer ended.
+/// The result of a transfer.
 #[derive(Default)]
 struct End {
-    /// The server's last reply.
+    /// The lines of the server's final reply.
     lines: Lines,
     reply: Option<Reply>,
-    /// What became of the data.
+    /// The result of the data connections; `None` if they were cancelled.
     carried: Option<Result<()>>,
-    /// The client has given it up.
+    /// True if the client has sent `ABOR`.
     is_aborted: bool,
 }
 
 impl Relay<'_> {
-    /// `RETR`, `STOR` and the like. The client hears of the end when all data have gone to whom
-    /// they are for.
+    /// Runs `RETR`, `STOR` and similar commands. The client gets the final reply after the receiver
+    /// of the data has all of them.
     pub async fn transfer(&mut self, command: &Command, up: bool) -> Result<()> {
         let Some(ways) = self.ways.take() else {
             return self.session.answer(command, replies::NO_WAY).await;
@@ -69,17 +69,17 @@ impl Relay<'_> {
         let code = self.tell(&end).await?;
         self.session.journal.command(command, code, began, Some(moved.load(Relaxed)));
         if end.is_aborted {
-            // the server has been told, and answers that, too
+            // the server answers the ABOR, too
             self.server.end(Some(&mut self.session.client)).await?;
         }
         Ok(())
     }
 
-    /// Waits until the data are through and the server has said so.
+    /// Waits until the data connections have ended and the server has sent its final reply.
     async fn follow(&mut self, carrying: Carrying<'_>, patience: Duration) -> Result<End> {
         let mut carrying = Some(carrying);
         let mut end = End::default();
-        // only while nothing moves: what moves has its own patience
+        // set while no data flow; the copy has a timeout of its own
         let mut deadline = None;
         while end.reply.is_none() || carrying.is_some() {
             let late = deadline.unwrap_or_else(Deadline::now);
@@ -127,7 +127,8 @@ impl Relay<'_> {
         Ok(end)
     }
 
-    /// Tells the client how it ended. What the server calls done may have broken on the way.
+    /// Sends the final reply to the client, and returns its code. If the data connections broke
+    /// after the server's success, the reply is 426.
     async fn tell(&mut self, end: &End) -> Result<u16> {
         let client = &mut self.session.client;
         let code = end.reply.as_ref().map_or(0, |reply| reply.code);
@@ -143,7 +144,7 @@ impl Relay<'_> {
     }
 }
 
-/// Brings both connections about, and moves everything.
+/// Establishes both data connections and copies all bytes.
 async fn carry(ways: Ways, up: bool, gateway: &Gateway, moved: &AtomicU64) -> Result<()> {
     let (config, network) = (&gateway.config, &*gateway.network);
     let patience = config.timeouts.connect;

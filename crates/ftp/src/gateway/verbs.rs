@@ -1,54 +1,54 @@
-//! The commands of FTP that the gateway knows, in the groups that rules name.
+//! The FTP commands that the gateway knows, in the groups that rules name.
 
 use std::collections::BTreeSet;
 
-/// Whatever the rules say: without these there is no session.
+/// Commands that are always allowed, because a session needs them.
 const ALWAYS: &[&str] = &["USER", "PASS", "ACCT", "QUIT", "NOOP", "HELP", "FEAT", "ABOR"];
 
-/// Looks and fetches, and leaves everything as it is.
+/// Commands that read, and change nothing.
 const READ: &[&str] = &[
     "CDUP", "CLNT", "CWD", "EPRT", "EPSV", "LANG", "LIST", "MDTM", "MLSD", "MLST", "MODE", "NLST",
     "OPTS", "PASV", "PORT", "PWD", "REST", "RETR", "SIZE", "STAT", "STRU", "SYST", "TYPE", "XCUP",
     "XCWD", "XPWD",
 ];
 
-/// Changes what is there.
+/// Commands that change files or folders.
 const WRITE: &[&str] =
     &["ALLO", "APPE", "DELE", "MFMT", "MKD", "RMD", "RNFR", "RNTO", "STOR", "STOU", "XMKD", "XRMD"];
 
-/// Has the server do whatever it takes this for.
+/// `SITE`, whose effect depends on the server.
 const SITE: &[&str] = &["SITE"];
 
-/// What a rule calls them.
+/// Groups by the names that rules use.
 const GROUPS: [(&str, &[&str]); 3] = [("@read", READ), ("@write", WRITE), ("@site", SITE)];
 
-/// Would hide the session from the gateway, or have it speak with a third party.
+/// Commands that would hide the session from the gateway or involve a third host.
 const NEVER: &[&str] = &[
     "ADAT", "AUTH", "CCC", "CONF", "ENC", "LPRT", "LPSV", "MIC", "PBSZ", "PROT", "REIN", "SMNT",
     "SSCN", "CPSV",
 ];
 
-/// The groups, as messages list them.
+/// Returns the names of the groups for messages.
 pub fn groups() -> String {
     GROUPS.map(|(name, _)| name).join(", ")
 }
 
-/// What the gateway does with a verb.
+/// The gateway's treatment of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Opens a data connection by which the client sends.
+    /// The command opens a data connection on which the client sends.
     Upload,
-    /// Opens one by which the server sends.
+    /// The command opens a data connection on which the server sends.
     Download,
-    /// Says where a data connection shall go.
+    /// The command names the endpoint of a data connection.
     Way,
-    /// Is refused, whatever the rules say.
+    /// The command is refused by all rules.
     Never,
-    /// Goes to the server.
+    /// The command is forwarded to the server.
     Plain,
 }
 
-/// Which one a verb is of.
+/// Returns the treatment of a command.
 pub fn kind(verb: &str) -> Kind {
     match verb {
         "STOR" | "STOU" | "APPE" => Kind::Upload,
@@ -59,17 +59,17 @@ pub fn kind(verb: &str) -> Kind {
     }
 }
 
-/// Commands that a rule allows.
+/// The set of commands that a rule allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commands(BTreeSet<String>);
 
 impl Commands {
-    /// Those without which there is no session.
+    /// Returns the commands that every session needs.
     pub fn none() -> Commands {
         Commands(ALWAYS.iter().map(|verb| (*verb).to_string()).collect())
     }
 
-    /// All that the gateway knows.
+    /// Returns all commands of all groups.
     pub fn every() -> Commands {
         let mut commands = Commands::none();
         for (name, _) in GROUPS {
@@ -78,8 +78,8 @@ impl Commands {
         commands
     }
 
-    /// Allows a verb or a group; false if it is neither, or a verb that nothing allows. A verb that
-    /// the gateway does not know goes to the server as it is, and opens no data connection.
+    /// Allows a verb or a group. Returns false if the word is neither, or a verb that no rule can
+    /// allow. An unknown verb is forwarded to the server, and opens no data connection.
     pub fn add(&mut self, word: &str) -> bool {
         if let Some((_, verbs)) = GROUPS.iter().find(|(name, _)| *name == word) {
             self.0.extend(verbs.iter().map(|verb| (*verb).to_string()));
@@ -89,7 +89,7 @@ impl Commands {
         let may = is_verb && kind(word) != Kind::Never;
         if may {
             self.0.insert(word.to_string());
-            // whoever may transfer may say by which way
+            // a transfer needs the commands that arrange its data connection
             if matches!(kind(word), Kind::Upload | Kind::Download) {
                 self.0.extend(["PORT", "PASV", "EPRT", "EPSV"].map(str::to_string));
             }
@@ -97,7 +97,7 @@ impl Commands {
         may
     }
 
-    /// Whether `verb` is one of them.
+    /// Returns true if `verb` is allowed.
     pub fn allow(&self, verb: &str) -> bool {
         self.0.contains(verb)
     }

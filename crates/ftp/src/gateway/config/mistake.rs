@@ -1,23 +1,22 @@
-//! What is wrong with a configuration, and where.
+//! Errors of a configuration, with their position.
 
 use std::fmt;
 use std::ops::Range;
 
-/// A mistake in a text: printed as `file:line: what`, then the line with a mark, then how it would
-/// be right.
+/// An error in a text. It prints as `file:line: problem`, the line with a mark, and a help text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     file: String,
     line: usize,
     what: String,
-    /// The line, and what of it is meant, in letters.
+    /// The line of the text that has the error; `marked` is the part to mark, in characters.
     shown: String,
     marked: Range<usize>,
     help: String,
 }
 
 impl Mistake {
-    /// About the bytes `at` of `text`.
+    /// Describes an error at the bytes `at` of `text`.
     pub(super) fn new(file: &str, text: &str, at: Range<usize>, what: &str, help: &str) -> Mistake {
         let start = text.floor_char_boundary(at.start);
         let line_start = text[..start].rfind('\n').map_or(0, |end| end + 1);
@@ -70,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_place_may_be_anywhere() {
-        // at the end, behind it, within a letter, over several lines
+        // at the end, behind the end, within a character, over several lines
         assert_eq!(shown("a", 1..1), "gw:1: wrong\n  a\n   ^\nhelp: better");
         assert_eq!(shown("", 7..9), "gw:1: wrong\n  \n  ^\nhelp: better");
         assert_eq!(shown("é", 1..2), "gw:1: wrong\n  é\n  ^\nhelp: better");

@@ -1,4 +1,4 @@
-//! The configuration: a file in TOML, ftp-gw.conf(5).
+//! The configuration, a TOML file described in ftp-gw.conf(5).
 
 mod mistake;
 mod text;
@@ -24,54 +24,54 @@ use crate::gateway::shovel::Shovel;
 use crate::gateway::verbs::{self, Commands};
 use text::{Number, Text, Word};
 
-/// What the gateway was told to do.
+/// The configuration of a gateway.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Where clients come that name their server.
+    /// Addresses for clients that name their server.
     pub listen: Vec<SocketAddr>,
-    /// Where rules of the packet filter send those that do not know of the gateway.
+    /// Addresses to which the packet filter diverts clients that do not know of the gateway.
     pub transparent: Vec<SocketAddr>,
-    /// Whom the process becomes if root started it.
+    /// The user that the process becomes if root started it.
     pub user: Option<String>,
-    /// The file of those who may log in at the gateway; without one nobody needs to.
+    /// The file of accounts; `None` if clients need no account.
     pub accounts: Option<PathBuf>,
-    /// How data are moved.
+    /// The method that moves bytes of data connections.
     pub shovel: Shovel,
-    /// Where clients connect to for data.
+    /// Ports of the gateway for data connections of clients.
     pub data_ports: RangeInclusive<u16>,
-    /// Who connects, between the gateway and servers.
+    /// The side that opens data connections between gateway and server.
     pub server_data: Mode,
     /// Source addresses of connections to servers, at most one of each family.
     pub source: Vec<IpAddr>,
-    /// See there.
+    /// Limits of sessions and logins.
     pub limits: Limits,
-    /// See there.
+    /// Timeouts of sessions.
     pub timeouts: Timeouts,
-    /// Who may go where.
+    /// The rules on clients, servers and commands.
     pub policy: Policy,
 }
 
-/// How many.
+/// Limits of sessions and logins.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Sessions at once.
+    /// Number of sessions at once.
     pub sessions: usize,
-    /// Sessions at once of one client: an IPv4 address, or a /64 of IPv6.
+    /// Number of sessions at once of one client: an IPv4 address, or an IPv6 /64.
     pub sessions_per_client: usize,
-    /// Wrong passwords after which a session ends.
+    /// Number of wrong passwords after which a session ends.
     pub login_failures: u32,
 }
 
-/// How long.
+/// Timeouts of sessions.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
-    /// Until a connection of ours is there, or one to us has come.
+    /// Time to open a connection, or to wait for one.
     pub connect: Duration,
-    /// Until the server has let the client in.
+    /// Time until the server has accepted the client's login.
     pub login: Duration,
-    /// Without a command, when no data flow, and until somebody takes what we say.
+    /// Time without a command and without data, and time for a peer to read a line.
     pub idle: Duration,
-    /// Without a byte on a data connection.
+    /// Time without a byte on a data connection.
     pub data: Duration,
 }
 
@@ -79,17 +79,17 @@ impl Config {
     /// Reads the file at `path`.
     ///
     /// # Errors
-    /// It cannot be read, or is wrong.
+    /// Fails if the file cannot be read or has a mistake.
     pub fn read(path: &Path) -> Result<Config> {
         let name = path.display().to_string();
         let text = fs::read_to_string(path).with_context(|| name.clone())?;
         Ok(Config::parse(&name, &text)?)
     }
 
-    /// Reads a text that came from the file `name`.
+    /// Parses a text that came from the file `name`.
     ///
     /// # Errors
-    /// It is wrong.
+    /// Fails if the text is not valid TOML, or has an unknown key or a wrong value.
     pub fn parse(name: &str, text: &str) -> Result<Config, Mistake> {
         let reader = Reader { name, text };
         let read: Text = toml::from_str(text).map_err(|error| {
@@ -100,7 +100,7 @@ impl Config {
     }
 }
 
-/// Gives the words of a text their meaning.
+/// Converts the words of a text to values.
 struct Reader<'a> {
     name: &'a str,
     text: &'a str,
@@ -188,7 +188,7 @@ impl Reader<'_> {
         })
     }
 
-    /// What each of the words means.
+    /// Converts each of the words.
     fn each<W, T>(
         &self,
         words: &[Spanned<W>],
@@ -292,7 +292,7 @@ impl Reader<'_> {
     }
 }
 
-/// Reads a network in canonical notation; an address alone is one, too.
+/// Parses a network in canonical notation. An address alone is a network of one host.
 fn network(text: &str) -> Option<IpNet> {
     let network = text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
     network.map(canonical_network)

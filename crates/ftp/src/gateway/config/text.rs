@@ -1,11 +1,11 @@
-//! The shape of a configuration in TOML, before anybody has asked what its words mean.
+//! The shape of a configuration in TOML, before words are interpreted.
 
 use serde::Deserialize;
 use toml::Spanned;
 
-/// A word and where it stands.
+/// A word and its position in the text.
 pub type Word = Spanned<String>;
-/// A number and where it stands.
+/// A number and its position in the text.
 pub type Number = Spanned<u64>;
 
 #[derive(Deserialize)]
