@@ -1,6 +1,6 @@
-//! The way of a client from the guardian, which accepts it, to the worker, which serves it: a
-//! message on a stream between both, with the number of the session in four bytes and the client's
-//! socket.
+//! The transfer of clients from the guardian, which accepts them, to the worker, which serves them.
+//! A message on a stream socket has the session number in four bytes, least significant first, and
+//! the client's socket as a descriptor.
 
 use std::io;
 use std::net::{TcpListener, TcpStream as StdStream};
@@ -21,10 +21,10 @@ use crate::guardian::lock;
 use crate::proxy::options::Options;
 use crate::proxy::sessions::Sessions;
 
-/// How long the guardian waits after an error of `accept`: descriptors are scarce, most likely.
+/// Pause of the guardian after an error of `accept`. Most likely no descriptors are left.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Accepts clients, and hands each to the worker as a session of its own, until the worker is gone.
+/// Accepts clients, starts a session for each, and sends them to the worker until the worker ends.
 pub fn accept(
     listener: &TcpListener,
     worker: &StdUnixStream,
@@ -59,14 +59,14 @@ fn send(worker: &StdUnixStream, id: u32, client: &StdStream) -> io::Result<()> {
     descriptors::send(worker, &id.to_le_bytes(), &[client.as_fd()], SendFlags::empty())
 }
 
-/// The worker's end: clients as the guardian hands them over.
+/// The worker's end of the stream.
 pub struct Clients(UnixStream);
 
 impl Clients {
-    /// Takes the end that the guardian has put in the place of standard input.
+    /// Takes the end that the guardian has passed as standard input.
     ///
     /// # Errors
-    /// Standard input is no such thing.
+    /// Fails if standard input is not a stream socket.
     pub fn inherited() -> Result<Clients> {
         Clients::new(StdUnixStream::from(io::stdin().as_fd().try_clone_to_owned()?))
     }
@@ -76,11 +76,11 @@ impl Clients {
         Ok(Clients(UnixStream::from_std(end).context("guardian")?))
     }
 
-    /// Waits for the next client, and returns it with the number of its session; `None` if the
-    /// guardian is gone. A session has no client if no descriptor was left for it.
+    /// Waits for the next client, and returns its socket with the number of its session. Returns
+    /// `None` if the guardian has ended. The socket is `None` if no descriptor was left for it.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Fails if the system refuses a call.
     pub async fn next(&self) -> Result<Option<(u32, Option<TcpStream>)>> {
         let received =
             self.0.async_io(Interest::READABLE, || receive(&self.0)).await.context("guardian")?;

@@ -1,7 +1,7 @@
-//! Between the worker, which speaks with the world and may do nothing else, and the guardian, which
-//! may change the filter. The worker asks for data connections of sessions that the guardian knows,
-//! and names neither rules nor hosts: an attacker who has taken the worker over can open the filter
-//! between the two hosts of a session, for ports of FTP, and for nobody else.
+//! The interface between the worker, which speaks with strangers, and the guardian, which may
+//! change the filter. The worker requests data connections of sessions that the guardian knows. A
+//! request names neither rules nor hosts. So an attacker who controls the worker can open the
+//! filter only between the two hosts of a session, for ports of FTP.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -20,33 +20,33 @@ use tokio::task::spawn_local;
 
 use crate::proxy::rules::Expected;
 
-/// What the worker asks for, as a line of JSON.
+/// A request of the worker, sent as a line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
-    /// Lets this data connection of a session through. The address is the worker's own, on its way
-    /// to the server. The answer is a line, too: empty, or an error.
+    /// Pass this data connection of a session. The address is the worker's own towards the server.
+    /// The answer is a line: empty, or an error.
     Open(u32, IpAddr, Expected),
-    /// Ends a session. That has no answer.
+    /// End a session. The request has no answer.
     Close(u32),
 }
 
-/// Where an answer goes.
+/// The channel that an answer is sent to.
 type Asker = oneshot::Sender<String>;
 
-/// Who waits for an answer: the guardian answers in order.
+/// The channels of requests without an answer. The guardian answers in order.
 type Waiting = Rc<RefCell<VecDeque<Asker>>>;
 
-/// The worker's end. Many may ask at once, and the guardian does in one change what has come
-/// together.
+/// The worker's end. Several tasks may send requests at once; the guardian carries out requests
+/// that arrive together in one change.
 pub struct Gate {
     requests: mpsc::UnboundedSender<(Request, Option<Asker>)>,
 }
 
 impl Gate {
-    /// The end that the guardian has put in the place of standard output.
+    /// Takes the end that the guardian has passed as standard output.
     ///
     /// # Errors
-    /// It is no such thing.
+    /// Fails if standard output is not a stream socket, or if the system refuses a call.
     pub fn inherited() -> Result<Gate> {
         let stream = StdStream::from(std::io::stdout().as_fd().try_clone_to_owned()?);
         stream.set_nonblocking(true)?;
@@ -59,7 +59,7 @@ impl Gate {
         let waiting = Waiting::default();
         let told = spawn_local(hand_over(answers, waiting.clone()));
         spawn_local(async move {
-            // the one ends with the other: nobody is at the other end any more
+            // if one task ends, the guardian has ended, so the other task is cancelled
             tokio::select! {
                 _ = told => {}
                 _ = pass_on(asked, stream, waiting) => {}
@@ -68,10 +68,10 @@ impl Gate {
         Ok(Gate { requests })
     }
 
-    /// Asks for a data connection, and waits until it is let through.
+    /// Requests a data connection, and waits until its rules are active.
     ///
     /// # Errors
-    /// What the filter says, or the guardian is gone.
+    /// Fails if the guardian refuses the request or has ended.
     pub async fn open(&self, id: u32, proxy: IpAddr, expected: Expected) -> Result<()> {
         let gone = || anyhow!("the guardian is gone");
         let (asker, answer) = oneshot::channel();
@@ -83,18 +83,18 @@ impl Gate {
         }
     }
 
-    /// Says that a session is over. If the guardian is gone, so are its rules.
+    /// Reports the end of a session. If the guardian has ended, it has removed the rules already.
     pub fn close(&self, id: u32) {
         let _ = self.requests.send((Request::Close(id), None));
     }
 
-    /// Whether nobody is at the other end.
+    /// Returns true if the guardian has ended.
     pub fn is_gone(&self) -> bool {
         self.requests.is_closed()
     }
 }
 
-/// Writes requests as they come.
+/// Writes requests in the order of their arrival.
 async fn pass_on(
     mut asked: mpsc::UnboundedReceiver<(Request, Option<Asker>)>,
     mut stream: OwnedWriteHalf,
@@ -109,7 +109,8 @@ async fn pass_on(
     Ok(())
 }
 
-/// Hands answers to those who wait for them. Whose session has ended meanwhile does not.
+/// Sends each answer to the task that requested it. A task whose session has ended has dropped its
+/// channel, so its answer is discarded.
 async fn hand_over(stream: OwnedReadHalf, waiting: Waiting) -> Result<()> {
     let mut lines = BufReader::new(stream).lines();
     while let Some(answer) = lines.next_line().await? {
@@ -143,7 +144,7 @@ mod tests {
             };
             let asking = async {
                 let first = async {
-                    // who does not wait any more does not take another one's answer
+                    // a task that no longer waits does not take the answer to another request
                     tokio::select! {
                         biased;
                         _ = gate.open(1, proxy, expected) => unreachable!("it had no answer yet"),

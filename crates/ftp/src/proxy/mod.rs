@@ -1,11 +1,11 @@
-//! ftp-proxy: the helper that rewrites what client and server tell each other, and opens the filter
-//! for the data connections that they agree upon.
+//! ftp-proxy. It rewrites the addresses that client and server exchange, and opens the filter for
+//! the data connections that they agree upon.
 //!
-//! The control connection comes by `divert-to`; the address that the client wanted is that of the
-//! socket. Two processes share the work. A guardian accepts `clients`, remembers them as
-//! `sessions`, and changes the filter; a `worker` without rights serves the clients that the
-//! guardian hands it, and asks for data connections of these sessions. What a data connection needs
-//! is in `rules`.
+//! A `divert-to` rule brings the control connection, so the local address of its socket is the
+//! server that the client wanted. Two processes share the work. A guardian accepts `clients`,
+//! records them as `sessions`, and changes the filter. A `worker` without rights serves the clients
+//! that the guardian sends it, and requests their data connections. `rules` writes the rules of a
+//! data connection.
 
 mod clients;
 pub mod gate;
@@ -31,13 +31,13 @@ use crate::socket;
 use options::Options;
 use sessions::Sessions;
 
-/// The program, and the anchor that rule sets call.
+/// The name of the program, and of the anchor that rule sets call.
 pub const NAME: &str = "ftp-proxy";
 
-/// Where the proxy listens, before it does anything else.
+/// Opens the listening socket. Call this before anything else.
 ///
 /// # Errors
-/// It has no permission, the options contradict each other, or the address is taken.
+/// Fails without root, if the options contradict each other, or if the address is in use.
 pub fn listen(options: &Options) -> Result<TcpListener> {
     if let Some(mistake) = options.mistake() {
         bail!("{mistake}");
@@ -48,16 +48,16 @@ pub fn listen(options: &Options) -> Result<TcpListener> {
     socket::transparent(options.listen())
 }
 
-/// Accepts clients at `listener`, has the worker serve them, and opens the filter for it.
+/// Accepts clients at `listener` and runs the guardian of the worker that serves them.
 ///
 /// # Errors
-/// Those of the guardian.
+/// Fails as [`guardian::run`] does, or if the system refuses a call.
 pub fn serve(options: &Options, anchors: &mut Anchors, listener: TcpListener) -> Result<()> {
     listener.set_nonblocking(false).context("listen")?;
     let (own, worker) = UnixStream::pair().context("worker")?;
     let sessions = Arc::new(Mutex::new(Sessions::default()));
     let (known, allowed) = (sessions.clone(), options.clone());
-    // it ends with the worker, or with this process
+    // the thread ends with the worker or with this process
     thread::spawn(move || clients::accept(&listener, &own, &known, &allowed));
     guardian::run(anchors, Stdio::from(OwnedFd::from(worker)), |anchors, request| {
         lock(&sessions).order(request, options, |address| anchors.is_own(address))

@@ -69,7 +69,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Where to listen.
+    /// Returns the address and port to listen at.
     pub fn listen(&self) -> std::net::SocketAddr {
         let address = self.listen.unwrap_or(match self.inet6 {
             true => std::net::Ipv6Addr::LOCALHOST.into(),
@@ -78,12 +78,12 @@ impl Options {
         (address, self.port).into()
     }
 
-    /// The filter's instance: that of this network namespace unless said otherwise.
+    /// Returns the name of the instance; without `-I` it is the instance of this network namespace.
     pub fn instance(&self) -> String {
         self.instance.clone().unwrap_or_else(skipstep_kernel::Instance::default_name)
     }
 
-    /// What contradicts itself: addresses of the family that `-6` does not say.
+    /// Returns an error message if an address is not of the family that `-6` selects.
     pub fn mistake(&self) -> Option<String> {
         let named = [("-a", self.source), ("-b", self.listen), ("-R", self.server)];
         let wrong = named.into_iter().find_map(|(flag, address)| {

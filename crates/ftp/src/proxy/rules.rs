@@ -1,4 +1,4 @@
-//! The rules that let one data connection through, as text.
+//! The rules that pass one data connection, as text.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -9,47 +9,49 @@ use serde::{Deserialize, Serialize};
 use crate::dialogue::Mode;
 use crate::proxy::options::Options;
 
-/// Ports that connections through the filter come from: those that nat-to takes by itself.
+/// Source ports of translated data connections, the default range of `nat-to`.
 const SOURCE_PORTS: &str = "50001:65535";
 
-/// The ports that are told to the connecting side: those that IANA leaves to everybody.
+/// Ports that the proxy announces to the connecting side: IANA's dynamic ports.
 pub const TOLD_PORTS: RangeInclusive<u16> = 49_152..=65_535;
 
-/// Where active data connections come from (RFC 959 section 3.2).
+/// Source port of active data connections (RFC 959 section 3.2).
 const DATA_PORT: &str = "20";
 
-/// Who speaks with whom, on a control connection.
+/// The addresses of a control connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hosts {
-    /// The client.
+    /// The client's address.
     pub client: IpAddr,
-    /// Whom the client believes to speak with.
+    /// The server's address as the client knows it.
     pub original: IpAddr,
-    /// Whom it speaks with: another one in reverse mode.
+    /// The server's address. It differs from `original` in reverse mode (`-R`).
     pub server: IpAddr,
-    /// Who the server believes the client is.
+    /// The client's address as the server knows it.
     pub proxy: IpAddr,
 }
 
-/// A data connection to come.
+/// A data connection that the proxy expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
-    /// Who connects.
+    /// The side that connects.
     pub mode: Mode,
     /// The port that the waiting side listens at.
     pub port: u16,
-    /// The port that the connecting side was told.
+    /// The port that the proxy announced to the connecting side.
     pub told: u16,
-    /// Whether it was agreed upon by `EPRT` or `EPSV`.
+    /// True if the sides agreed by `EPRT` or `EPSV`.
     pub extended: bool,
 }
 
-/// Lets the connection in, to where it really goes, and out, from where it seems to come. Once:
-/// `max 1`.
+/// Returns the rules of one data connection. The first passes it in and rewrites the announced
+/// destination to the real one. The second passes it out and rewrites the source. `max 1` limits
+/// each to one state.
 pub fn rules(hosts: &Hosts, expected: &Expected, options: &Options) -> String {
     let Hosts { client, original, server, proxy } = *hosts;
-    // who connects; what it was told, and what is meant; whom the waiting side shall see
+    // the connecting side; the announced and the real destination; the source that the waiting side
+    // sees
     let (from, told, to, seen) = match expected.mode {
         Mode::Active => (server, proxy, client, original),
         Mode::Passive => (client, original, server, proxy),
@@ -74,7 +76,8 @@ pub fn rules(hosts: &Hosts, expected: &Expected, options: &Options) -> String {
     text
 }
 
-/// `pass in log quick inet proto tcp`; with a tag others decide, by what the packet bears.
+/// Returns `pass in log quick inet proto tcp` or similar. With a tag the rule only marks packets,
+/// and other rules decide by the tag.
 fn head(direction: &str, from: IpAddr, options: &Options) -> String {
     let action = if options.tag.is_some() { "match" } else { "pass" };
     let quick = if options.tag.is_some() { "" } else { " quick" };

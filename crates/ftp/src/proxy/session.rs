@@ -1,4 +1,4 @@
-//! One client and one server, with the proxy between them.
+//! A session: the proxy between one client and one server.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -18,22 +18,22 @@ use crate::proxy::gate::Gate;
 use crate::proxy::options::Options;
 use crate::proxy::rules::{Expected, Hosts, TOLD_PORTS};
 
-/// Bytes that are read at once.
+/// Number of bytes in one read.
 const BLOCK: usize = 4096;
 
-/// A session.
+/// A session of the proxy.
 pub struct Session<'a> {
-    /// Its number, which its messages and its anchor have.
+    /// The session number, used in log messages and in the anchor's name.
     pub id: u32,
-    /// Whom it is about.
+    /// The addresses of the control connection.
     pub hosts: Hosts,
-    /// What the proxy was told to do.
+    /// The options of the proxy.
     pub options: &'a Options,
-    /// Who opens the filter.
+    /// The interface to the guardian, which opens the filter.
     pub gate: &'a Gate,
 }
 
-/// A side of the control connection.
+/// One side of the control connection.
 struct Side<'a> {
     name: &'static str,
     reader: ReadHalf<'a>,
@@ -47,12 +47,13 @@ impl<'a> Side<'a> {
         Side { name, reader, writer, lines: Lines::default() }
     }
 
-    /// Reads what has come; false at the end of the stream.
+    /// Reads available bytes. Returns false at the end of the stream.
     async fn read(&mut self) -> Result<bool> {
         let mut block = [0; BLOCK];
         loop {
             self.reader.readable().await.context(self.name)?;
-            // what is read ends where urgent data begin, of which tokio's `read` would not know
+            // a read ends before urgent data; tokio's `read` would take the short read for an empty
+            // socket
             match self.reader.try_read(&mut block) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 read => {
@@ -70,9 +71,8 @@ impl<'a> Side<'a> {
 }
 
 impl Session<'_> {
-    /// Goes on until the server has no more to say: a client that has not, and shuts its side,
-    /// still hears what it is answered. The port that an active connection was told comes back with
-    /// the reply to the command.
+    /// Relays until the server closes its side. A client that has closed its own side still gets
+    /// the replies. The note of a command is the port announced for an active data connection.
     pub async fn run(&self, client: &mut TcpStream, server: &mut TcpStream) -> Result<()> {
         let address = server.peer_addr().context("server")?;
         let mut dialogue: Dialogue<Option<u16>> = Dialogue::new(address);
@@ -107,12 +107,12 @@ impl Session<'_> {
                 }
                 anyhow::Ok(())
             };
-            // who does not read is idle, too
+            // a peer that does not read counts as idle, too
             timeout(idle, work).await.context("timeout")??;
         }
     }
 
-    /// What the client has said, as the server is to hear it.
+    /// Rewrites a line of the client and sends it to the server.
     async fn command(
         &self,
         line: Line,
@@ -135,8 +135,8 @@ impl Session<'_> {
         server.write(&line).await
     }
 
-    /// The command with the proxy in the client's place. The address that it names does not count:
-    /// data go to who asks for them.
+    /// Rewrites `PORT` or `EPRT`, with the proxy in place of the client. The address in the command
+    /// is ignored: data connections lead to the session's client.
     fn ask_for_active(&self, command: &Command, to: Endpoint) -> Result<(Line, Option<u16>)> {
         if to.port() < LOWEST_PORT {
             bail!("bad port in '{}'", command.shown());
@@ -153,8 +153,8 @@ impl Session<'_> {
         Ok((line, Some(told)))
     }
 
-    /// What the server has said, as the client is to hear it. Before the client hears of a data
-    /// connection, its rules are in force.
+    /// Rewrites a line of the server for the client. The rules of a data connection are active
+    /// before the client reads the reply.
     async fn reply(&self, line: Line, dialogue: &mut Dialogue<Option<u16>>) -> Result<Line> {
         debug!("#{} server: {}", self.id, line.shown());
         let Some(Answer { note, agreement: Some(agreement), .. }) = dialogue.reply(&line) else {
@@ -192,7 +192,7 @@ fn is_anonymous(command: &Command) -> bool {
     ["ftp", "anonymous"].iter().any(|name| command.text().eq_ignore_ascii_case(name))
 }
 
-/// A port that nobody can guess.
+/// Returns a random port, so that nobody can guess the data connection.
 fn port() -> Result<u16> {
     let random = getrandom::u32().map_err(|error| anyhow::anyhow!("random numbers: {error}"))?;
     let count = u32::from(TOLD_PORTS.end() - TOLD_PORTS.start()) + 1;

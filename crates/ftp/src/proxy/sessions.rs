@@ -1,5 +1,5 @@
-//! The guardian's own list of sessions. The guardian accepts the clients, so it has their addresses
-//! from the kernel, and holds every request of the worker against them.
+//! The guardian's own list of sessions. The guardian accepts the clients, so it knows their
+//! addresses from the kernel, and checks every request of the worker against them.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -12,7 +12,7 @@ use crate::proxy::gate::Request;
 use crate::proxy::options::Options;
 use crate::proxy::rules::{self, Expected, Hosts, TOLD_PORTS};
 
-/// The sessions that the guardian has begun and the worker has not ended.
+/// The sessions that the guardian has started and the worker has not ended.
 #[derive(Debug, Default)]
 pub struct Sessions {
     last: u32,
@@ -25,13 +25,13 @@ struct Session {
     client: IpAddr,
     original: IpAddr,
     server: IpAddr,
-    /// Whether its anchor has rules.
+    /// True if the session's anchor has rules.
     is_open: bool,
 }
 
 impl Sessions {
-    /// Adds a session of `client`, who connected to `original`, and returns its number; `None` if
-    /// there are as many as the options allow.
+    /// Adds a session of `client`, which connected to `original`, and returns its number. Returns
+    /// `None` if the limit of the options is reached.
     pub fn begin(
         &mut self,
         client: SocketAddr,
@@ -54,16 +54,16 @@ impl Sessions {
         Some(self.last)
     }
 
-    /// Ends a session, and returns whether its anchor has rules.
+    /// Ends a session. Returns true if its anchor has rules.
     pub fn end(&mut self, id: u32) -> bool {
         self.all.remove(&id).is_some_and(|session| session.is_open)
     }
 
-    /// Returns the order that a request of the worker comes to. `is_own` returns whether this host
-    /// has an address.
+    /// Returns the order for a request of the worker; `None` if nothing has to change. `is_own`
+    /// returns true if this host has the address.
     ///
     /// # Errors
-    /// The request does not fit its session.
+    /// Fails if the request does not match a session, or if `is_own` fails.
     pub fn order(
         &mut self,
         request: &Request,
@@ -86,8 +86,8 @@ impl Sessions {
 }
 
 impl Session {
-    /// Returns the hosts of the session. The worker chooses its own address alone, if `-a` does
-    /// not.
+    /// Returns the addresses of the session. The worker chooses only its own address, and only
+    /// without `-a`.
     fn hosts(&self, proxy: IpAddr, options: &Options) -> Result<Hosts> {
         if let Some(source) = options.source {
             ensure!(proxy == source, "{proxy} is not the address of -a, {source}");
@@ -97,7 +97,7 @@ impl Session {
     }
 }
 
-/// Checks a data connection: its ports, and one family for all hosts.
+/// Checks the ports of a data connection, and that all addresses have one family.
 fn check(hosts: &Hosts, expected: &Expected) -> Result<()> {
     let Hosts { client, original, server, proxy } = *hosts;
     let is_ipv4 = client.is_ipv4();
@@ -122,7 +122,7 @@ mod tests {
         Expected { mode: Mode::Passive, port: 4000, told: 50_000, extended: true };
     const PROXY: &str = "198.51.100.1";
 
-    /// A guardian with one session, #1, whose worker asks for whatever it likes.
+    /// A guardian with one session, #1, and a worker that is under an attacker's control.
     struct Evil {
         sessions: Sessions,
         options: Options,

@@ -1,5 +1,5 @@
-//! The process that speaks with clients and servers. It may do nothing else: it has no files, and
-//! is nobody.
+//! The process that speaks with clients and servers. The worker has no files, runs as an
+//! unprivileged user, and may do nothing else.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -22,22 +22,22 @@ use crate::proxy::rules::Hosts;
 use crate::proxy::session::Session;
 use crate::socket;
 
-/// How long a server may take to accept.
+/// Time that a server may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Descriptors that the process has besides those of its sessions.
+/// Number of descriptors of the process besides those of its sessions.
 const OTHER_FILES: u64 = 64;
 
-/// What all sessions have in common.
+/// State that all sessions share.
 struct Worker {
     options: Options,
     gate: Gate,
 }
 
-/// Serves clients until a signal comes, or the guardian is gone.
+/// Serves clients until SIGTERM or SIGINT, or until the guardian ends.
 ///
 /// # Errors
-/// Those of the system.
+/// Fails if privileges cannot be dropped, or if the system refuses a call.
 pub fn run(options: Options) -> Result<()> {
     let files = 2 * u64::from(options.sessions) + OTHER_FILES;
     setrlimit(Resource::RLIMIT_NOFILE, files, files).context("open files")?;
@@ -77,7 +77,7 @@ impl Worker {
         Ok(())
     }
 
-    /// A session from its first byte to the end of its rules.
+    /// Runs a session, and then has its rules removed.
     async fn session(self: Rc<Self>, id: u32, mut client: TcpStream) {
         match self.connect(id, &client).await {
             Ok((mut server, hosts)) => {
@@ -93,7 +93,7 @@ impl Worker {
         self.gate.close(id);
     }
 
-    /// Connects to whom the client wanted to speak with.
+    /// Connects to the server that the client wanted, or to the server of `-R`.
     async fn connect(&self, id: u32, client: &TcpStream) -> Result<(TcpStream, Hosts)> {
         let from = client.peer_addr().context("client")?;
         let original = client.local_addr().context("client")?;
