@@ -12,66 +12,66 @@ use crate::sesame::segment::Segment;
 use crate::sesame::stream::{Fault, Stream};
 use crate::sesame::watch::Watched;
 
-/// The server's answer to `AUTH TLS`: what follows is not for us.
+/// The reply code after which the connection is encrypted by TLS.
 const ENCRYPTED: u16 = 234;
 
-/// Why a connection is watched no longer.
+/// The reason why a connection is no longer watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Over {
-    /// One side says that it has ended.
+    /// A side has sent FIN or RST.
     #[error("ended")]
     Ended,
-    /// Its ends have begun another one.
+    /// A new SYN uses the same addresses and ports.
     #[error("begun anew")]
     BegunAnew,
-    /// It has been silent for too long.
+    /// The connection was silent for too long.
     #[error("silent")]
     Silent,
-    /// There are too many of them.
+    /// The limit of connections is reached.
     #[error("makes room for others")]
     Displaced,
-    /// Data came before the connection was there.
+    /// A SYN has data.
     #[error("data in a SYN")]
     EarlyData,
-    /// What follows cannot be read.
+    /// The connection is encrypted.
     #[error("encrypted from here on")]
     Encrypted,
-    /// One direction cannot be read.
+    /// The bytes of one direction are uncertain.
     #[error("{0}")]
     Stream(#[from] Fault),
-    /// That is no line of FTP.
+    /// A line is malformed.
     #[error("{0}")]
     Line(#[from] Malformed),
-    /// Nor are these commands of a client.
+    /// The client has sent too many commands without waiting for replies.
     #[error("{0}")]
     Commands(#[from] TooManyCommands),
 }
 
-/// What both sides have agreed upon.
+/// A data connection that client and server have agreed upon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
-    /// A data connection between them.
+    /// A data connection between the hosts of the control connection.
     Expected(Expected),
-    /// Something else: why the filter stays closed.
+    /// Any other data connection, with the reason and the endpoint. The filter stays closed.
     Refused(&'static str, SocketAddr),
 }
 
-/// A connection.
+/// A watched control connection.
 #[derive(Debug)]
 pub struct Connection {
     client: SocketAddr,
     server: SocketAddr,
-    /// Number of the client's first byte.
+    /// Sequence number of the client's first byte.
     first: u32,
     commands: Side,
-    /// Since the server's SYN.
+    /// The server's direction; `None` before the server's SYN.
     replies: Option<Side>,
-    /// Each command's note is whether it is `EPSV ALL`.
+    /// The dialogue. The note of a command is true for `EPSV ALL`.
     dialogue: Dialogue<bool>,
     only_extended: bool,
 }
 
-/// What one side sends.
+/// One direction of the connection.
 #[derive(Debug)]
 struct Side {
     first: u32,
@@ -136,7 +136,7 @@ impl Watched for Connection {
 }
 
 impl Connection {
-    /// The server's SYN.
+    /// Handles the server's SYN.
     fn accept(&mut self, segment: &Segment) -> Result<Vec<Finding>, Over> {
         if !segment.ack || segment.acknowledgment != self.first {
             return Ok(vec![]);
@@ -150,7 +150,7 @@ impl Connection {
         Ok(vec![])
     }
 
-    /// What the lines say that are there.
+    /// Parses complete lines of both directions, and returns the data connections agreed upon.
     fn read(&mut self) -> Result<Vec<Finding>, Over> {
         while let Some(line) = self.commands.lines.next_line()? {
             let command = Command::parse(&line);
@@ -175,8 +175,9 @@ impl Connection {
         self.replies.as_mut().map_or(Ok(None), |side| side.lines.next_line())
     }
 
-    /// The filter is opened between the two hosts of this connection, and for nobody else: a client
-    /// that names another host has the server attack it (RFC 2577).
+    /// Judges a data connection. The filter is opened only between the two hosts of this
+    /// connection. A client that names a third host would make the server attack that host (RFC
+    /// 2577).
     fn judge(&self, agreement: &Agreement) -> Finding {
         let Agreement { mode, to, extended } = *agreement;
         let (client, server) = (self.client, self.server);
@@ -204,7 +205,7 @@ pub(crate) mod tests {
     const CLIENT: &str = "10.0.0.5:40000";
     const SERVER: &str = "192.0.2.1:21";
 
-    /// Plays one connection, byte for byte.
+    /// Creates the segments of one connection with correct sequence numbers.
     pub(crate) struct Player {
         pub(crate) client: SocketAddr,
         pub(crate) server: SocketAddr,
@@ -237,8 +238,8 @@ pub(crate) mod tests {
             Segment { from, to, sequence, acknowledgment, ack: true, ..self.syn() }
         }
 
-        /// `> ` and what the client says, or `< ` and what the server does; without the end of the
-        /// line.
+        /// Returns a segment of the client (`> `) or of the server (`< `) with the bytes after the
+        /// prefix.
         pub(crate) fn said<'l>(&mut self, bytes: &'l [u8]) -> Segment<'l> {
             let (side, payload) = bytes.split_at(2);
             let syn = Segment { syn: false, ack: true, ..self.syn() };
@@ -255,7 +256,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// What is found in a conversation.
+    /// Returns the findings of a conversation.
     fn found(lines: &[&str]) -> Result<Vec<Finding>, Over> {
         let mut player = Player::new();
         let mut connection = Connection::new(&player.syn());
@@ -310,7 +311,7 @@ pub(crate) mod tests {
     fn who_says_epsv_all_is_taken_at_its_word() {
         let said = ["< 220 hi", "> EPSV ALL", "< 200 ok", "> PORT 10,0,0,5,200,13", "< 200 ok"];
         assert_eq!(found(&said), Ok(vec![refused("after EPSV ALL", "10.0.0.5:51213")]));
-        // the server does not know it
+        // the server does not support EPSV ALL
         let said = ["< 220 hi", "> EPSV ALL", "< 500 no", "> PORT 10,0,0,5,200,13", "< 200 ok"];
         assert_eq!(found(&said), Ok(vec![expected(Mode::Active, 51213)]));
     }

@@ -1,5 +1,6 @@
-//! Between the worker, which reads bytes of strangers, and the guardian. The worker asks for data
-//! connections of control connections that the guardian has seen in the log, and not for rules.
+//! The interface between the worker, which reads bytes of strangers, and the guardian. The worker
+//! requests data connections of control connections that the guardian has seen in the log. A
+//! request names no rules.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsFd;
@@ -10,18 +11,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::sesame::rules::Expected;
 
-/// Requests that are made at once: that many answers have room between the processes.
+/// Number of requests sent together. The socket buffer between the processes has room for their
+/// answers.
 const AT_ONCE: usize = 64;
 
-/// What the worker asks for, as a line of JSON.
+/// A request of the worker, sent as a line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
-    /// Lets this data connection of a control connection through, and no other of it. The answer is
-    /// a line, too: empty, or an error.
+    /// Pass this data connection of a control connection, and no other of it. The answer is a line:
+    /// empty, or an error.
     Open(u32, Expected),
-    /// No further one. That has no answer.
+    /// Remove the rules of a control connection. The request has no answer.
     Close(u32),
-    /// Nothing, if the filter is still the one whose log is read.
+    /// Change nothing. The answer is an error if the open instance no longer filters.
     Check,
 }
 
@@ -31,20 +33,20 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// The end that the guardian has put in the place of standard output.
+    /// Takes the end that the guardian has passed as standard output.
     ///
     /// # Errors
-    /// It is no such thing.
+    /// Fails if standard output cannot be duplicated.
     pub fn inherited() -> Result<Gate> {
         let stream = UnixStream::from(std::io::stdout().as_fd().try_clone_to_owned()?);
         Ok(Gate { stream: BufReader::new(stream) })
     }
 
-    /// Asks, and waits until all is done. `tell` hears of each request that has an answer what is
-    /// wrong with it, if anything.
+    /// Sends requests and waits for all answers. `tell` is called for each request that has an
+    /// answer, with the error if there is one.
     ///
     /// # Errors
-    /// The guardian is gone.
+    /// Fails if the guardian has ended.
     pub fn ask(
         &mut self,
         requests: &[Request],

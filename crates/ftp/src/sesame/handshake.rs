@@ -1,4 +1,4 @@
-//! A control connection as the guardian knows it: by the headers of its first two packets.
+//! A control connection as the guardian knows it, from the headers of its first two packets.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -7,11 +7,11 @@ use crate::sesame::connection::{Finding, Over};
 use crate::sesame::segment::Segment;
 use crate::sesame::watch::Watched;
 
-/// The beginning of a connection, and whether the server has accepted it. No payload is read.
+/// The start of a connection, and its acceptance by the server. The guardian reads no payload.
 #[derive(Debug)]
 pub struct Handshake {
     client: SocketAddr,
-    /// Number of the client's SYN.
+    /// Sequence number of the client's SYN.
     syn: u32,
     is_accepted: bool,
 }

@@ -1,12 +1,12 @@
-//! ftpsesame: no proxy, it only watches. It reads copies of the packets of control connections that
-//! the filter has let pass, and has it let each data connection through that both sides agreed
-//! upon: between the two hosts of its control connection, once, for a short time.
+//! ftpsesame, which watches FTP without being a proxy. It reads copies of the packets of control
+//! connections that the filter has passed. It opens the filter for each data connection that both
+//! sides agree upon: between the two hosts of the control connection, once, for a short time.
 //!
-//! Packets come by a log of the filter ([`skipstep_kernel::LiveLog`]). The guardian reads their
-//! headers alone, to know the control connections (`handshake`, `sessions`), and passes them on
-//! (`packets`) to a worker without rights. There a packet (`segment`) becomes bytes in order
-//! (`stream`), and both directions a dialogue (`connection`), of which there are many (`watch`).
-//! The guardian opens the filter (`rules`) for connections that it knows.
+//! Packets come from a log of the filter ([`skipstep_kernel::LiveLog`]). The guardian reads only
+//! their headers, to know the control connections (`handshake`, `sessions`), and sends the packets
+//! (`packets`) to a worker without rights. The worker parses a packet (`segment`), orders the bytes
+//! of each direction (`stream`), and combines both directions to a dialogue (`connection`). `watch`
+//! has all connections. The guardian opens the filter (`rules`) for connections that it knows.
 
 pub mod connection;
 pub mod gate;
@@ -36,28 +36,28 @@ use options::Options;
 use packets::pass_on;
 use sessions::Sessions;
 
-/// The program, and the anchor that rule sets call.
+/// The name of the program, and of the anchor that rule sets call.
 pub const NAME: &str = "ftpsesame";
 
-/// The anchors, and the log whose packets come to the worker.
+/// Opens the anchors and directs the log's packets to this process.
 ///
 /// # Errors
-/// The filter is not there, or another program reads the log.
+/// Fails as [`Anchors::open`] and [`Anchors::take_log`] do.
 pub fn open(options: &Options) -> Result<Anchors> {
     let mut anchors = Anchors::open(NAME, &options.instance())?;
     anchors.take_log(options.log)?;
     Ok(anchors)
 }
 
-/// Reads the log for the worker, and opens the filter for it.
+/// Sends the log's packets to a worker and runs its guardian.
 ///
 /// # Errors
-/// Those of the guardian.
+/// Fails as [`guardian::run`] does, or if the log cannot be returned to skipstepd.
 pub fn serve(options: &Options, anchors: &mut Anchors) -> Result<()> {
     let (own, worker) = UnixStream::pair().context("worker")?;
     let sessions = Arc::new(Mutex::new(Sessions::new(options, Instant::now())));
     let (known, told) = (sessions.clone(), options.clone());
-    // it ends with the worker, or with this process
+    // the thread ends with the worker or with this process
     thread::spawn(move || {
         if let Err(problem) = pass_on(&own, &known, &told) {
             error!("pflog{}: {problem:#}", told.log);

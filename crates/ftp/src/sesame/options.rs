@@ -1,5 +1,5 @@
-//! The command line: that of the program which Camiel Dobbelaar wrote for OpenBSD, as far as it
-//! applies, and ftp-proxy's where it has none.
+//! The command line of Camiel Dobbelaar's ftpsesame for OpenBSD, as far as it applies, with options
+//! of ftp-proxy where the original has none.
 
 use clap::{ArgAction, Parser};
 
@@ -50,7 +50,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The filter's instance: that of this network namespace unless said otherwise.
+    /// Returns the name of the instance; without `-I` it is the instance of this network namespace.
     pub fn instance(&self) -> String {
         self.instance.clone().unwrap_or_else(skipstep_kernel::Instance::default_name)
     }

@@ -1,5 +1,5 @@
-//! The way of packets from the guardian, which reads the log, to the worker: a stream of each
-//! packet's length in four bytes, least significant first, and its bytes.
+//! The transfer of packets from the guardian, which reads the log, to the worker. Each packet is
+//! its length in four bytes, least significant first, and its bytes.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
@@ -15,19 +15,19 @@ use crate::sesame::options::Options;
 use crate::sesame::segment::Segment;
 use crate::sesame::sessions::Sessions;
 
-/// How often both look for connections that are over, when no packets come.
+/// Interval at which both processes expire connections when no packets arrive.
 pub const TICK: Duration = Duration::from_secs(1);
 
-/// Bytes that are read at once.
+/// Number of bytes in one read.
 const BLOCK: usize = 1 << 16;
 
-/// The longest packet: no log record is longer.
+/// Number of bytes of a packet at most. No log record is longer.
 const LONGEST: usize = 1 << 17;
 
-/// Reads the log, notes its connections, and passes the packets on, until the worker is gone.
+/// Reads the log, records its connections, and sends the packets until the worker ends.
 ///
 /// # Errors
-/// The log cannot be read.
+/// Fails if the log cannot be opened or read.
 pub fn pass_on(
     mut worker: &UnixStream,
     sessions: &Mutex<Sessions>,
@@ -55,17 +55,17 @@ fn push(bytes: &mut Vec<u8>, packet: &[u8]) {
     bytes.extend_from_slice(packet);
 }
 
-/// The worker's end.
+/// The worker's end of the stream.
 pub struct Packets {
     guardian: UnixStream,
     bytes: Vec<u8>,
 }
 
 impl Packets {
-    /// Takes the end that the guardian has put in the place of standard input.
+    /// Takes the end that the guardian has passed as standard input.
     ///
     /// # Errors
-    /// Standard input is no such thing.
+    /// Fails if standard input is not a socket.
     pub fn inherited() -> Result<Packets> {
         Packets::new(UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?))
     }
@@ -75,10 +75,10 @@ impl Packets {
         Ok(Packets { guardian, bytes: Vec::new() })
     }
 
-    /// Waits for packets for [`TICK`] at most, and hands over all that have come.
+    /// Waits for packets, for [`TICK`] at most, and calls `take` with each packet that has arrived.
     ///
     /// # Errors
-    /// The guardian is gone.
+    /// Fails if the guardian has ended, or if a packet is too long.
     pub fn poll(&mut self, mut take: impl FnMut(&[u8])) -> Result<()> {
         let mut block = [0; BLOCK];
         match self.guardian.read(&mut block) {

@@ -1,4 +1,4 @@
-//! The rules that let one data connection through, as text.
+//! The rules that pass one data connection, as text.
 
 use std::fmt::{self, Write as _};
 use std::net::SocketAddr;
@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 use crate::dialogue::Mode;
 use crate::sesame::options::Options;
 
-/// A data connection to come.
+/// A data connection that the control connection announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
-    /// Who connects.
+    /// The side that connects.
     pub mode: Mode,
     /// The client's end of the control connection.
     pub client: SocketAddr,
-    /// The server's end of it.
+    /// The server's end of the control connection.
     pub server: SocketAddr,
     /// The port that the waiting side listens at.
     pub port: u16,
@@ -33,7 +33,8 @@ impl fmt::Display for Expected {
     }
 }
 
-/// Lets the connection in and, where it is forwarded, out. Once.
+/// Returns rules that pass the connection in and, if it is forwarded, out. `once` removes each rule
+/// after its first match.
 pub fn rules(expected: &Expected, options: &Options) -> String {
     let Expected { mode, port, .. } = *expected;
     let (client, server) = (expected.client.ip(), expected.server.ip());

@@ -1,32 +1,33 @@
-//! A TCP segment in a packet that the filter has logged.
+//! TCP segments of logged packets.
 
 use std::net::{IpAddr, SocketAddr};
 
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 
-/// A segment.
+/// A TCP segment with the fields that ftpsesame needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment<'p> {
-    /// Who sends it.
+    /// Source address and port.
     pub from: SocketAddr,
-    /// To whom.
+    /// Destination address and port.
     pub to: SocketAddr,
-    /// Number of the first byte, or of the SYN before it.
+    /// Sequence number of the first byte, or of the SYN before it.
     pub sequence: u32,
-    /// The next number that it expects.
+    /// Acknowledgment number, the next byte that the sender expects.
     pub acknowledgment: u32,
-    /// SYN
+    /// The SYN flag.
     pub syn: bool,
-    /// ACK
+    /// The ACK flag.
     pub ack: bool,
-    /// FIN or RST: there is no more to come, or nobody to hear it.
+    /// True if FIN or RST is set, so the connection ends.
     pub end: bool,
-    /// The bytes.
+    /// The bytes after the TCP header.
     pub payload: &'p [u8],
 }
 
 impl Segment<'_> {
-    /// Reads a packet from its IP header on; `None` if it is a fragment, not whole, or no TCP.
+    /// Parses a packet from its IP header on. Returns `None` for fragments, truncated packets and
+    /// other protocols.
     pub fn parse(packet: &[u8]) -> Option<Segment<'_>> {
         let sliced = SlicedPacket::from_ip(packet).ok()?;
         let (from, to): (IpAddr, IpAddr) = match sliced.net? {
@@ -70,7 +71,7 @@ mod tests {
     #[test]
     fn a_packet_is_read() {
         let mut packet = packet();
-        // what a link adds to short frames is none of it
+        // a link may pad short frames; padding is not payload
         packet.extend([0; 4]);
         assert_eq!(
             Segment::parse(&packet),

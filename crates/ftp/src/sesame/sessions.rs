@@ -1,5 +1,5 @@
 //! The guardian's own list of control connections. The guardian reads the log before the worker
-//! does, and holds every request of the worker against the connections that it has seen there.
+//! does, and checks every request of the worker against the connections in the log.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use crate::sesame::watch::Watch;
 /// Client and server of a control connection.
 type Ends = (SocketAddr, SocketAddr);
 
-/// The connections that the log has shown, and the anchors that the worker has for them.
+/// The control connections in the log, and the anchors that the worker uses for them.
 pub struct Sessions {
     watch: Watch<Handshake>,
     most: usize,
@@ -28,29 +28,30 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// Has room for twice as many connections as the worker watches: the worker forgets some
-    /// sooner.
+    /// Creates the list, with room for twice as many connections as the worker watches, because the
+    /// worker forgets some sooner.
     pub fn new(options: &Options, now: Instant) -> Sessions {
         let most = 2 * options.connections as usize;
         let (ends, ids) = (HashMap::new(), HashMap::new());
         Sessions { watch: Watch::new(most, now), most, ends, ids }
     }
 
-    /// Notes a segment that the log shows.
+    /// Records a segment of the log.
     pub fn segment(&mut self, segment: &Segment, now: Instant) {
         self.watch.segment(segment, now, |_, _| {});
     }
 
-    /// Forgets connections that were silent for too long.
+    /// Removes connections that were silent for too long.
     pub fn expire(&mut self, now: Instant) {
         self.watch.expire(now, |_, _| {});
     }
 
-    /// Returns the order that a request of the worker comes to. `is_current` returns whether the
-    /// filter is still the one whose log is read.
+    /// Returns the order for a request of the worker; `None` if nothing has to change. `is_current`
+    /// returns true if the instance whose log is read still filters.
     ///
     /// # Errors
-    /// The request does not fit its connection, or the filter is gone.
+    /// Fails if the request does not match an established connection, or if the instance no longer
+    /// filters.
     pub fn order(
         &mut self,
         request: &Request,
@@ -76,7 +77,8 @@ impl Sessions {
         }
     }
 
-    /// Gives a connection its anchor: each has one, and each anchor is of one connection.
+    /// Assigns an anchor to a connection. A connection has one anchor, and an anchor one
+    /// connection.
     fn claim(&mut self, id: u32, ends: Ends) -> Result<()> {
         let (client, server) = ends;
         if !self.watch.is_established(&ends) {
@@ -105,7 +107,8 @@ mod tests {
     use crate::sesame::connection::tests::Player;
     use crate::sesame::rules::Expected;
 
-    /// A guardian whose log has shown one connection, and whose worker asks for whatever it likes.
+    /// A guardian that has seen one connection in the log, and a worker under an attacker's
+    /// control.
     struct Evil {
         sessions: Sessions,
         options: Options,

@@ -1,55 +1,56 @@
-//! One direction of a TCP connection as the bytes that were sent, each once and in order. What
-//! could be read in two ways is not read: a segment that says something else where another has been
-//! ends the stream, since nobody but the receiver knows which of both it took.
+//! One direction of a TCP connection: each byte once and in order. Ambiguous bytes are not read. If
+//! two segments have different bytes for one sequence number, the stream ends, because only the
+//! receiver knows which of them it took.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Bytes that are kept to compare them with what is sent again.
+/// Number of past bytes that are kept to compare them with retransmissions.
 const RECENT: usize = 4096;
 
-/// How far ahead of what is missing bytes are kept.
+/// Distance from the next byte within which later bytes are kept.
 const AHEAD: usize = 8192;
 
-/// How long bytes may be missing: TCP has sent them again several times by then.
+/// Time that bytes may be missing. TCP has retransmitted them several times by then.
 const GAP: Duration = Duration::from_secs(20);
 
-/// Why a stream is read no further.
+/// The reason why a stream is no longer read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// Two segments say different things.
+    /// Two segments have different bytes for one sequence number.
     #[error("two segments disagree")]
     Disagreement,
-    /// Bytes were sent, but not seen.
+    /// Bytes were not seen for too long, or later bytes are too far ahead.
     #[error("bytes are missing")]
     Missing,
 }
 
-/// One direction.
+/// One direction of a connection.
 #[derive(Debug)]
 pub struct Stream {
-    /// Number of the next byte.
+    /// Sequence number of the next byte.
     next: u32,
-    /// The bytes before it.
+    /// The bytes before `next`, at most [`RECENT`].
     recent: VecDeque<u8>,
-    /// Those from it on, as far as they were seen; the first one was not.
+    /// The bytes from `next` on; `None` for a byte not seen yet. The first is never present after a
+    /// push.
     ahead: VecDeque<Option<u8>>,
-    /// Since when bytes have been waiting for those before them.
+    /// Time since which later bytes wait for missing ones.
     gap: Option<Instant>,
 }
 
 impl Stream {
-    /// A stream whose first byte has the number `first`.
+    /// Creates a stream whose first byte has the sequence number `first`.
     pub fn new(first: u32) -> Stream {
         Stream { next: first, recent: VecDeque::new(), ahead: VecDeque::new(), gap: None }
     }
 
-    /// Takes the bytes of a segment; those that are now in order.
+    /// Takes the bytes of a segment at `sequence`, and returns the bytes that are now in order.
     ///
     /// # Errors
-    /// The stream ends here.
+    /// Fails if the segment disagrees with another one, or if bytes are missing for too long.
     pub fn push(&mut self, sequence: u32, bytes: &[u8], now: Instant) -> Result<Vec<u8>, Fault> {
-        // within half of all numbers, which windows are smaller than
+        // a signed distance is unambiguous, because windows are smaller than half of all numbers
         let distance = sequence.wrapping_sub(self.next).cast_signed();
         let ahead = usize::try_from(distance).unwrap_or(0);
         let behind = (distance.min(0).unsigned_abs() as usize).min(bytes.len());
@@ -58,7 +59,7 @@ impl Stream {
         let read = self.read();
         self.gap = match self.ahead.is_empty() {
             true => None,
-            // what came fills a gap, but not the last
+            // the segment filled a gap, but a later gap remains
             false if !read.is_empty() => Some(now),
             false => self.gap.or(Some(now)),
         };
@@ -68,8 +69,8 @@ impl Stream {
         }
     }
 
-    /// Compares bytes `distance` before the next with what was there; what is older is not known
-    /// any more.
+    /// Compares bytes that begin `distance` before the next one with the kept bytes. Older bytes
+    /// are not kept, so they are not compared.
     fn compare(&self, distance: i32, bytes: &[u8]) -> Result<(), Fault> {
         let Some(start) = self.recent.len().checked_add_signed(distance as isize) else {
             let unknown = distance.unsigned_abs() as usize - self.recent.len();
@@ -86,7 +87,7 @@ impl Stream {
         if same { Ok(()) } else { Err(Fault::Disagreement) }
     }
 
-    /// Puts bytes where they belong, `start` behind the next.
+    /// Stores bytes that begin `start` behind the next one.
     fn keep(&mut self, start: usize, bytes: &[u8]) -> Result<(), Fault> {
         if bytes.is_empty() {
             return Ok(());
@@ -106,12 +107,12 @@ impl Stream {
         Ok(())
     }
 
-    /// Takes out what is in order.
+    /// Removes and returns the bytes that are in order.
     fn read(&mut self) -> Vec<u8> {
         let length = self.ahead.iter().take_while(|byte| byte.is_some()).count();
         let read: Vec<u8> = self.ahead.drain(..length).flatten().collect();
         if self.ahead.is_empty() {
-            // what a long segment took is not kept for hours of silence
+            // free the buffer of a long segment, because the connection may be silent for hours
             self.ahead = VecDeque::new();
         }
         self.next = self.next.wrapping_add(read.len() as u32);
@@ -128,7 +129,7 @@ mod tests {
 
     const FIRST: u32 = u32::MAX - 3;
 
-    /// Pushes segments at offsets; what was read, or the fault.
+    /// Pushes segments at offsets, and returns the bytes read, or the fault.
     fn read(segments: &[(i32, &str)]) -> Result<String, Fault> {
         let mut stream = Stream::new(FIRST);
         let now = Instant::now();
@@ -152,14 +153,14 @@ mod tests {
     fn what_was_said_cannot_be_unsaid() {
         for segments in [
             &[(0, "PORT 1"), (5, "2")][..],
-            // before those in front of it are seen, too
+            // here the later bytes arrive before the earlier ones
             &[(5, "1"), (0, "PORT 2")],
             &[(5, "1"), (5, "2")],
             &[(0, "PORT 1"), (-1, "xPORT 2")],
         ] {
             assert_eq!(read(segments), Err(Fault::Disagreement), "{segments:?}");
         }
-        // before the first byte nothing is known: that of a probe whether the other side lives
+        // bytes before the first are unknown; a keepalive probe has one
         assert_eq!(read(&[(0, "PORT 1"), (-1, "x")]).unwrap(), "PORT 1");
     }
 
@@ -180,14 +181,14 @@ mod tests {
         assert_eq!(stream.push(AHEAD as u32, b"x", now), Err(Fault::Missing));
         assert_eq!(stream.push(AHEAD as u32 - 1, b"x", now), Ok(vec![]));
         assert_eq!(stream.push(1 << 31, b"", now), Ok(vec![]));
-        // a long segment in order is none that waits
+        // a long segment that is in order does not count as waiting
         let mut stream = Stream::new(0);
         assert_eq!(stream.push(0, &[b'x'; 60_000], now).map(|read| read.len()), Ok(60_000));
         assert_eq!((stream.recent.len(), stream.ahead.capacity()), (RECENT, 0));
     }
 
     proptest! {
-        /// However a text is cut, repeated and mixed up, it is read as it is.
+        /// Any cutting, repeating and reordering of the pieces yields the original text.
         #[test]
         fn a_text_is_read_however_it_comes(
             text in proptest::collection::vec(any::<u8>(), 1..300),

@@ -1,5 +1,5 @@
-//! All control connections that are watched. There is room for so many; those that have not been
-//! answered go first, and of these the ones that were silent longest.
+//! All watched control connections. If the limit is reached, a new connection replaces another one:
+//! first those whose server has not answered, and of these the one with the oldest last segment.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -9,88 +9,90 @@ use crate::sesame::connection::{Finding, Over};
 use crate::sesame::rules::Expected;
 use crate::sesame::segment::Segment;
 
-/// How long a server may take to answer a SYN.
+/// Time that a server may take to answer a SYN.
 const OPENING: Duration = Duration::from_secs(30);
 
-/// How long a connection may be silent, as those of pf may.
+/// Time that a connection may be silent, as in pf.
 const SILENCE: Duration = Duration::from_secs(86_400);
 
-/// What happens to a connection.
+/// An event of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The server has answered.
+    /// The server has answered. The fields are client and server.
     Begun(SocketAddr, SocketAddr),
-    /// The filter is to be opened.
+    /// Open the filter for this data connection.
     Open(Expected),
-    /// It is not: why, and for whom.
+    /// A data connection was refused, with the reason and its endpoint.
     Refused(&'static str, SocketAddr),
-    /// It is watched no longer.
+    /// The connection is no longer watched.
     Over(Over),
 }
 
-/// Client and server.
+/// Client and server of a connection.
 type Ends = (SocketAddr, SocketAddr);
 
-/// Whether it is established, its last segment, its number: the least goes first.
+/// True if the connection is established; the time of its last segment; its number. The connection
+/// with the least age is replaced first.
 type Age = (bool, Instant, u32);
 
-/// A connection, of which a watch has many.
+/// A connection that a watch can manage.
 pub trait Watched {
     /// Creates the connection that begins with `syn`.
     fn new(syn: &Segment) -> Self;
 
-    /// Returns true if `syn` is the one that the connection began with, once more.
+    /// Returns true if `syn` repeats the SYN that the connection began with.
     fn began_with(&self, syn: &Segment) -> bool;
 
     /// Returns true if the server has answered.
     fn is_established(&self) -> bool;
 
-    /// Takes a segment of either side, and returns what both have agreed upon with it.
+    /// Takes a segment of either side, and returns the data connections agreed upon with it.
     ///
     /// # Errors
-    /// The connection is to be watched no longer.
+    /// Fails if the connection must no longer be watched.
     fn segment(&mut self, segment: &Segment, now: Instant) -> Result<Vec<Finding>, Over>;
 }
 
-/// The connections.
+/// The watched connections.
 pub struct Watch<C> {
     most: usize,
     connections: HashMap<Ends, (Age, C)>,
     ages: BTreeMap<Age, Ends>,
-    /// No segment was earlier.
+    /// A time before all segments.
     start: Instant,
     next: u32,
     displaced: u64,
 }
 
 impl<C: Watched> Watch<C> {
-    /// Room for `most` connections, from `start` on.
+    /// Creates a watch with room for `most` connections.
     pub fn new(most: usize, start: Instant) -> Watch<C> {
         let (connections, ages) = (HashMap::new(), BTreeMap::new());
         Watch { most, connections, ages, start, next: 1, displaced: 0 }
     }
 
-    /// How many there are.
+    /// Returns the number of connections.
     pub fn len(&self) -> usize {
         self.connections.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no connections.
     pub fn is_empty(&self) -> bool {
         self.connections.is_empty()
     }
 
-    /// Returns true if the server of a connection has answered, and the connection is not over.
+    /// Returns true if the server of a connection has answered, and the connection has not ended.
     pub fn is_established(&self, ends: &Ends) -> bool {
         self.connections.get(ends).is_some_and(|(age, _)| age.0)
     }
 
-    /// How many have made room for others.
+    /// Returns the number of connections that others have replaced.
     pub fn displaced(&self) -> u64 {
         self.displaced
     }
 
-    /// A segment that the filter has let pass. `tell` hears what it means to which connection.
+    /// Handles a segment that the filter has passed. `tell` gets each event with the connection's
+    /// number.
     pub fn segment(&mut self, segment: &Segment, now: Instant, mut tell: impl FnMut(u32, Event)) {
         let ends = (segment.from, segment.to);
         if segment.syn && !segment.ack {
@@ -123,7 +125,7 @@ impl<C: Watched> Watch<C> {
         now: Instant,
         tell: &mut impl FnMut(u32, Event),
     ) {
-        // a server that connects to its client's port ends what was there, too
+        // a server that connects from its port to the client's replaces the known connection, too
         for known in [ends, (ends.1, ends.0)] {
             match self.connections.get(&known) {
                 Some((_, connection)) if connection.began_with(syn) => return,
@@ -143,7 +145,7 @@ impl<C: Watched> Watch<C> {
         self.connections.insert(ends, (age, C::new(syn)));
     }
 
-    /// Watches those no longer that have been silent for too long.
+    /// Ends connections that have been silent for too long.
     pub fn expire(&mut self, now: Instant, mut tell: impl FnMut(u32, Event)) {
         for (is_established, limit) in [(false, OPENING), (true, SILENCE)] {
             while let Some((age, ends)) = self.oldest(is_established)
@@ -217,7 +219,7 @@ mod tests {
         let mut player = Player::new();
         let (client, server) = (player.client, player.server);
         played.segment(&player.syn());
-        // as another interface has seen it
+        // another interface logs the same packet
         played.segment(&player.syn());
         played.segment(&player.answer());
         played.segment(&player.said(b"< 220 hi\r\n"));

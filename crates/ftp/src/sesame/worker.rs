@@ -1,4 +1,5 @@
-//! The process that reads packets. It may do nothing else: it has no files, and is nobody.
+//! The process that reads packets. The worker has no files, runs as an unprivileged user, and may
+//! do nothing else.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::sesame::watch::{Event, Watch};
 /// System calls to the guardian and to syslog.
 const SPEAK: &[Call] = &[Call::any(libc::SYS_recvfrom), Call::any(libc::SYS_sendto)];
 
-/// For which connections the filter is open.
+/// Connections for which the filter is open, by number, each with the time at which it closes.
 #[derive(Default)]
 struct Opened {
     until: HashMap<u32, Instant>,
@@ -36,22 +37,23 @@ impl Opened {
         self.order.insert((until, id));
     }
 
-    /// Whether it was open.
+    /// Returns true if the filter was open.
     fn close(&mut self, id: u32) -> bool {
         let until = self.until.remove(&id);
         until.is_some_and(|until| self.order.remove(&(until, id)))
     }
 
-    /// The first whose time is up.
+    /// Returns the first connection whose time has passed.
     fn expired(&self, now: Instant) -> Option<u32> {
         self.order.first().filter(|(until, _)| *until <= now).map(|(_, id)| *id)
     }
 }
 
-/// Reads packets until a signal comes, or the guardian is gone.
+/// Reads packets until SIGTERM or SIGINT, or until the guardian ends.
 ///
 /// # Errors
-/// Those of the system, and that the filter is gone.
+/// Fails if privileges cannot be dropped, if the guardian has ended, or if the instance no longer
+/// filters.
 pub fn run(options: &Options) -> Result<()> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGINT] {
@@ -110,7 +112,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// What is to be asked of the guardian.
+/// Logs an event, and returns the request to send to the guardian.
 fn handle(id: u32, event: &Event, options: &Options, opened: &mut Opened) -> Option<Request> {
     match event {
         Event::Begun(client, server) => {
