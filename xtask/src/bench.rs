@@ -1,12 +1,11 @@
-//! `xtask bench`: what a packet costs, by evaluator and number of rules.
+//! `xtask bench`: the cost of a packet, by evaluator and number of rules.
 //!
 //! The rules are those of Adamo and Tablò's test of 2006: each blocks TCP to one port of the
-//! server, and none of them matches the packets measured; or else each is a `match` rule for one
-//! address, as of a customer, and one of them matches; or each has a table of its own, none with
-//! the packet's; or asks for a tag, or an owner, that the packet has not. The kernel runs the
-//! programs with `BPF_PROG_TEST_RUN` on one CPU; the cost of an empty program, measured in the same
-//! block, is taken off. Rounds are interleaved, so that whatever else the machine does meets all
-//! alike.
+//! server, and none matches the measured packets. Other loads have `match` rules for one address
+//! each, of which one matches; rules with a table each, none of which has the packet's address; or
+//! rules that need a tag or an owner that the packet lacks. The kernel runs the programs with
+//! `BPF_PROG_TEST_RUN` on one CPU. The cost of an empty program, measured in the same block, is
+//! subtracted. Rounds are interleaved, so other work of the machine affects all cases alike.
 
 mod classifier;
 mod ftp;
@@ -35,28 +34,28 @@ use skipstep_ruleset::{Direction, Ruleset};
 use skipstep_scenario::engine::{Carried, Engine, LinkHeader, SocketOwner, TestPacket, Verdict};
 use skipstep_wire::build::{Tcp, Udp, ipv4};
 
-/// Numbers of rules; those of the paper, and one more.
+/// Numbers of rules: those of the paper, and 5,000.
 const RULES: [usize; 5] = [0, 20, 100, 500, 5000];
-/// A single measurement lasts about this long.
+/// Approximate duration of a single measurement.
 const BLOCK: Duration = Duration::from_millis(8);
 
-/// Rounds of FTP when everything is measured; each takes half a minute.
+/// Number of FTP rounds when everything is measured. A round takes half a minute.
 const FTP_ROUNDS: u32 = 3;
 
-/// Tables that an engine for tests has room for, but for a few.
+/// Number of tables that a test engine has room for, less a few.
 const TABLES: usize = 250;
 
-/// Networks of a large table.
+/// Number of networks in a large table.
 const LARGE: usize = 500;
-/// So many of those of a table are neighbours.
+/// Number of networks of a table that are neighbours.
 const IN_A_ROW: usize = 4;
-/// One that lies between two of them.
+/// An address between two neighbouring networks.
 const NEIGHBOUR: [u8; 4] = [192, 77, 1, 2];
 
-/// Tags that an instance has numbers for, but for a few.
+/// Number of tags that an instance has numbers for, less a few.
 const TAGS: usize = 2000;
 
-/// What a tcx program returns to let a packet go on.
+/// Return value of a tcx program that passes the packet to the next program.
 const TCX_NEXT: u32 = u32::MAX;
 
 const CLIENT: [u8; 4] = [10, 0, 1, 2];
@@ -109,25 +108,24 @@ pub struct Arguments {
     verifier: bool,
 }
 
-/// What is measured under a rule set.
+/// The packet measured under a rule set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Load {
-    /// a TCP segment that the rules are asked about
+    /// A TCP segment without a state, so the rules are evaluated.
     Tcp,
-    /// a UDP datagram that the rules are asked about
+    /// A UDP datagram without a state, so the rules are evaluated.
     Udp,
-    /// a TCP segment of a connection that has a state
+    /// A TCP segment of a connection that has a state.
     State,
-    /// a UDP datagram of one of many customers, for each of whom there is a `match` rule
+    /// A UDP datagram of one of many customers, each with a `match` rule.
     Customer,
-    /// a UDP datagram from an address that is in none of many tables, for each of which there is a
-    /// rule
+    /// A UDP datagram from an address that is in none of the many tables that rules name.
     Table,
-    /// the same, where each has many networks
+    /// As `Table`, with many networks in each table.
     LargeTable,
-    /// a UDP datagram whose tag is none of many, for each of which there is a rule
+    /// A UDP datagram with a tag that none of the rules names.
     Tag,
-    /// a UDP datagram of a user who is none of many, for each of whom there is a rule
+    /// A UDP datagram of a user that none of the rules names.
     User,
 }
 
@@ -157,9 +155,14 @@ impl Load {
     }
 }
 
-/// What a figure belongs to: evaluator, number of rules, packet.
+/// The case of a figure: evaluator, number of rules, packet.
 type Case = (&'static str, usize, Load);
 
+/// Measures the parts that the arguments select, and prints the figures.
+///
+/// # Errors
+/// Fails if the kernel refuses a program, or if a measured packet or text is not handled as
+/// expected.
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     if let Some(index) = arguments.rule_set {
         rule_sets::measure(index)?;
@@ -238,7 +241,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Nanoseconds of a packet, and of an empty program right after it.
+/// Returns the nanoseconds of a packet, and of an empty program right after.
 fn measure(engine: &mut TestEngine, rules: usize, load: Load) -> anyhow::Result<(f64, f64)> {
     let text = match load {
         Load::Tcp | Load::Udp => text(rules, " no state"),
@@ -270,7 +273,7 @@ fn measure(engine: &mut TestEngine, rules: usize, load: Load) -> anyhow::Result<
     Ok((nanoseconds(cost.duration), nanoseconds(base.duration)))
 }
 
-/// How often something that lasts `once` fits into a block.
+/// Returns the number of runs, each of the duration `once`, that fit into a block.
 fn repeat(once: Duration) -> u32 {
     (BLOCK.as_nanos() / once.as_nanos().max(1)).clamp(100, 1_000_000) as u32
 }
@@ -287,7 +290,7 @@ fn ruleset(text: &str) -> anyhow::Result<Ruleset> {
     }
 }
 
-/// `rules` rules that block ports nobody uses, behind one that passes everything.
+/// Writes `rules` rules that block unused ports, after a rule that passes everything.
 fn text(rules: usize, keep: &str) -> String {
     let mut text = format!("pass all{keep}\n");
     for port in 10_001..=10_000 + rules {
@@ -296,7 +299,8 @@ fn text(rules: usize, keep: &str) -> String {
     text
 }
 
-/// `rules` rules that give packets of an address a priority, the first of them those of the client.
+/// Writes `rules` rules that set the priority of one address each. The first address is the
+/// client's.
 fn customers(rules: usize) -> String {
     let first = u32::from_be_bytes(CLIENT);
     let mut text = String::from("pass all no state\n");
@@ -306,9 +310,9 @@ fn customers(rules: usize) -> String {
     text
 }
 
-/// `rules` rules that block what is in a table, in turn of all there is room for, with some
-/// networks each. Of every eight networks one is in a table, and some in a row are in the same, as
-/// countries have them.
+/// Writes `rules` rules that each block the addresses of a table. Rules take the tables in order
+/// and begin again at the first. One of eight networks is in a table. Some neighbouring networks
+/// are in the same table, as in tables of countries.
 fn tables_of(rules: usize, entries: usize) -> String {
     let tables = rules.min(TABLES);
     let mut text = String::from("pass all no state\n");
@@ -327,8 +331,8 @@ fn tables_of(rules: usize, entries: usize) -> String {
     text
 }
 
-/// `rules` rules that block what has a tag, in turn of all there are numbers for, behind one that
-/// gives none of these.
+/// Writes `rules` rules that each block a tag, from a limited number of tags. A rule before them
+/// sets a tag that none of them names.
 fn tags(rules: usize) -> String {
     let mut text = String::from("pass all no state\nmatch out tag other\n");
     for rule in 0..rules {
@@ -337,7 +341,7 @@ fn tags(rules: usize) -> String {
     text
 }
 
-/// `rules` rules that block what belongs to a user.
+/// Writes `rules` rules that each block the packets of a user.
 fn users(rules: usize) -> String {
     let mut text = String::from("pass all no state\n");
     for user in 1000..1000 + rules {
@@ -354,7 +358,7 @@ fn segment(flags: &str, seq: u32) -> Tcp {
     Tcp::new(40_000, 9000).flags(flags).seq(seq).ack(1).window(8192)
 }
 
-/// Opens a connection through the firewall; a segment of it that changes nothing.
+/// Opens a connection through the firewall, and returns a segment of it that changes nothing.
 fn connect(engine: &mut TestEngine) -> anyhow::Result<TestPacket> {
     let syn = Tcp::new(40_000, 9000).flags("S").seq(0).window(8192);
     let answer = Tcp::new(9000, 40_000).flags("SA").seq(0).ack(1).window(8192);
@@ -418,14 +422,14 @@ fn table(figures: &BTreeMap<Case, Vec<f64>>, empty: &mut [f64], rounds: u32) -> 
     lines.join("\n") + "\n"
 }
 
-/// The median; sorts what it is given.
+/// Sorts the values and returns the median.
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
 }
 
-/// What it takes to verify each program.
+/// Returns a table of the verifier's work for each program.
 fn verification() -> anyhow::Result<String> {
     let mut text = format!(
         "Verifier: instructions it went through (of 1000000), milliseconds, bytes of stack of the \
@@ -450,12 +454,12 @@ fn verification() -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// How long the real pfctl takes to load each number of rules: the first time, which makes the maps
-/// and has the kernel verify the programs, and afterwards.
+/// Returns the time that the real pfctl takes to load each number of rules. The first load includes
+/// creation of the maps and verification of the programs.
 fn loading() -> anyhow::Result<String> {
     let program = std::env::current_exe()?.with_file_name("pfctl");
     ensure!(program.exists(), "{} is not built", program.display());
-    // What this thread starts is in the network namespace that a test engine makes for itself.
+    // A child of this thread runs in the network namespace that a test engine creates.
     let _namespace = TestEngine::new(Evaluator::SkipSteps)?;
     let pfctl = Pfctl { program, instance: format!("bench-{}", std::process::id()) };
     let mut line = format!("first {:.0} ms", milliseconds(pfctl.run(&["-f", "-"], &text(0, ""))?));
@@ -469,7 +473,7 @@ fn loading() -> anyhow::Result<String> {
     Ok(line)
 }
 
-/// The pfctl beside this program, with an instance that goes when this does.
+/// The pfctl beside this program, with an instance that is removed when the value is dropped.
 struct Pfctl {
     program: PathBuf,
     instance: String,
@@ -502,7 +506,7 @@ fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-/// CPU and kernel.
+/// Returns CPU model, number of CPUs and kernel version.
 fn machine() -> anyhow::Result<String> {
     let cpus = std::fs::read_to_string("/proc/cpuinfo")?;
     let model = cpus

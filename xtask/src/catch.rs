@@ -1,4 +1,4 @@
-//! A panic in one evaluator must not end the run of the others: it is a result.
+//! Panics of evaluators, caught so that other evaluators continue. A panic is a test result.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,7 +8,10 @@ thread_local! {
     static MESSAGE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Runs what may panic; the error is the panic's message and place.
+/// Runs a function that may panic.
+///
+/// # Errors
+/// Fails with message and position of the panic.
 pub fn catching<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -1,8 +1,7 @@
-//! What finding a rule among many costs: the trees of `skipstep_classifier::tree`, walked by this
-//! process.
+//! The cost of finding a rule among many: the trees of `skipstep_classifier::tree`, searched by
+//! this process.
 //!
-//! The unit is a lookup in a hash map of the kernel's kind; what the programs make of the same
-//! trees is measured where they run.
+//! `xtask bench --lookup` measures the BPF programs in the same trees.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -17,6 +16,9 @@ const COUNTS: [usize; 3] = [1_000, 10_000, 100_000];
 const PACKETS: usize = 65_536;
 
 /// Measures samples of every kind in both families, and the lists in a folder of ClassBench's.
+///
+/// # Errors
+/// Fails if `/proc` or the folder cannot be read.
 pub fn run(lists: Option<&Path>) -> anyhow::Result<()> {
     println!(
         "{:<24}{:>6}{:>9}{:>9}{:>10}{:>9}{:>9}",

@@ -1,8 +1,7 @@
-//! `xtask bench --ftp`: what FTP through a gateway costs, by each front, beside a router that
+//! `xtask bench --ftp`: the cost of FTP through a gateway, for each front and for a router that
 //! filters nothing.
 //!
-//! The hosts and programs are those of tests/netns/bench-ftp.sh; here is what becomes of its
-//! figures.
+//! tests/netns/bench-ftp.sh starts the hosts and programs; this module evaluates its figures.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -10,20 +9,23 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 
-/// What a round gave for one front: sessions a second, bytes a second, and milliseconds on a
-/// processor for 1 GB.
+/// The result of a round for one front: sessions a second, bytes a second, and CPU milliseconds for
+/// 1 GB.
 type Figures = (f64, f64, Option<f64>);
 
-/// What all rounds gave.
+/// The results of all rounds.
 #[derive(Debug, Default, PartialEq)]
 struct Measured {
-    /// In the order in which they came first.
+    /// The fronts in the order of their first results.
     fronts: Vec<(String, Vec<Figures>)>,
     /// Bytes of memory of an idle session of ftp-gw.
     session: Option<f64>,
 }
 
-/// Measures and prints.
+/// Measures and prints a table.
+///
+/// # Errors
+/// Fails if the script fails, or if a line of its output is not as expected.
 pub fn run(rounds: u32) -> anyhow::Result<()> {
     let folder = std::env::current_exe()?;
     let folder = folder.parent().context("where this program is")?;
@@ -46,8 +48,8 @@ pub fn run(rounds: u32) -> anyhow::Result<()> {
 }
 
 impl Measured {
-    /// A line of the script: `NAME: SESSIONS BYTES [CPU]`, or `memory: SESSIONS BEFORE AFTER` in
-    /// kB.
+    /// Parses a line of the script: `NAME: SESSIONS BYTES [CPU]`, or `memory: SESSIONS BEFORE
+    /// AFTER` in kB.
     fn take(&mut self, line: &str) -> anyhow::Result<()> {
         let (name, numbers) = line.rsplit_once(": ").with_context(|| line.to_string())?;
         let numbers: Vec<f64> = numbers
@@ -72,7 +74,7 @@ impl Measured {
         Ok(())
     }
 
-    /// Medians, and what they are of those of the first front.
+    /// Formats the medians, and their ratios to those of the first front.
     fn table(&self, rounds: u32) -> anyhow::Result<String> {
         let medians = self.fronts.iter().map(|(name, figures)| {
             let mut sessions: Vec<f64> = figures.iter().map(|figures| figures.0).collect();

@@ -1,5 +1,5 @@
-//! What texts cost that no reader should take: each is to end in an error, soon and with bounded
-//! memory. Each is measured in a process of its own.
+//! The cost of texts that a reader has to refuse. Each text must end in an error, soon and with
+//! bounded memory. Each is measured in a process of its own.
 
 use std::process::Command;
 
@@ -10,14 +10,14 @@ use skipstep_ruleset::interface::Host;
 
 use super::rule_sets::{peak, processor_seconds};
 
-/// A text that nobody means.
+/// A hostile text.
 struct Input {
     name: &'static str,
     text: fn() -> String,
 }
 
 const LARGE: usize = 100_000_000;
-/// As much as the most patient of them reads.
+/// The largest limit that a reader has for its input, in bytes.
 const LIMIT: usize = 1 << 24;
 
 const INPUTS: [Input; 11] = [
@@ -37,7 +37,7 @@ const INPUTS: [Input; 11] = [
     Input { name: "a file that includes itself", text: || "include \"again\"\n".to_string() },
 ];
 
-/// Reads a text; whether it was refused.
+/// Reads a text, and returns true if the text is refused.
 type Reader = fn(&str) -> bool;
 
 const READERS: [(&str, Reader); 5] = [
@@ -63,7 +63,10 @@ const READERS: [(&str, Reader); 5] = [
     ("scenario", |text| skipstep_scenario::parse::file(text, "input").is_err()),
 ];
 
-/// Gives every text to every reader.
+/// Measures every text with every reader, and prints a table.
+///
+/// # Errors
+/// Fails if a process cannot be started, or if a reader accepts a text.
 pub fn run() -> anyhow::Result<()> {
     println!(
         "Seconds on a processor until it is refused, and the peak of memory in MB, the text itself included\n"
@@ -87,7 +90,11 @@ pub fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Gives one text to one reader, in this process.
+/// Measures one text with one reader in this process. `number` is the index of the text multiplied
+/// by the number of readers, plus the index of the reader.
+///
+/// # Errors
+/// Fails if the reader accepts the text, or if the number is too large.
 pub fn measure(number: usize) -> anyhow::Result<()> {
     let Input { text, .. } = INPUTS.get(number / READERS.len()).context("no such text")?;
     let (name, read) = READERS[number % READERS.len()];

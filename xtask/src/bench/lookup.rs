@@ -1,6 +1,6 @@
-//! `xtask bench --lookup`: how long the BPF programs take to find the rule that decides, and
-//! nothing else, in units of a lookup in a hash map of the kernel, and what its trees are like.
-//! `fwlab speed --only lookups` has the targets.
+//! `xtask bench --lookup`: the time that the BPF programs take to find the rule that decides, in
+//! units of a lookup in a hash map of the kernel, and the size of the trees. `fwlab speed --only
+//! lookups` has the targets.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -18,14 +18,18 @@ use super::rule_sets::processor_seconds;
 
 const COUNTS: [usize; 3] = [1_000, 10_000, 100_000];
 
-/// What came out.
+/// Medians in nanoseconds.
 struct Figures {
     unit: f64,
     trees: f64,
     walk: f64,
 }
 
-/// Measures the samples, and the lists in a folder.
+/// Measures the samples, and the lists in a folder. Returns failure if lookups differ from the
+/// model.
+///
+/// # Errors
+/// Fails if the kernel refuses a program, or if the folder cannot be read.
 pub fn run(rounds: u32, among: Option<usize>, lists: Option<&Path>) -> anyhow::Result<ExitCode> {
     println!(
         "Lookups of {PACKETS} packets: medians of {rounds} rounds; a unit is a lookup in a hash map of 1,000 keys\n"
@@ -72,7 +76,7 @@ pub fn run(rounds: u32, among: Option<usize>, lists: Option<&Path>) -> anyhow::R
     Ok(ExitCode::SUCCESS)
 }
 
-/// Measures a list; how many lookups came to something else than the model.
+/// Measures a list, and returns the number of lookups whose result differs from the model's.
 fn measure(lookups: &mut Lookups, list: &List, rounds: u32) -> anyhow::Result<usize> {
     let loaded = list.load(lookups)?;
     let (seconds, bytes, longest) = compile(&loaded)?;
@@ -91,8 +95,8 @@ fn measure(lookups: &mut Lookups, list: &List, rounds: u32) -> anyhow::Result<us
     Ok(differ)
 }
 
-/// Seconds on a processor that it takes to compile a rule set, bytes of its trees, and the most
-/// cells that a search looks at.
+/// Compiles a rule set. Returns CPU seconds, bytes of the trees, and the most nodes that a search
+/// visits.
 fn compile(loaded: &Loaded) -> anyhow::Result<(f64, usize, u32)> {
     let mut ruleset = loaded.ruleset.clone();
     ruleset.options.evaluator = Evaluator::Compiled;
@@ -111,7 +115,8 @@ fn compile(loaded: &Loaded) -> anyhow::Result<(f64, usize, u32)> {
     Ok((seconds, image.cells.len() * size_of::<abi::Cell>(), image.longest_search))
 }
 
-/// Medians of rounds in which each was measured once. The last of all is the walk.
+/// Returns the medians of rounds with one measurement of each kind. The last one in each round is
+/// the evaluation of the rules, so its results stay in the maps.
 fn figures(lookups: &mut Lookups, rounds: u32) -> anyhow::Result<Figures> {
     let mut of = [const { Vec::new() }; 3];
     for _ in 0..rounds {
@@ -124,8 +129,8 @@ fn figures(lookups: &mut Lookups, rounds: u32) -> anyhow::Result<Figures> {
     Ok(Figures { unit, trees, walk })
 }
 
-/// What a packet costs besides. A long search leaves little in the caches of what that is to find
-/// there, and the unit would come out short by what it waits for: it took three passes to be at its
+/// Returns the cost of a run without a lookup. A long search evicts the data that the next
+/// measurement needs from the caches. Three unmeasured runs before the fourth restore the usual
 /// rate.
 pub(super) fn nothing(lookups: &mut Lookups) -> anyhow::Result<f64> {
     for _ in 0..3 {

@@ -1,6 +1,6 @@
-//! How long large rule sets take to be parsed, checked and optimized, and what memory that needs.
+//! The time and memory that large rule sets take to be parsed, checked and optimized.
 //!
-//! Each is measured in a process of its own, whose peak of memory is then its own, too.
+//! Each rule set is measured in a process of its own, so its peak of memory is the process's.
 
 use std::fmt::Write as _;
 use std::process::Command;
@@ -10,7 +10,7 @@ use skipstep_pfconf::Context;
 use skipstep_ruleset::Optimization;
 use skipstep_ruleset::interface::{Host, Interface};
 
-/// How large they are.
+/// Sizes of the rule sets and of the table.
 const RULES: u32 = 100_000;
 const ENTRIES: u32 = 1_000_000;
 
@@ -29,7 +29,10 @@ const SHAPES: [Shape; 6] = [
     Shape { name: "table entries from a file", text: table_file },
 ];
 
-/// Measures every shape.
+/// Measures every shape and prints a table.
+///
+/// # Errors
+/// Fails if a process cannot be started or fails.
 pub fn run() -> anyhow::Result<()> {
     println!(
         "Rule sets of {RULES} rules, a table of {ENTRIES} entries; parse, check, optimize; seconds on a processor\n"
@@ -46,6 +49,9 @@ pub fn run() -> anyhow::Result<()> {
 }
 
 /// Measures one shape in this process.
+///
+/// # Errors
+/// Fails if `index` is too large, or if the rule set is refused.
 pub fn measure(index: usize) -> anyhow::Result<()> {
     let text = (SHAPES.get(index).context("no such rule set")?.text)();
     let host = host();
@@ -67,15 +73,20 @@ pub fn measure(index: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How long this process, which has one thread, was on a processor: on a machine that does nothing
-/// else, the time that passed.
+/// Returns the CPU seconds of this process, which has one thread.
+///
+/// # Errors
+/// Fails if the kernel has no schedstat.
 pub fn processor_seconds() -> anyhow::Result<f64> {
     let statistics = std::fs::read_to_string("/proc/self/schedstat")?;
     let nanoseconds: u64 = statistics.split(' ').next().context("no schedstat")?.parse()?;
     Ok(nanoseconds as f64 / 1e9)
 }
 
-/// The most memory this process ever had, kB.
+/// Returns the peak of this process's memory, in kB.
+///
+/// # Errors
+/// Fails if `/proc/self/status` has no peak.
 pub fn peak() -> anyhow::Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
@@ -91,7 +102,7 @@ fn host() -> Host {
     Host { interfaces: (0..16).map(interface).collect(), routes: Vec::new() }
 }
 
-/// The n-th of some addresses that are spread over the whole of 10.0.0.0/8.
+/// Returns the n-th of a sequence of addresses that are spread over the whole of 10.0.0.0/8.
 fn address(n: u32) -> String {
     let bits = n.wrapping_mul(0x9e_3779) & 0xff_ffff;
     format!("10.{}.{}.{}", bits >> 16, bits >> 8 & 255, bits & 255)

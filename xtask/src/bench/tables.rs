@@ -1,9 +1,8 @@
-//! `xtask bench --tables`: how long the BPF programs take to find out whether a table has an
-//! address, and nothing else, in units of a lookup in a hash map of the kernel.
+//! `xtask bench --tables`: the time that the BPF programs take to look an address up in a table, in
+//! units of a lookup in a hash map of the kernel.
 //!
-//! Entries and addresses are drawn from a seed. Half of the addresses are in an entry drawn at
-//! random, the others anywhere around, so that caches are of little use. What is found is compared
-//! with what the entries say.
+//! Entries and addresses are drawn from a seed. Half of the addresses are in a random entry, the
+//! others are random, so that caches help little. Results are compared with the entries.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -22,18 +21,21 @@ use super::{host, median};
 
 const COUNTS: [usize; 4] = [10, 1_000, 100_000, 1_000_000];
 
-/// What is in a table.
+/// The kind of entries in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Addresses only.
     Hosts,
-    /// Every third one a network of 256 addresses, or of IPv6 a /48.
+    /// Every third entry is a network of 256 addresses, or an IPv6 /48.
     Mixed,
-    /// Networks of all lengths, one in another, every fifth negated.
+    /// Networks of all lengths, nested, of which every fifth is negated.
     Nested,
 }
 
-/// Measures all of them.
+/// Measures all tables. Returns failure if lookups differ from the entries.
+///
+/// # Errors
+/// Fails if the kernel refuses a program or a table.
 pub fn run(rounds: u32) -> anyhow::Result<ExitCode> {
     println!(
         "Lookups of {PACKETS} addresses: medians of {rounds} rounds; a unit is a lookup in a hash map of 1,000 keys\n"
@@ -42,7 +44,7 @@ pub fn run(rounds: u32) -> anyhow::Result<ExitCode> {
         "{:<16}{:>10}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}",
         "table", "entries", "unit ns", "trie", "ns", "index", "ns", "differ"
     );
-    // each replaces the one before
+    // each table replaces the previous one
     let mut lookups = Lookups::new(1000, 2 * COUNTS[COUNTS.len() - 1] as u32 + 1000)?;
     let mut differ = 0;
     for kind in [Kind::Hosts, Kind::Mixed, Kind::Nested] {
@@ -92,7 +94,7 @@ fn measure(
     let (mut units, mut costs, mut differ) = (Vec::new(), Vec::new(), 0);
     for indexing in [Indexing::None, Indexing::All] {
         lookups.set_indexing(indexing);
-        // a table that is as it was would stay where it is
+        // an unchanged table would keep its index, so load a rule set without the table first
         lookups.load(&Ruleset::default(), &host())?;
         lookups.load(&ruleset, &host())?;
         lookups.set_packets(&packets)?;
@@ -113,7 +115,7 @@ fn measure(
     Ok(differ)
 }
 
-/// A host's table named by a rule.
+/// Returns a rule set with one rule that names a table of these entries.
 fn ruleset(entries: &HashMap<IpNet, bool>) -> anyhow::Result<Ruleset> {
     let host = host();
     let mut ruleset =
@@ -135,7 +137,7 @@ fn ruleset(entries: &HashMap<IpNet, bool>) -> anyhow::Result<Ruleset> {
     Ok(ruleset)
 }
 
-/// Networks, and whether they are negated.
+/// Draws networks; the value is true for a negated one.
 fn entries(rng: &mut fastrand::Rng, kind: Kind, six: bool, count: usize) -> HashMap<IpNet, bool> {
     let mut entries = HashMap::new();
     while entries.len() < count {
@@ -162,11 +164,11 @@ fn entries(rng: &mut fastrand::Rng, kind: Kind, six: bool, count: usize) -> Hash
     entries
 }
 
-/// An address of those that are given out.
+/// Draws an address from the range of global addresses.
 fn anywhere(rng: &mut fastrand::Rng, six: bool) -> IpAddr {
     match six {
         false => Ipv4Addr::from(rng.u32(0x0100_0000..0xe000_0000)).into(),
-        // some sites have many hosts
+        // several hosts share a site
         true => {
             let site = (0x2001_0db8_u128 << 96) | (u128::from(rng.u32(..)) << 72);
             Ipv6Addr::from(site | u128::from(rng.u64(..))).into()
@@ -186,7 +188,7 @@ fn within(rng: &mut fastrand::Rng, net: &IpNet) -> IpAddr {
     }
 }
 
-/// What the longest entry around an address says.
+/// Returns true if the longest entry that contains the address is not negated.
 fn holds(entries: &HashMap<IpNet, bool>, address: IpAddr) -> bool {
     let whole = if address.is_ipv4() { 32 } else { 128 };
     let lengths = (0..=whole).rev();

@@ -1,4 +1,4 @@
-//! What the worst packet and the worst tick of the timer cost.
+//! The cost of the worst packets and of the worst ticks of the timer.
 
 use std::time::{Duration, Instant};
 
@@ -10,20 +10,23 @@ use skipstep_wire::build::{Tcp, Udp, ipv4};
 
 use super::{CLIENT, SERVER, host, inbound, median, ruleset, text};
 
-/// Ports of the search that finds none.
+/// Number of ports of an unsuccessful port search.
 const PORTS: u32 = 15_535;
-/// States of the table that is swept and flushed.
+/// Number of states that are swept and flushed.
 const STATES: u32 = 200_000;
-/// Rules that a walk may look at where anchors call each other.
+/// Number of rules that may be evaluated for one packet.
 const STEPS: usize = 16_384;
-/// Slices of a sweep, of which the median is printed.
+/// Number of measured slices of a sweep. The median is printed.
 const SLICES: usize = 15;
 
-/// Sources of limiters that are swept.
+/// Number of sources of limiters that are swept.
 const SOURCES: u32 = 100_000;
 
-/// Measures each of them. Returns lines of text with microseconds, or with `instructions` where the
-/// machine's clock counts one in a nanosecond.
+/// Measures each worst case. Returns lines of text with microseconds, or with `instructions` if the
+/// machine's clock counts one instruction as a nanosecond.
+///
+/// # Errors
+/// Fails if the kernel refuses a program or a rule set.
 pub(super) fn run(instructions: bool) -> anyhow::Result<String> {
     let sizes =
         Sizes { states: STATES, rule_slots: 40_000, limited_sources: SOURCES, ..Sizes::test() };
@@ -48,7 +51,7 @@ pub(super) fn run(instructions: bool) -> anyhow::Result<String> {
     Ok(format!("Worst cases, {unit} of a packet or a tick:\n\n{lines}"))
 }
 
-/// A packet that finds no port of its address free.
+/// Measures a packet for which no port of the address is free.
 fn port_search(engine: &mut TestEngine) -> anyhow::Result<Duration> {
     let rules = "set timeout { adaptive.start 0, adaptive.end 0 }\n\
         pass out inet proto udp nat-to 10.0.0.9\n";
@@ -65,7 +68,7 @@ fn port_search(engine: &mut TestEngine) -> anyhow::Result<Duration> {
     Ok(engine.bench(&flow(999), 200)?.duration)
 }
 
-/// The segment by which a source has a connection too many, which flushes its states.
+/// Measures the segment that gives a source one connection too many, so its states are flushed.
 fn flush(engine: &mut TestEngine) -> anyhow::Result<Duration> {
     let rules = "set limit states 200000\nset timeout { adaptive.start 0, adaptive.end 0 }\n\
         table <bad> persist\n\
@@ -86,7 +89,7 @@ fn flush(engine: &mut TestEngine) -> anyhow::Result<Duration> {
     Ok(last)
 }
 
-/// A slice of a sweep over states of which every `living`th has not expired.
+/// Measures a slice of a sweep over states. Every `living`th state has not expired.
 fn sweep(engine: &mut TestEngine, living: u32) -> anyhow::Result<Duration> {
     let rules = "set timeout { adaptive.start 0, adaptive.end 0 }\npass\n";
     engine.load(&ruleset(rules)?, &host()).map_err(anyhow::Error::msg)?;
@@ -102,7 +105,8 @@ fn sweep(engine: &mut TestEngine, living: u32) -> anyhow::Result<Duration> {
     Ok(Duration::from_secs_f64(median(&mut costs)))
 }
 
-/// A slice of a sweep over sources of limiters, which stay or whose limiter is gone.
+/// Measures a slice of a sweep over sources of limiters. With `stay` they stay, otherwise their
+/// limiter no longer exists.
 fn limited(engine: &mut TestEngine, stay: bool) -> anyhow::Result<Duration> {
     engine.load(&ruleset("pass\n")?, &host()).map_err(anyhow::Error::msg)?;
     engine.crowd_limited(SOURCES, u32::from(!stay), 1 << 30)?;
@@ -115,7 +119,7 @@ fn limited(engine: &mut TestEngine, stay: bool) -> anyhow::Result<Duration> {
     Ok(Duration::from_secs_f64(median(&mut costs)))
 }
 
-/// A packet for which as many rules are looked at as may be.
+/// Measures a packet for which the most rules are evaluated.
 fn walk(engine: &mut TestEngine) -> anyhow::Result<Duration> {
     engine.load(&ruleset(&text(STEPS - 1, " no state"))?, &host()).map_err(anyhow::Error::msg)?;
     let packet = inbound(ipv4(CLIENT, SERVER).tcp(&Tcp::new(40_000, 9000).flags("A").ack(1)));
