@@ -1,4 +1,4 @@
-//! From a vector to a scenario case that expects everything the vector records.
+//! Conversion of a vector to a scenario case that expects all recorded results.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,16 @@ use skipstep_wire::{checksum, protocol};
 
 use super::vector;
 
-/// Priority of a packet of which nothing is said.
+/// Priority of a packet whose record has none.
 const DEFAULT_PRIO: u8 = 3;
 
-/// The IPv4 addresses of the host on which the vectors were recorded.
+/// IPv4 addresses of the host that recorded the vectors.
 const OWN: [&[u8]; 3] = [&[10, 0, 1, 1], &[10, 0, 2, 1], &[127, 0, 0, 1]];
 
-/// The case that `vector` records.
+/// Converts a vector to a case.
+///
+/// # Errors
+/// Fails if the vector has an unknown word or invalid hexadecimal digits.
 pub fn case(vector: &vector::Vector) -> anyhow::Result<Case> {
     let mut steps = Vec::new();
     if let Some(key) = vector.syncookie_keys.last() {
@@ -39,7 +42,7 @@ pub fn case(vector: &vector::Vector) -> anyhow::Result<Case> {
         steps.extend(draws(packet, states.seen).into_iter().map(Action::Random));
         let expectation = expectation(packet, &mut states)?;
         steps.push(match previous.filter(|_| packet.cont) {
-            // pf corrects a wrong IP checksum, with which no packet comes as far as here
+            // pf corrects a wrong IP checksum, but a system drops such a packet before pf
             Some(previous) if previous.pre.is_none() && goes_on_as(previous) == packet.packet => {
                 Action::Forward(packet.ifname.clone(), expectation)
             }
@@ -68,7 +71,7 @@ pub fn case(vector: &vector::Vector) -> anyhow::Result<Case> {
     })
 }
 
-/// The random numbers that pf drew, by packet.
+/// Returns the random numbers that pf drew, for each packet.
 pub fn all_draws(vector: &vector::Vector) -> Vec<Vec<Draw>> {
     let mut seen = 0;
     let mut of_packet = |packet: &vector::Packet| {
@@ -79,8 +82,8 @@ pub fn all_draws(vector: &vector::Vector) -> Vec<Vec<Draw>> {
     vector.packets.iter().map(&mut of_packet).collect()
 }
 
-/// The random numbers that pf drew for a packet, by what it wanted them for. That of the initial
-/// sequence number of `modulate state` is not listed but follows from the state.
+/// Returns the random numbers that pf drew for a packet, by purpose. The initial sequence number of
+/// `modulate state` is not recorded, but follows from the state.
 fn draws(packet: &vector::Packet, states_before: u32) -> Vec<Draw> {
     let result = &packet.result;
     let offsets: Vec<u32> = result
@@ -100,21 +103,21 @@ fn draws(packet: &vector::Packet, states_before: u32) -> Vec<Draw> {
     first.map(Draw::Sequence).chain(listed).collect()
 }
 
-/// What is known of the states while a vector is read.
+/// Knowledge about states while a vector is converted.
 #[derive(Default)]
 struct States {
-    /// SYNs are made again from cookies.
+    /// True if SYN cookies are in use, so SYNs are recreated from cookies.
     cookies: bool,
-    /// How many there were.
+    /// Number of states so far.
     seen: u32,
-    /// Paths of the anchors with the rules that made them, in order.
+    /// Paths of the anchors with the rules that created the states, in order of the states.
     anchors: Vec<String>,
-    /// The packet before ended some that pf removes only before the next packet. When it does so
-    /// nobody can see, so an evaluator may remove them at once.
+    /// True if the previous packet ended states that pf removes before the next packet. The time of
+    /// removal is not visible, so an evaluator may remove them at once.
     ended: bool,
 }
 
-/// The bytes with which a packet leaves the inbound side.
+/// Returns the bytes with which a packet leaves the inbound side.
 fn goes_on_as(packet: &vector::Packet) -> &str {
     packet.result.out.as_deref().unwrap_or(&packet.packet)
 }
@@ -151,7 +154,7 @@ fn expectation(packet: &vector::Packet, states: &mut States) -> anyhow::Result<E
     let mut others = Vec::new();
     for state in &result.states {
         states.seen = states.seen.max(state.id);
-        // the vector tells the anchor of a state's rule only when the rule makes the state
+        // the vector has the anchor of a state's rule only when the rule creates the state
         states.anchors.resize(states.seen as usize, result.anchor.clone());
         let words = state_words(state, &states.anchors[state.id as usize - 1])?;
         if result.state == Some(state.id) {
@@ -160,7 +163,7 @@ fn expectation(packet: &vector::Packet, states: &mut States) -> anyhow::Result<E
             others.push((state.id, words));
         }
     }
-    // what a system drops itself may be compared without bytes: it has no right answer
+    // packets that a system drops before pf are compared without bytes, because no bytes are right
     let unseen = packet.pre.is_some();
     Ok(Expectation {
         verdict: Some(verdict),
@@ -199,14 +202,14 @@ fn expectation(packet: &vector::Packet, states: &mut States) -> anyhow::Result<E
     })
 }
 
-/// Cuts off what stands behind an IPv6 packet in its frame: OpenBSD's stack does that behind pf, so
-/// that it is in the recordings. Evaluators are not asked for it.
+/// Cuts off bytes behind an IPv6 packet in its frame. OpenBSD's stack removes them after pf, so the
+/// recordings have them; evaluators need not.
 fn without_padding(mut packet: Vec<u8>) -> Vec<u8> {
     packet.truncate(skipstep_wire::ip_length(&packet));
     packet
 }
 
-/// What decided about a packet.
+/// The decision about a packet.
 struct Decided<'a> {
     rule: Option<i64>,
     anchor: &'a str,
@@ -214,8 +217,9 @@ struct Decided<'a> {
     reason: Option<&'a str>,
 }
 
-/// The recorder took down first what was over first: of a packet that brings back a cookie that is
-/// the SYN made again, and the packet's own end is among the nested ones.
+/// Returns the decision about a packet. The recorder put the pass through pf that ended first in
+/// front. If a packet returns a cookie, that is the pass of the recreated SYN; the packet's own
+/// pass is the last nested one.
 fn decided(result: &vector::Outcome, cookies: bool) -> Decided<'_> {
     match result.nested.last().filter(|_| cookies) {
         Some(own) => Decided {
@@ -233,10 +237,10 @@ fn decided(result: &vector::Outcome, cookies: bool) -> Decided<'_> {
     }
 }
 
-/// The answers. Left out are those to or from a link-local address into which the recorder wrote
-/// the number of an interface (fe80:2::…), as OpenBSD's kernel does inside. Of an ICMP error in
-/// answer to this host itself the addresses are: Linux would refuse its own address as a source, so
-/// skipstep deliberately answers from the destination of the packet.
+/// Converts the answers. Returns `None` if an answer has a link-local address with the number of an
+/// interface (fe80:2::…), as OpenBSD's kernel uses it internally. Addresses of an ICMP error to
+/// this host itself are not compared: Linux drops its own address as a source, so skipstep answers
+/// from the destination of the packet.
 fn replies(packet: &vector::Packet) -> anyhow::Result<Option<Vec<Reply>>> {
     let mut replies = Vec::new();
     for emitted in packet.result.emitted.iter().filter(|emitted| emitted.kind == "send") {
@@ -256,8 +260,9 @@ fn replies(packet: &vector::Packet) -> anyhow::Result<Option<Vec<Reply>>> {
     Ok(Some(replies))
 }
 
-/// pf takes one off the TTL of a packet that it routes and leaves the header's checksum to the IP
-/// output. An ICMP error in between quotes the old one; here both are changed at once.
+/// Corrects the checksum in the quote of an ICMP error. pf decrements the TTL of a packet that it
+/// routes, and leaves the header's checksum to the IP output. An ICMP error in between quotes the
+/// previous checksum; skipstep updates both at once.
 fn correct_quote(answer: &mut [u8]) {
     const QUOTE: usize = 28;
     let is_error = answer[0] >> 4 == 4 && answer[9] == protocol::ICMP;
@@ -269,7 +274,7 @@ fn correct_quote(answer: &mut [u8]) {
     }
 }
 
-/// What goes on in the packet's place or beside it.
+/// Converts packets that are sent in place of the packet or besides.
 fn forwarded(packet: &vector::Packet) -> anyhow::Result<Vec<Forwarded>> {
     let mut forwarded = Vec::new();
     for emitted in &packet.result.emitted {
@@ -288,8 +293,8 @@ fn forwarded(packet: &vector::Packet) -> anyhow::Result<Vec<Forwarded>> {
     Ok(forwarded)
 }
 
-/// The recorder had one identification for all fragments that pf makes; here it is drawn, and every
-/// draw is 0.
+/// Replaces the identification of fragments. The recorder used the same number for all fragments
+/// that pf creates; the evaluators draw it, and every draw is 0.
 fn with_drawn_id(packet: &mut [u8]) {
     const RECORDED: [u8; 4] = [0x11, 0x22, 0x33, 0x44];
     let fragment_header = packet.windows(4).take(200).position(|bytes| bytes == RECORDED);
@@ -298,7 +303,7 @@ fn with_drawn_id(packet: &mut [u8]) {
     }
 }
 
-/// Each reason once: whether a packet counts one twice shows in the status.
+/// Returns each counted reason once. The status shows a reason that a packet counts twice.
 fn counted(counted: &BTreeMap<String, usize>) -> anyhow::Result<Vec<Reason>> {
     let mut reasons =
         counted.keys().map(|name| reason(name)).collect::<anyhow::Result<Vec<_>>>()?;
@@ -350,7 +355,7 @@ fn state_words(state: &vector::State, anchor: &str) -> anyhow::Result<StateWords
     })
 }
 
-/// OpenBSD's numbers of `route-to` and its like.
+/// Converts OpenBSD's number of `route-to` and similar options; 0 is none.
 fn route(number: u8) -> anyhow::Result<Option<RouteKind>> {
     Ok(match number {
         0 => None,
@@ -361,7 +366,7 @@ fn route(number: u8) -> anyhow::Result<Option<RouteKind>> {
     })
 }
 
-/// Whether a state only waits to be removed.
+/// Returns true if a state has ended and waits for its removal.
 fn has_ended(state: &vector::State) -> bool {
     state.timeout == "purge"
 }
@@ -401,7 +406,7 @@ fn rule(anchor: &str, number: i64) -> Option<RuleId> {
     Some(RuleId::new(anchor, number))
 }
 
-/// A rule's number, of which -1 is none.
+/// Converts the number of a rule; -1 is none.
 fn number(number: i64) -> Option<u32> {
     u32::try_from(number).ok()
 }

@@ -1,4 +1,4 @@
-//! `xtask conformance`: replays what OpenBSD's pf did, packet by packet, on the evaluators.
+//! `xtask conformance`: replays recorded packets of OpenBSD's pf on the evaluators.
 
 mod convert;
 mod printed;
@@ -15,7 +15,7 @@ use anyhow::Context;
 use self::replay::{Difference, Played};
 use crate::engines::Choice;
 
-/// The files of vectors.
+/// Names of the vector files.
 const FILES: &[&str] = &[
     printed::FILE,
     "basic",
@@ -70,6 +70,10 @@ struct Tally {
     not_built: usize,
 }
 
+/// Replays the selected vectors and prints the results. Succeeds without vectors.
+///
+/// # Errors
+/// Fails if a file cannot be read, or if an evaluator cannot start.
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     if !arguments.vectors.is_dir() {
         println!("skipped: no conformance vectors in {}", arguments.vectors.display());
@@ -82,7 +86,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let named: Vec<&str> = arguments.file.iter().map(String::as_str).collect();
     let files = if named.is_empty() { FILES } else { &named[..] };
     let mut total = Total::default();
-    // the files whose packets are played: one name for each vector
+    // vectors of several files are replayed together; `names` has the file of each
     let (mut names, mut vectors) = (Vec::new(), Vec::new());
     for name in files {
         let path = arguments.vectors.join(format!("{name}.jsonl.gz"));
@@ -168,7 +172,7 @@ fn tallies(
     tallies
 }
 
-/// How many rule sets of a file print as recorded, and the first that do not.
+/// Prints the number of rule sets of a file that print as recorded, and the first differences.
 fn show_printed(file: &str, tally: &printed::Tally, most: usize) {
     let printed::Tally { equal, other_host, differences } = tally;
     let skipped = if *other_host == 0 { "" } else { " skipped 1, which is of another host" };
@@ -178,7 +182,7 @@ fn show_printed(file: &str, tally: &printed::Tally, most: usize) {
     }
 }
 
-/// The vectors that the arguments ask for.
+/// Selects the vectors that the arguments name.
 fn select(lines: Vec<String>, arguments: &Arguments) -> Vec<String> {
     let wanted = arguments.id.as_ref().map(|id| format!("{{\"id\":\"{id}\","));
     let mut lines: Vec<String> = lines

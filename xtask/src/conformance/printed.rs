@@ -1,5 +1,5 @@
-//! What pfctl prints of the rule sets of all vectors, or why it refuses them; no evaluator takes
-//! part.
+//! The output of pfctl for the rule sets of all vectors, or its error messages. No evaluator is
+//! involved.
 
 use serde::Deserialize;
 use skipstep_pfconf::{Context, Dialect, Kind, Loaded, Names, Rejected};
@@ -7,20 +7,21 @@ use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{AutomaticTables, Optimization};
 use skipstep_scenario::host;
 
-/// The name of the file without packets, whose rule sets were recorded optimized, too.
+/// The name of the file without packets. Its rule sets were also recorded after optimization.
 pub const FILE: &str = "parse";
 
-/// The only one that prints something else here, `pass from fe80::1%em0`: the recorder knew no
-/// interface em0 when it read the zone. OpenBSD's own case 14 shows what a system prints: `on em0`.
+/// The only rule set with a different output here, `pass from fe80::1%em0`. The recorder knew no
+/// interface em0 when it read the zone. OpenBSD's own case 14 shows the output of a system: `on
+/// em0`.
 const OTHER_HOST: &str = "parse-02373";
 
-/// Users and groups of the recorder.
+/// Users and groups of the recording host.
 const PASSWD: &str = "root:*:0:0::/:/\ndaemon:*:1:1::/:/\noperator:*:2:5::/:/\nbin:*:3:7::/:/\n\
     sshd:*:27:27::/:/\nproxy:*:71:71::/:/\nnobody:*:32767:32767::/:/\n";
 const GROUP: &str = "wheel:*:0:\ndaemon:*:1:\noperator:*:5:\nbin:*:7:\nsshd:*:27:\nproxy:*:71:\n\
     nobody:*:32767:\n";
 
-/// A rule set and what pfctl said.
+/// A rule set and the output of pfctl.
 #[derive(Deserialize)]
 struct Vector {
     id: String,
@@ -36,7 +37,7 @@ struct Vector {
     printed_before_error: String,
 }
 
-/// How many vectors are equal, and the others.
+/// Number of equal vectors, and the differences.
 #[derive(Default)]
 pub struct Tally {
     pub equal: usize,
@@ -45,6 +46,9 @@ pub struct Tally {
 }
 
 /// Compares every vector, first as written, then optimized if that was recorded.
+///
+/// # Errors
+/// Fails if a line is not a vector.
 pub fn compare(lines: &[String]) -> anyhow::Result<Tally> {
     let host = host::standard();
     let mut tally = Tally::default();
@@ -71,7 +75,7 @@ pub fn compare(lines: &[String]) -> anyhow::Result<Tally> {
 }
 
 fn difference(vector: &Vector, level: Optimization, printed: &str, host: &Host) -> Option<String> {
-    // the recorder chose the level by default, not with -o, and had one number for all random ones
+    // the recorder set the default level, not -o, and replaced all random numbers by one
     let chosen = vector.rules.contains("set ruleset-optimization");
     let names = Names::builtin().clone().with_owners(PASSWD, GROUP);
     let context = Context {
@@ -90,11 +94,11 @@ fn difference(vector: &Vector, level: Optimization, printed: &str, host: &Host) 
     })
 }
 
-/// Messages, then what is printed.
+/// Returns the messages, followed by the printed rules.
 fn said(rules: &str, context: &Context) -> String {
     let (messages, printed) = match skipstep_pfconf::load(rules, context) {
         Ok(Loaded { echo, warnings, .. }) => {
-            // that an interface is not there, OpenBSD does not say
+            // OpenBSD does not warn of a missing interface
             let told = warnings.into_iter().filter(|warning| {
                 warning.kind == Kind::Warning && !warning.message.contains("there is no interface")
             });

@@ -1,4 +1,4 @@
-//! Plays vectors on several evaluators in several threads.
+//! Replay of vectors on several evaluators in several threads.
 
 use skipstep_pfconf::{Context, Diagnostic, Dialect};
 use skipstep_ruleset::Ruleset;
@@ -12,28 +12,31 @@ use super::{convert, vector};
 use crate::catch::catching;
 use crate::engines::Choice;
 
-/// What became of a vector on one evaluator.
+/// The result of a vector on one evaluator.
 pub enum Played {
-    /// It did what pf did.
+    /// The evaluator did the same as pf.
     Equal,
-    /// It did something else.
+    /// The evaluator did not do the same as pf.
     Different(Difference),
-    /// It needs what only the model does.
+    /// The vector needs a feature that only the model has.
     NotBuilt,
 }
 
-/// In what an evaluator differs from pf.
+/// A difference between an evaluator and pf.
 pub struct Difference {
     /// The vector's id.
     pub id: String,
-    /// The first difference in words.
+    /// A description of the first difference.
     pub text: String,
-    /// The vector up to that difference as a scenario file.
+    /// The vector up to the difference as a scenario file.
     pub scenario: Option<String>,
 }
 
-/// Plays every vector, in any order; the results are in the order of `lines`. Each thread makes its
-/// evaluators once: the kernel takes five seconds to verify the programs of one.
+/// Replays every vector, in any order. The results are in the order of `lines`. Each thread creates
+/// its evaluators once, because the kernel takes five seconds to verify the programs of one.
+///
+/// # Errors
+/// Fails if an evaluator cannot start, or if a line is not a vector.
 pub fn all(lines: &[String], choices: &[Choice], jobs: usize) -> anyhow::Result<Vec<Vec<Played>>> {
     let host = host::standard();
     let start = |_| choices.iter().map(|choice| choice.start()).collect::<Result<Vec<_>, _>>();
@@ -61,7 +64,10 @@ fn vector(line: &str, engines: &mut [Box<dyn Engine>], host: &Host) -> anyhow::R
     Ok(engines.iter_mut().map(play).collect())
 }
 
-/// Reads the rules of a vector, or says why they are refused.
+/// Parses the rules of a vector.
+///
+/// # Errors
+/// Fails with the messages if the rules are refused, or with the message of a panic.
 pub fn load(rules: &str, context: &Context) -> Result<Ruleset, String> {
     match catching(|| skipstep_pfconf::load(rules, context))? {
         Ok(loaded) => Ok(loaded.ruleset),
@@ -95,7 +101,7 @@ fn play(case: &Case, ruleset: &Ruleset, host: &Host, engine: &mut dyn Engine) ->
     }
 }
 
-/// The step's place and the packet of it, readable.
+/// Describes the packet of a step, with its number in the case.
 fn describe(case: &Case, step: usize) -> String {
     let what = match &case.steps[step].action {
         Action::Packet(arrival, _) => format!(
@@ -113,7 +119,7 @@ fn describe(case: &Case, step: usize) -> String {
     format!("packet {}: {what}", packets.count())
 }
 
-/// The case, cut off behind a step, as a file.
+/// Formats the case up to a step as a scenario file.
 fn up_to(case: &Case, step: usize) -> String {
     let mut case = case.clone();
     case.steps.truncate(step + 1);

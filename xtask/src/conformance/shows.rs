@@ -1,6 +1,6 @@
-//! What pfctl shows of a filter after its packets, compared with what OpenBSD 7.8's pfctl printed
-//! (`show.jsonl.gz`). Each evaluator is shown by the code that shows the filter of a machine: the
-//! BPF programs are those of a loaded instance, the model lends it its counters.
+//! The output of `pfctl -s` and `pfctl -T` after packets, compared with that of OpenBSD 7.8's pfctl
+//! (`show.jsonl.gz`). The code is the same that shows the filter of a machine. The BPF programs
+//! belong to a loaded instance; the model supplies its counters.
 
 mod mask;
 mod model;
@@ -33,10 +33,10 @@ use crate::engines::Choice;
 /// The name of the file.
 pub const FILE: &str = "show";
 
-/// Lines of a difference's text: what one entry gets wrong it may get wrong in forty places.
+/// Number of lines in the text of a difference, because one error may show in forty places.
 const LONGEST_TEXT: usize = 40;
 
-/// An entry of the file: rules, packets, and what was printed.
+/// An entry of the file: rules, packets, and printed texts by the arguments of pfctl.
 #[derive(Deserialize)]
 struct Entry {
     id: String,
@@ -49,7 +49,7 @@ struct Entry {
     rc: BTreeMap<String, u8>,
 }
 
-/// What pfctl does with arguments.
+/// The output of pfctl for some arguments.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Said {
     stdout: String,
@@ -57,7 +57,11 @@ struct Said {
     status: u8,
 }
 
-/// Compares every entry on every evaluator, in any order; the results are in the order of `lines`.
+/// Compares every entry on every evaluator, in any order. The results are in the order of `lines`.
+///
+/// # Errors
+/// Fails if a line is not an entry, if a vector file cannot be read, or if an evaluator cannot
+/// start.
 pub fn all(
     lines: &[String],
     vectors: &Path,
@@ -115,7 +119,7 @@ fn different(entry: &Entry, text: &str) -> Difference {
     }
 }
 
-/// Plays the packets and looks from all sides; nothing if all looks as it should.
+/// Plays the packets and compares all outputs. Returns an empty text if all are equal.
 fn compare(
     entry: &Entry,
     draws: &Draws,
@@ -124,7 +128,7 @@ fn compare(
 ) -> anyhow::Result<String> {
     let draws = draws.get(&entry.id);
     subject.play(ruleset, &entry.packets, draws.map_or(&[], Vec::as_slice))?;
-    // whose random numbers nobody wrote down
+    // true if the entry's random numbers were not recorded
     let unknown = draws.is_none();
     let mut text = String::new();
     for (arguments, expected) in entry.show.iter().filter(|(arguments, _)| *arguments != "-so") {
@@ -142,7 +146,7 @@ fn compare(
     Ok(text)
 }
 
-/// What pfctl would do with the arguments.
+/// Returns the output of pfctl for the arguments.
 fn say(arguments: &str, subject: &Subject) -> anyhow::Result<Said> {
     let words: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
     let args = args::parse(&words).map_err(|_| anyhow::anyhow!("arguments refused"))?;
@@ -176,7 +180,7 @@ fn addresses(args: &Args) -> anyhow::Result<Vec<TableEntry>> {
     args.operands.iter().map(entry).collect()
 }
 
-/// The first line that differs, and the one before it.
+/// Formats the first line that differs, and the line before.
 fn difference(expected: &Said, said: &Said) -> String {
     if expected.stdout == said.stdout {
         return format!(

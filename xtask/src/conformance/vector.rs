@@ -1,5 +1,5 @@
-//! A conformance vector as it stands in the files: what OpenBSD 7.8's pf did with a rule set and a
-//! sequence of packets (README.md beside the vectors).
+//! A conformance vector as it is stored in the files: the recorded behaviour of OpenBSD 7.8's pf
+//! for a rule set and a sequence of packets (README.md beside the vectors).
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use skipstep_reassembly::settle_checksum;
 use skipstep_scenario::look::unhex;
 
-/// A rule set with the packets it saw and what came of them.
+/// A rule set with its packets and their results.
 #[derive(Debug, Deserialize)]
 pub struct Vector {
     pub id: String,
@@ -18,8 +18,7 @@ pub struct Vector {
     pub packets: Vec<Packet>,
     pub counters: Vec<RuleCounters>,
     pub status: Status,
-    /// The two keys of syncookies, the second of which is the one in use; none where there are no
-    /// cookies.
+    /// The two keys of SYN cookies, of which the second is in use; empty without cookies.
     #[serde(default)]
     pub syncookie_keys: Vec<String>,
 }
@@ -30,22 +29,22 @@ pub struct Packet {
     pub t: u32,
     pub dir: String,
     pub ifname: String,
-    /// From the IP header on, in hexadecimal.
+    /// The bytes from the IP header on, in hexadecimal.
     pub packet: String,
-    /// The previous packet goes on.
+    /// True if the previous packet goes on to another interface.
     #[serde(default)]
     pub cont: bool,
-    /// Why a system would have dropped the packet before pf saw it.
+    /// The reason why a system would have dropped the packet before pf.
     pub pre: Option<String>,
-    /// What came of it; files whose entries are about something else do not say.
+    /// The recorded result; empty in files about other things.
     #[serde(default)]
     pub result: Outcome,
 }
 
 impl Packet {
-    /// Returns the bytes as pf gets them: with the checksum of the header right, because
-    /// OpenBSD's input routine drops a packet with a wrong one, as skipstep does. `None` if they
-    /// are not hexadecimal.
+    /// Returns the bytes as pf gets them, with a correct checksum in the header. OpenBSD's input
+    /// routine drops a packet with a wrong checksum, and so does skipstep. Returns `None` if the
+    /// field is not hexadecimal.
     pub fn bytes(&self) -> Option<Vec<u8>> {
         let mut bytes = unhex(&self.packet)?;
         if self.dir == "in" {
@@ -55,12 +54,12 @@ impl Packet {
     }
 }
 
-/// What came of a packet. `rule` is -1 for the default rule, absent if no rule was asked.
+/// The result of a packet. `rule` is -1 for the default rule, and absent if no rule was evaluated.
 #[derive(Debug, Default, Deserialize)]
 pub struct Outcome {
     pub verdict: String,
     pub rule: Option<i64>,
-    /// Path of the anchor that the rule is in, if it is in one.
+    /// Path of the anchor that the rule is in; empty for the main rule set.
     #[serde(default)]
     pub anchor: String,
     pub anchor_rule: Option<i64>,
@@ -84,7 +83,7 @@ pub struct Outcome {
     pub expired: Vec<u32>,
     #[serde(default)]
     pub removed: Vec<u32>,
-    /// Other ways through pf while it had this packet.
+    /// Other passes through pf while it processed this packet.
     #[serde(default)]
     pub nested: Vec<Nested>,
     pub nstates: u64,
@@ -92,7 +91,7 @@ pub struct Outcome {
     pub src_nodes: u64,
 }
 
-/// What one of the other ways through pf came to.
+/// The decision of another pass through pf.
 #[derive(Debug, Default, Deserialize)]
 pub struct Nested {
     pub rule: Option<i64>,
@@ -107,7 +106,7 @@ pub struct Nested {
 pub struct Drawn(Vec<serde_json::Value>);
 
 impl Drawn {
-    /// The number, if any of 32 bits was asked for.
+    /// Returns the number if it has 32 bits without a bound.
     pub fn number(&self) -> Option<u32> {
         match &self.0[..] {
             [_, number] => number.as_u64().and_then(|number| u32::try_from(number).ok()),
@@ -120,7 +119,7 @@ impl Drawn {
 pub struct Emitted {
     pub kind: String,
     pub packet: String,
-    /// Of what was routed: the interface, and who is next.
+    /// The interface and next hop of a routed packet.
     pub ifname: Option<String>,
     pub nexthop: Option<std::net::IpAddr>,
 }
@@ -147,7 +146,8 @@ pub struct State {
     pub src: Peer,
     pub dst: Peer,
     pub timeout: String,
-    /// Negative if it has ended already and waits to be removed.
+    /// Time of expiry in seconds since the start; negative if the state has ended and waits for
+    /// removal.
     pub expires_at: i64,
     pub packets: [u64; 2],
     pub bytes: [u64; 2],
@@ -157,14 +157,14 @@ pub struct State {
     #[serde(default)]
     pub max_mss: u16,
     pub tag: Option<String>,
-    /// `route-to` and its like, 0 for none.
+    /// OpenBSD's number of `route-to` and similar options; 0 is none.
     #[serde(default)]
     pub rt: u8,
     pub src_scrub: Option<Scrub>,
     pub dst_scrub: Option<Scrub>,
 }
 
-/// What `reassemble tcp` remembers of a side.
+/// The data that `reassemble tcp` keeps for a peer.
 #[derive(Debug, Deserialize)]
 pub struct Scrub {
     pub ts_mod: u32,
@@ -182,7 +182,7 @@ pub struct Peer {
 
 #[derive(Debug, Deserialize)]
 pub struct RuleCounters {
-    /// Path of the anchor that the rule is in, if it is in one.
+    /// Path of the anchor that the rule is in; empty for the main rule set.
     #[serde(default)]
     pub anchor: String,
     pub nr: u32,
@@ -200,7 +200,10 @@ pub struct Status {
     pub reasons: BTreeMap<String, u64>,
 }
 
-/// The lines of a vector file, one vector each.
+/// Reads the lines of a vector file, one vector each.
+///
+/// # Errors
+/// Fails if the file cannot be opened or decompressed.
 pub fn lines(path: &Path) -> anyhow::Result<Vec<String>> {
     let file = std::fs::File::open(path).with_context(|| format!("open {}", path.display()))?;
     let lines = BufReader::new(flate2::read::GzDecoder::new(file)).lines();

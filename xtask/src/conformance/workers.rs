@@ -1,15 +1,18 @@
-//! The lines of files, shared out among threads.
+//! Distribution of the lines of files among threads.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Time between two lines that say how far the work is.
+/// Time between two messages about progress.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// Hands every line to one of `jobs` threads, in any order; the results are in the order of
-/// `lines`. Each thread, told its number, makes its tools by `begin`: evaluators stay on the thread
-/// that made them. A line is printed every 30 seconds.
+/// Processes every line in one of `jobs` threads, in any order. The results are in the order of
+/// `lines`. Each thread calls `begin` with its number to create its tools, because an evaluator
+/// cannot move to another thread. A message about progress is printed every 30 seconds.
+///
+/// # Errors
+/// Fails if `begin` or `work` fails.
 pub fn share_out<T, R: Send>(
     lines: &[String],
     jobs: usize,

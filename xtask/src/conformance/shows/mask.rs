@@ -1,10 +1,10 @@
-//! What of a show depends on the machine, on the wall clock, or on the way in which rules are
+//! Parts of an output that depend on the machine, on the wall clock, or on the way rules are
 //! searched (README-show.md beside the vectors).
 
-/// The text without it; with `random` also without sequence numbers that pf drew. Source nodes are
-/// sorted: which rule's stand first is chance.
+/// Removes these parts from a text; with `random` also sequence numbers that pf drew. Source nodes
+/// are sorted, because the order of their rules is random.
 pub fn text(arguments: &str, text: &str, random: bool) -> String {
-    // which systems can be told apart is the database's affair
+    // the list of systems depends on the fingerprint database
     let text = text.split("\nOS FINGERPRINTS:").next().unwrap_or_default();
     let mut masked: Vec<String> = Vec::new();
     let mut labels = arguments.ends_with("-sl");
@@ -24,14 +24,13 @@ pub fn text(arguments: &str, text: &str, random: bool) -> String {
     masked.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// Whether a line under a state has a sequence number that `modulate state` or `synproxy state`
-/// drew.
+/// Returns true if a line under a state has a sequence number that `modulate state` or `synproxy
+/// state` drew.
 fn holds_drawn_number(text: &str, above: &str) -> bool {
     text.trim_start().starts_with('[') && (text.contains("](+") || above.contains("PROXY:"))
 }
 
-/// Sorts every stretch of source nodes, of which each is a line, or two of which the second is
-/// indented.
+/// Sorts each run of source nodes. A node is one line, or two of which the second is indented.
 fn sort_sources(lines: &mut [String]) {
     let is_node = |line: &String| line.contains(" ( states ") && line.ends_with(" )");
     let mut at = 0;
@@ -72,13 +71,13 @@ fn line(line: &str) -> String {
     }
     match trimmed.split_once(':') {
         Some((what @ ("Cleared" | "Checksum"), _)) => format!("{what}: …"),
-        // how often a table is asked depends on the skip steps, too
+        // the number of lookups in a table depends on skip steps, too
         Some(("Evaluations", _)) => "Evaluations: …".to_owned(),
         _ => line.to_owned(),
     }
 }
 
-/// A label is followed by the number of evaluations and seven more.
+/// Masks the number of evaluations, the first of eight numbers after a label.
 fn label(line: &str) -> String {
     let mut fields: Vec<&str> = line.rsplitn(9, ' ').collect();
     if fields.len() == 9 {

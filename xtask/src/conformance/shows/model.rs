@@ -1,4 +1,4 @@
-//! The model as pfctl would see it.
+//! The model as a filter that pfctl can show.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -25,17 +25,17 @@ const TCP: u8 = 6;
 const SYN_SENT: u8 = 2;
 const ESTABLISHED: u8 = 4;
 
-/// The model, its machine and its clock.
+/// The model, its host and its clock.
 pub struct ShownModel {
     host: Host,
     ruleset: Ruleset,
     now: u32,
-    // the trait of evaluators asks for a mutable one even to look
+    // the `Engine` trait needs a mutable reference even to read
     model: RefCell<Model>,
 }
 
 impl ShownModel {
-    /// A model without rules.
+    /// Creates a model without rules.
     pub fn new(host: &Host) -> Self {
         ShownModel {
             host: host.clone(),
@@ -45,12 +45,15 @@ impl ShownModel {
         }
     }
 
-    /// The machine it is on.
+    /// Returns the host that the model runs on.
     pub fn host(&self) -> &Host {
         &self.host
     }
 
-    /// Begins anew.
+    /// Loads a rule set and resets the clock.
+    ///
+    /// # Errors
+    /// Fails if the model refuses the rule set.
     pub fn start(&mut self, ruleset: &Ruleset) -> Result<()> {
         let loaded = self.model.get_mut().load(ruleset, &self.host);
         loaded.map_err(anyhow::Error::msg)?;
@@ -59,12 +62,13 @@ impl ShownModel {
         Ok(())
     }
 
-    /// Sets what is random in real life.
+    /// Sets a value that is drawn at random in a real filter.
     pub fn set_random(&mut self, draw: Draw) {
         self.model.get_mut().set_random(draw);
     }
 
-    /// Plays a packet; what it carries afterwards.
+    /// Evaluates a packet at the time `second`, and returns the metadata that the packet has
+    /// afterwards.
     pub fn packet(&mut self, second: u32, packet: &TestPacket) -> Carried {
         self.now = second;
         let model = self.model.get_mut();
@@ -72,7 +76,7 @@ impl ShownModel {
         model.packet(packet).carried
     }
 
-    /// The rules with what is in their tables now.
+    /// Returns the rules with the present entries of their tables.
     fn filled(&self) -> Ruleset {
         self.model.borrow_mut().firewall().ruleset().clone()
     }
@@ -117,7 +121,8 @@ fn started() -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(START.into())
 }
 
-/// Entries have no counters for packets that an address passed that is in the table no longer.
+/// Converts the counters of an entry. The fourth counter, for packets that passed by a state after
+/// the address had left the table, exists for tables only.
 fn entry_traffic(traffic: &TableTraffic) -> EntryTraffic {
     let three = |of: [[u64; 4]; 2]| of.map(|[block, matched, pass, _]| [block, matched, pass]);
     EntryTraffic { packets: three(traffic.packets), bytes: three(traffic.bytes) }
@@ -161,7 +166,7 @@ impl Filter for ShownModel {
     fn states(&self) -> Result<Vec<StateView>> {
         let mut states = self.model.borrow_mut().states();
         for state in &mut states {
-            // the model counts from 1, a kernel from the second when it was enabled
+            // the model numbers states from 1, the kernel from the second when it was enabled
             state.id = (u64::from(START) << 32) + state.id - 1;
         }
         Ok(states)
@@ -227,14 +232,15 @@ impl Filter for ShownModel {
     }
 
     fn queue_stats(&self, _interface: u32) -> Result<BTreeMap<String, QueueStats>> {
-        Ok(BTreeMap::new()) // the kernel has them
+        Ok(BTreeMap::new()) // only the kernel has statistics of queues
     }
 
     fn tables(&self) -> Result<Vec<TableInfo>> {
         let ruleset = self.filled();
         let mut tables: Vec<TableInfo> =
             ruleset.all_tables().map(|(path, table)| self.table(path, table)).collect();
-        // for each of an anchor that of the main rule set stands in until it is defined
+        // a table of an anchor has one in the main rule set, undefined unless the main rule set
+        // defines it
         let of_anchors = tables.iter().filter(|table| !table.name.anchor.is_empty());
         for name in of_anchors.map(|table| table.name.name.clone()).collect::<Vec<_>>() {
             let main = TableName::from(name.as_str());

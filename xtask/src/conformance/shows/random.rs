@@ -1,4 +1,4 @@
-//! The random numbers of entries that were made from packet vectors, which tell them.
+//! The random numbers of entries that were made from packet vectors, which record them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,13 +7,16 @@ use skipstep_scenario::engine::Draw;
 
 use crate::conformance::{convert, printed, vector};
 
-/// By id of the entry, for each of its packets.
+/// Random numbers by id of the entry, for each of its packets.
 pub type Draws = BTreeMap<String, Vec<Vec<Draw>>>;
 
-/// The features whose packets depend on them.
+/// Features whose packets depend on random numbers.
 const RANDOM: [&str; 3] = ["modulate", "synproxy", "reassemble tcp"];
 
-/// Looks up the vectors of the entries that need them.
+/// Reads the random numbers of the entries that need them from the vector files.
+///
+/// # Errors
+/// Fails if a vector file cannot be read.
 pub fn draws(lines: &[String], vectors: &Path) -> anyhow::Result<Draws> {
     let needed = lines.iter().filter(|line| RANDOM.iter().any(|feature| line.contains(feature)));
     let ids: BTreeSet<&str> = needed.filter_map(|line| id(line)).collect();
@@ -21,7 +24,8 @@ pub fn draws(lines: &[String], vectors: &Path) -> anyhow::Result<Draws> {
     let mut draws = Draws::new();
     for file in files {
         let path = vectors.join(format!("{file}.jsonl.gz"));
-        // what was written for this file has no vector, and what is only printed no packets
+        // entries written for this file have no vector, and vectors that are only printed have no
+        // packets
         if [super::FILE, printed::FILE].contains(&file) || !path.exists() {
             continue;
         }
@@ -35,7 +39,7 @@ pub fn draws(lines: &[String], vectors: &Path) -> anyhow::Result<Draws> {
     Ok(draws)
 }
 
-/// The id of a vector, which stands first in its line.
+/// Returns the id of a vector, the first field in its line.
 fn id(line: &str) -> Option<&str> {
     line.strip_prefix("{\"id\":\"")?.split('"').next()
 }

@@ -1,4 +1,4 @@
-//! An evaluator that is shown: the model, or an instance in the kernel.
+//! An evaluator whose output is compared: the model, or an instance in the kernel.
 
 use anyhow::bail;
 use pfctl::filter::Filter;
@@ -11,19 +11,23 @@ use super::model::ShownModel;
 use crate::conformance::vector;
 use crate::engines::Choice;
 
-/// Seconds since 1970 when the recorder enabled pf.
+/// Time at which the recorder enabled pf, in seconds since 1970.
 pub const START: u32 = 1_700_100_000;
-/// The recorder's host id where the rules set none.
+/// The recorder's host id if the rules set none.
 pub const HOSTID: u32 = 0xf30b_ae77;
 
-/// The evaluators of one thread. Both ways to search rules are those of one instance.
+/// The evaluators of one thread. One instance serves all evaluators in the kernel.
 pub struct Subjects {
     model: ShownModel,
     instance: Option<TestInstance>,
 }
 
 impl Subjects {
-    /// What the choices need. The instance is named after the process and the `job`.
+    /// Creates the evaluators that the choices need. The instance is named after the process and
+    /// the `job`.
+    ///
+    /// # Errors
+    /// Fails if the instance cannot be created.
     pub fn new(choices: &[Choice], job: usize, host: &Host) -> anyhow::Result<Subjects> {
         let name = format!("conformance-{}-{job}", std::process::id());
         let wanted = choices.iter().any(|choice| *choice != Choice::Model);
@@ -31,7 +35,7 @@ impl Subjects {
         Ok(Subjects { model: ShownModel::new(host), instance })
     }
 
-    /// The chosen one.
+    /// Returns the chosen evaluator; `None` for `all`, and if the evaluator was not created.
     pub fn subject(&mut self, choice: Choice) -> Option<Subject<'_>> {
         let evaluator = match choice {
             Choice::Model => return Some(Subject::Model(&mut self.model)),
@@ -44,14 +48,17 @@ impl Subjects {
     }
 }
 
-/// What is shown.
+/// An evaluator whose output is compared.
 pub enum Subject<'a> {
     Model(&'a mut ShownModel),
     Instance(&'a mut TestInstance, Evaluator),
 }
 
 impl Subject<'_> {
-    /// Begins anew with `ruleset` and plays `packets`; `draws` are the random numbers for each.
+    /// Loads `ruleset` and plays `packets`. `draws` has the random numbers for each packet.
+    ///
+    /// # Errors
+    /// Fails if the evaluator refuses the rules, or if a packet has an unknown direction.
     pub fn play(
         &mut self,
         ruleset: &Ruleset,
@@ -117,7 +124,7 @@ impl Subject<'_> {
         }
     }
 
-    /// The filter as pfctl sees it.
+    /// Returns the filter as pfctl reads it.
     pub fn filter(&self) -> &dyn Filter {
         match self {
             Subject::Model(model) => *model,
@@ -125,7 +132,7 @@ impl Subject<'_> {
         }
     }
 
-    /// The machine it is on.
+    /// Returns the host that the evaluator runs on.
     pub fn host(&self) -> &Host {
         match self {
             Subject::Model(model) => model.host(),
