@@ -1,30 +1,31 @@
 //! Random anchors: in braces with and without names, called by path and by wildcard, with
-//! conditions and `quick`, inside each other, and with tables of their own.
+//! conditions and `quick`, nested, and with tables of their own.
 
 use fastrand::Rng;
 
 use super::pool::{Pool, TAGS, one_in, pick};
 use super::rules::{Head, filter_rule, hosts, interface, table, table_called};
 
-/// How deep braces stand in each other.
+/// Depth of nested braces at most.
 const DEEPEST: usize = 4;
 
 /// The anchors of a rule set so far.
 #[derive(Default)]
 pub struct Anchors {
-    /// How many have a name.
+    /// Number of anchors with a name.
     named: usize,
-    /// Paths of those that can be called from elsewhere.
+    /// Paths of anchors that can be called from elsewhere.
     paths: Vec<String>,
 }
 
 impl Anchors {
-    /// An anchor rule, perhaps with what it calls.
+    /// Draws an anchor rule, perhaps with the anchor's rules in braces.
     pub fn lines(&mut self, rng: &mut Rng, pool: &mut Pool) -> Vec<String> {
         self.inside(rng, pool, Some(""), 0)
     }
 
-    /// The same inside the anchor `parent`; `None` if the path there has parts without a name.
+    /// Draws an anchor rule inside the anchor `parent`. `parent` is `None` if a part of the path
+    /// has no name.
     fn inside(
         &mut self,
         rng: &mut Rng,
@@ -45,7 +46,8 @@ impl Anchors {
             }
             _ => (String::new(), None),
         };
-        // one that others may call while it is not complete may be called by its own rules
+        // a path that is added before the anchor is complete may be called by the anchor's own
+        // rules
         let loops = one_in(rng, 12);
         self.paths.extend(path.clone().filter(|_| loops));
         let mut lines = vec![format!("anchor {name}{conditions} {{")];
@@ -70,7 +72,7 @@ impl Anchors {
         lines
     }
 
-    /// What a call without braces names.
+    /// Draws the name in an anchor rule without braces.
     fn called(&self, rng: &mut Rng) -> String {
         if self.paths.is_empty() || one_in(rng, 10) {
             return pick(rng, &["nobody", "nobody/*"]).into();

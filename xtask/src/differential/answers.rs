@@ -1,5 +1,5 @@
-//! Packets of the states that there are, from either side, with the ends that a state has there: so
-//! those that rules translated, to the other family too, are answered and go on.
+//! Packets of existing states, from either side, with the addresses and ports of that side. So
+//! states that rules translated, also to the other family, get answers and continue.
 
 use std::net::IpAddr;
 
@@ -16,15 +16,15 @@ use super::malformed::{chained, chunks, damage, header, mutated};
 use super::pool::{one_in, pick};
 use super::tcp::{ACK, FIN, PUSH, RST, SYN, at_an_edge, of_proxy, timestamp};
 
-/// Address and port, or what stands for it.
+/// Address and port, or the ICMP id or type in place of the port.
 type End = (IpAddr, u16);
 
-/// A packet that the state should know.
+/// Draws a packet that should match the state.
 pub fn of_state(rng: &mut Rng, state: &StateView) -> Arrival {
     let answers = !one_in(rng, 3);
     let crosses = state.wire[0].0.is_ipv4() != state.stack[0].0.is_ipv4();
     let [wire, stack] = [state.wire, state.stack];
-    // the first end of a key is the source of what comes in, and the destination of what goes out
+    // index 0 of a key is the source of an inbound and the destination of an outbound packet
     let (direction, from, to) = match (state.direction, answers) {
         (Direction::In, true) if crosses => (Direction::In, stack[0], stack[1]),
         (Direction::In, true) | (Direction::Out, false) => (Direction::Out, stack[1], stack[0]),
@@ -78,7 +78,7 @@ fn segment(rng: &mut Rng, (from, sender): (End, PeerView), (to, receiver): (End,
     if one_in(rng, 6) {
         (seq, ack) = at_an_edge(rng, (seq, ack), &sender, &receiver, u32::from(length));
     }
-    // an acknowledgment means the numbers that this side saw, which may be modulated
+    // an acknowledgment has numbers as this side sees them, which may be modulated
     ack = ack.wrapping_add(receiver.seqdiff);
     if let Some((_, fitting_seq, fitting_ack)) = handshake {
         (seq, ack) = (fitting_seq.unwrap_or(seq), fitting_ack);
@@ -99,7 +99,8 @@ fn segment(rng: &mut Rng, (from, sender): (End, PeerView), (to, receiver): (End,
     }
 }
 
-/// A query, whose id stands at its sender's end and its type at the other, or the reply to it.
+/// Draws an ICMP query or its reply. A key has the id at the sender's end and the type at the
+/// other.
 fn message(rng: &mut Rng, from: End, to: End, answers: bool) -> Icmp {
     let (query, id) = if answers { (from.1, to.1) } else { (to.1, from.1) };
     let kind = match query {

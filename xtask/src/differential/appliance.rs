@@ -1,7 +1,7 @@
 //! Random rule sets in the forms that pfSense and OPNsense generate: aliases as tables and macros,
-//! outbound NAT, port forwards with reflection, 1:1 NAT, prefix translation, gateways and groups of
-//! them, floating and quick rules, options of states, tracker ids and labels, schedules, CARP,
-//! captive portal, lockout tables. The words are ours; the forms are those of filter.inc and
+//! outbound NAT, port forwards with reflection, 1:1 NAT, prefix translation, gateways and gateway
+//! groups, floating and quick rules, state options, tracker ids and labels, schedules, CARP,
+//! captive portal, lockout tables. The texts are ours. The forms are those of filter.inc and
 //! captiveportal.inc of pfSense and of the classes below Firewall/ of OPNsense.
 
 mod opnsense;
@@ -12,7 +12,7 @@ use fastrand::Rng;
 use super::pool::{Pool, one_in, pick};
 use super::rules;
 
-/// Which rule sets are drawn.
+/// The form of drawn rule sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Drawn {
     /// Anything that both dialects have
@@ -33,8 +33,8 @@ impl Drawn {
         }
     }
 
-    /// Draws a line of the appliance that is refused, and the first error about it: those that
-    /// docs/freebsd.md lists.
+    /// Draws a line of the appliance that is refused, and its first error. docs/freebsd.md lists
+    /// these lines.
     pub fn refused_line(self, rng: &mut Rng) -> Option<(&'static str, &'static str)> {
         match self {
             Drawn::Random => None,
@@ -46,16 +46,16 @@ impl Drawn {
 
 const WAN: &str = "em1";
 const LAN: &str = "em0";
-/// The neighbour on the WAN that routes.
+/// The router on the WAN.
 const GATEWAY: &str = "10.0.2.254";
-/// Networks outside, and the ones of the same size inside that stand behind them.
+/// An external network, and the internal network of the same size that it is mapped to.
 const ONE_TO_ONE: (&str, &str) = ("10.0.2.16/28", "10.0.1.0/28");
-/// Prefixes inside and outside.
+/// An internal prefix and its external prefix.
 const PREFIXES: (&str, &str) = ("fd00:1::/64", "2001:db8:7::/64");
 
-/// A firewall, in the form of either appliance.
+/// The parts of a firewall that both appliances have.
 struct Firewall {
-    /// Names of tables of addresses.
+    /// Names of address tables.
     aliases: Vec<String>,
     gateways: bool,
     next_id: u32,
@@ -86,7 +86,7 @@ impl Firewall {
         lines
     }
 
-    /// Returns an address in a rule: of a host, an alias, an interface's own or network.
+    /// Draws an address of a rule: a host, an alias, or an interface's address or network.
     fn host(&self, rng: &mut Rng, pool: &mut Pool) -> String {
         match rng.u8(..8) {
             0 | 1 => format!("<{}>", pick(rng, &self.aliases)),
@@ -100,7 +100,7 @@ impl Firewall {
     }
 }
 
-/// Returns what both appliances have of settings.
+/// Draws the settings that both appliances write.
 fn settings(rng: &mut Rng) -> Vec<String> {
     let mut lines = vec![
         format!("set optimization {}", pick(rng, &["normal", "aggressive", "conservative"])),
@@ -141,7 +141,7 @@ fn ports(rng: &mut Rng, pool: &mut Pool) -> String {
     }
 }
 
-/// Returns what a pass rule says of its states. Its options stand between `open` and `close`.
+/// Draws the state part of a pass rule, with its options between `open` and `close`.
 fn state(rng: &mut Rng, protocol: &str, [open, close]: [&str; 2]) -> String {
     let kind = match (rng.u8(..8), protocol.trim()) {
         (0, _) => return "no state".into(),
@@ -190,7 +190,7 @@ fn state(rng: &mut Rng, protocol: &str, [open, close]: [&str; 2]) -> String {
     }
 }
 
-/// Returns the flags of a rule about TCP: any, some, or none that are said.
+/// Draws the flags of a TCP rule; an empty text means the default.
 fn flags<'a>(rng: &mut Rng, protocol: &str) -> &'a str {
     match protocol.trim() {
         "proto tcp" => pick(rng, &["", "flags any ", "flags S/SA ", "flags S/SAFR "]),
