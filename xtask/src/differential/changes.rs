@@ -1,4 +1,4 @@
-//! What is changed while packets flow: tables, and states that are killed.
+//! Changes while packets flow: edits of tables, and killed states.
 
 use std::net::IpAddr;
 
@@ -12,11 +12,11 @@ use skipstep_scenario::kill::Target;
 use super::pool::{Pool, one_in, pick};
 use super::translation::{address, network};
 
-/// Makes the changes of one case.
+/// Draws the changes of one case.
 pub struct Changes {
     /// Tables that may be changed.
     tables: Vec<TableName>,
-    /// Labels of rules, those of rules that are gone among them.
+    /// Labels of the present rules and of earlier ones.
     labels: Vec<String>,
 }
 
@@ -31,7 +31,7 @@ impl Changes {
         Changes { tables, labels }
     }
 
-    /// Other rules are in force. Labels of earlier ones are still known.
+    /// Takes the tables of a new rule set. Labels of earlier rules are kept.
     pub fn learn(&mut self, ruleset: &Ruleset) {
         let Changes { tables, mut labels } = Changes::new(ruleset);
         labels.append(&mut self.labels);
@@ -40,7 +40,7 @@ impl Changes {
         *self = Changes { tables, labels };
     }
 
-    /// A change, now and then; `states` are those that were seen last.
+    /// Draws a change for some steps. `states` are the last known states.
     pub fn step(&self, rng: &mut Rng, pool: &Pool, states: &[(u32, StateView)]) -> Option<Action> {
         if !self.tables.is_empty() && one_in(rng, 50) {
             return Some(Action::Table(self.table_edit(rng, pool)));
@@ -57,7 +57,7 @@ impl Changes {
         None
     }
 
-    /// A state, and others that are like it, as `pfctl -k` names them.
+    /// Draws a target of `pfctl -k` that matches the state, and perhaps others.
     fn target(&self, rng: &mut Rng, state: &StateView) -> Target {
         let [from, to] = match state.direction {
             Direction::In => state.wire,
@@ -83,14 +83,14 @@ impl Changes {
     }
 }
 
-/// An address, or a network that it is in.
+/// Draws an address or a network that contains it.
 fn around(rng: &mut Rng, address: IpAddr) -> IpNet {
     let whole = IpNet::from(address).prefix_len();
     let shorter = pick(rng, &[0, 0, 1, 8, 20]);
     IpNet::new_assert(address, whole.saturating_sub(shorter)).trunc()
 }
 
-/// An address that packets have, or a network around one.
+/// Draws an address that packets have, or a network around one.
 fn entry(rng: &mut Rng, pool: &Pool) -> TableEntry {
     let ipv6 = one_in(rng, 3);
     let net: IpNet = match one_in(rng, 3) {

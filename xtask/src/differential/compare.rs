@@ -1,4 +1,5 @@
-//! Plays a case on the data plane, which must do what the model did; shrinks it where it does not.
+//! Comparison of the data plane with the model's results of a case, and shrinking of a
+//! disagreement.
 
 use std::net::IpAddr;
 
@@ -14,7 +15,8 @@ use super::generate::{Generated, load, tags};
 use super::{Disagreement, shrink};
 use crate::catch::catching;
 
-/// The first of the engines that does not do what the model did is told, with the case shrunk.
+/// Plays a case on each engine. Returns the first disagreement with the model, with a shrunk case;
+/// `None` if all engines agree.
 pub fn compare(
     number: u64,
     mut generated: Generated,
@@ -53,8 +55,7 @@ pub fn compare(
     None
 }
 
-/// The case with the bytes of its packets in place of the words, which all engines would build
-/// anew.
+/// Replaces packets in words by their bytes, so that engines need not build them.
 fn built(case: &Case) -> Case {
     let mut case = case.clone();
     for step in &mut case.steps {
@@ -65,8 +66,8 @@ fn built(case: &Case) -> Case {
     case
 }
 
-/// How an engine's play of a case differs from the model's: the case with the model's results
-/// expected, up to the first difference, and that difference.
+/// Compares an engine with the model. Returns the case with the model's results as expectations, up
+/// to the first difference, and that difference.
 fn disagreement(case: &Case, host: &Host, engine: &mut dyn Engine) -> Option<(Case, Vec<String>)> {
     let (ruleset, later) = load(case, host)?;
     if carries_unknown_name(case, &ruleset, &later) {
@@ -89,8 +90,8 @@ fn disagreement(case: &Case, host: &Host, engine: &mut dyn Engine) -> Option<(Ca
     }
 }
 
-/// Whether a packet carries a tag or a queue that no rule knows, as may happen when rules were left
-/// out. The data plane has none of that name, so that means nothing.
+/// Returns true if a packet has a tag or a queue that no rule names, which happens when rules were
+/// removed. The data plane has no number for the name, so the comparison means nothing.
 fn carries_unknown_name(case: &Case, ruleset: &Ruleset, later: &[Ruleset]) -> bool {
     let (mut known, mut queues) = (tags(ruleset), &ruleset.queues);
     let mut later = later.iter();
@@ -113,12 +114,14 @@ fn carries_unknown_name(case: &Case, ruleset: &Ruleset, later: &[Ruleset]) -> bo
     })
 }
 
-/// Leaves out of the expectations the addresses of ICMP errors where skipstep deliberately
-/// answers from another address than pf: with the destination of the packet instead of an own
-/// address if Linux would refuse its own address as a source (an answer to this host itself), or
-/// if the kernel does not say which own address is right (broadcast and loopback addresses).
-/// And what they quote of a datagram put together of fragments, whose checksum pf has not settled
-/// yet, and of what follows an IPv6 packet in its frame, which the kernel does not keep.
+/// Reduces expected ICMP errors to type and code where they may differ from pf's:
+///
+/// - The answer goes to this host. Linux refuses its own address as a source, so skipstep answers
+///   from the packet's destination.
+/// - The packet has a broadcast or loopback address. The kernel does not say which own address is
+///   right.
+/// - The packet is a fragment. The checksum in pf's quote of the datagram is not corrected yet.
+/// - The frame continues behind an IPv6 packet. The kernel drops these bytes, and pf quotes them.
 fn loosen(case: &mut Case, host: &Host) {
     let mut host = host.clone();
     for at in 0..case.steps.len() {
@@ -132,11 +135,10 @@ fn loosen(case: &mut Case, host: &Host) {
         let special = ends
             .is_none_or(|(source, destination)| receives(source) || is_special(&host, destination));
         let special = special || is_fragment(&bytes) || is_followed(&bytes);
-        // nobody is at 0.0.0.0: whom the system makes the sender of a RST from there is its
-        // business
+        // no host is 0.0.0.0: the system chooses the sender of a RST to that address
         let nowhere = ends.is_some_and(|(_, to)| to.is_unspecified());
         for reply in expected.replies.iter_mut().flatten() {
-            // a translated packet is answered to whom it is from by then
+            // the answer to a translated packet goes to its translated source
             let receiver = match &*reply {
                 Reply::Bytes(bytes) => {
                     skipstep_wire::addresses(bytes).map(|(_, receiver)| receiver)
@@ -150,8 +152,8 @@ fn loosen(case: &mut Case, host: &Host) {
     }
 }
 
-/// The packet of a step that is answered, and whether it is on its way out; `before` are the steps
-/// before it.
+/// Returns the bytes of the step's packet if answers are expected, and true if the packet is
+/// outbound. `before` has the previous steps.
 fn answered<'s>(
     before: &[Step],
     step: &'s mut Step,
@@ -167,7 +169,7 @@ fn answered<'s>(
             Some((arrival.direction == Direction::Out, arrival.packet.bytes(), expected))
         }
         Action::Forward(_, expected) => match &before.last()?.action {
-            // on its way out it is what the way in made of it
+            // a forwarded packet leaves as the inbound side rewrote it
             Action::Packet(_, Expectation { out: Some(Out::Bytes(bytes)), .. }) => {
                 Some((true, bytes.clone(), expected))
             }
@@ -178,13 +180,13 @@ fn answered<'s>(
     }
 }
 
-/// Whether a packet is a piece of an IPv4 datagram.
+/// Returns true if a packet is a fragment of an IPv4 datagram.
 fn is_fragment(packet: &[u8]) -> bool {
     let field = packet.get(6..8).map_or(0, |field| u16::from_be_bytes([field[0], field[1]]));
     packet[0] >> 4 == 4 && field & 0x3fff != 0
 }
 
-/// Whether something follows an IPv6 packet in its frame.
+/// Returns true if the frame has bytes behind an IPv6 packet.
 fn is_followed(packet: &[u8]) -> bool {
     packet[0] >> 4 == 6 && packet.len() > skipstep_wire::ip_length(packet)
 }
@@ -194,8 +196,8 @@ fn is_own(host: &Host, address: IpAddr) -> bool {
     own.any(|own| own.net.addr() == address)
 }
 
-/// Whether an address is one of IPv4's link-local ones, loopback, multicast, or the first or last
-/// of an own network.
+/// Returns true for a link-local IPv4, broadcast, loopback or multicast address, and for the first
+/// or last address of an own network.
 fn is_special(host: &Host, address: IpAddr) -> bool {
     let link_local = match address {
         IpAddr::V4(address) => address.is_link_local() || address.is_broadcast(),

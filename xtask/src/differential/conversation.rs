@@ -1,4 +1,4 @@
-//! Two hosts that talk, as both know how to.
+//! Random conversations of two hosts in valid protocol steps.
 
 use std::net::IpAddr;
 
@@ -16,20 +16,20 @@ use super::tcp::{
     ACK, FIN, PUSH, RST, SYN, at_an_edge, odd_options, of_proxy, peers, sack, timestamp,
 };
 
-/// Two hosts that talk.
+/// A conversation of two hosts.
 #[derive(Clone)]
 pub struct Conversation {
     kind: Kind,
     /// Address, port and interface of the client and of the server.
     ends: [(IpAddr, u16, &'static str); 2],
-    /// The next sequence number of each.
+    /// The next sequence number of each side.
     next: [u32; 2],
-    /// What each offers in its SYN.
+    /// The window scale that each side offers in its SYN.
     scale: [Option<u8>; 2],
     opening: Opening,
-    /// Where the firewall mostly sees it: at the interface of this end.
+    /// The end at whose interface the firewall sees most packets.
     watched: usize,
-    /// Packets so far.
+    /// Number of packets so far.
     age: u32,
 }
 
@@ -42,18 +42,18 @@ enum Kind {
     Other(u8),
 }
 
-/// How a connection begins.
+/// The way a connection begins.
 #[derive(Clone, Copy, PartialEq)]
 enum Opening {
     Usual,
-    /// Both send a SYN.
+    /// Both sides send a SYN.
     Simultaneous,
-    /// Nobody answers the SYNs.
+    /// No side answers the SYNs.
     HalfOpen,
 }
 
 impl Conversation {
-    /// A new one.
+    /// Draws a new conversation.
     pub fn begin(rng: &mut Rng, pool: &Pool) -> Self {
         let ipv6 = one_in(rng, 3);
         let kind = match rng.u8(..12) {
@@ -82,7 +82,7 @@ impl Conversation {
         }
     }
 
-    /// What is said next, and where the firewall sees it.
+    /// Draws the next packet, and the direction and interface at which the firewall sees it.
     pub fn next(
         &mut self,
         rng: &mut Rng,
@@ -130,8 +130,8 @@ impl Conversation {
         mutated(rng, Packet::Words(Box::new(words)))
     }
 
-    /// Where a packet from `side` passes the firewall. A reply belongs to a state if it passes
-    /// where the request did, the other way.
+    /// Draws the point at which a packet from `side` passes the firewall. A reply belongs to a
+    /// state if it passes at the request's interface in the other direction.
     fn seen_at(&self, rng: &mut Rng, side: usize) -> (Direction, String) {
         let at = if one_in(rng, 5) { rng.usize(..2) } else { self.watched };
         let inbound = (at == side) != one_in(rng, 30);
@@ -140,7 +140,7 @@ impl Conversation {
     }
 }
 
-/// Sequence numbers begin anywhere, often shortly before they wrap.
+/// Draws a first sequence number, often shortly before the wrap.
 fn first_number(rng: &mut Rng) -> u32 {
     match rng.u8(..4) {
         0 => 0u32.wrapping_sub(rng.u32(..3000)),
@@ -149,7 +149,7 @@ fn first_number(rng: &mut Rng) -> u32 {
     }
 }
 
-/// A segment from one side; mostly the one that comes next.
+/// Draws a segment from one side, mostly the next in order.
 fn segment(
     rng: &mut Rng,
     talk: &mut Conversation,
@@ -197,7 +197,7 @@ fn segment(
     if let Some((_, fitting_seq, fitting_ack)) = handshake {
         (seq, ack) = (fitting_seq.unwrap_or(seq), fitting_ack);
     }
-    // an acknowledgment means the numbers that this side saw, which may be modulated
+    // an acknowledgment has numbers as this side sees them, which may be modulated
     let modulated = peers(states, from, to).map_or(0, |(_, receiver)| receiver.seqdiff);
     let options = match rng.u8(..24) {
         0 => vec![1, 1, 4, 2],
@@ -250,7 +250,7 @@ fn echo(rng: &mut Rng, ipv6: bool, id: u16, side: usize) -> Icmp {
     }
 }
 
-/// Data of a datagram.
+/// Draws the data of a datagram.
 pub(super) fn payload(rng: &mut Rng) -> Payload {
     Payload::Length(pick(rng, &[0, 0, 1, 8, 33, 500]))
 }

@@ -1,11 +1,11 @@
-//! What the packets met, so that a generator gone astray shows.
+//! Counts of what happened to packets, which show a generator that tests too little.
 
 use std::fmt;
 
 use skipstep_scenario::engine::Verdict;
 use skipstep_scenario::observe::Observation;
 
-/// Counts of packets.
+/// Counts of packets and of other steps.
 #[derive(Default, Clone, Copy)]
 pub struct Coverage {
     pub packets: u64,
@@ -36,7 +36,7 @@ impl Coverage {
         self.reasons |= fate.counted.iter().fold(0, |bits, reason| bits | 1 << *reason as u32);
     }
 
-    /// Adds another's counts.
+    /// Adds the counts of another value.
     pub fn add(&mut self, other: &Coverage) {
         self.packets += other.packets;
         self.reloads += other.reloads;

@@ -1,5 +1,5 @@
-//! Makes a case: a rule set that all evaluators take, and steps that come about while the model
-//! plays along. What the model did is expected of the others.
+//! Generation of a case: a rule set that all evaluators accept, and steps that are drawn while the
+//! model plays them. The model's results become the expectations for other evaluators.
 
 use fastrand::Rng;
 use skipstep_pfconf::{Context as RulesContext, Kind, Loaded, Rejected};
@@ -17,25 +17,28 @@ use super::pool::Pool;
 use super::reloads::Reloads;
 use crate::catch::catching;
 
-/// Steps of one case.
+/// Number of steps of a case.
 const STEPS: usize = 240;
 
-/// Tables of one rule set: a third of what the data plane under test has slots for, as each may
-/// need a second one while it is replaced.
+/// Number of tables of a rule set at most: a third of the slots of the tested data plane, because a
+/// table may need a second slot while it is replaced.
 const MOST_TABLES: usize = 85;
 
-/// A case and how the model fared.
+/// A generated case, with the model's results.
 pub struct Generated {
-    /// With everything expected that the model did.
+    /// The steps, with the model's results as expectations.
     pub case: Case,
     pub ruleset: Ruleset,
-    /// What the packets met.
+    /// Counts of what happened to the packets.
     pub coverage: Coverage,
-    /// What the model said when it gave up.
+    /// The message of the model's panic, if it panicked.
     pub panic: Option<String>,
 }
 
-/// Case `number` of a seed; `text` makes its rules.
+/// Generates case `number` of a seed; `text` draws its rules.
+///
+/// # Errors
+/// Fails if the model refuses the rules or a step.
 pub fn generate(
     seed: u64,
     number: u64,
@@ -68,7 +71,7 @@ pub fn generate(
         let step = Step { line: 0, action: action.clone() };
         let event = match catching(|| player.act(&action)) {
             Ok(Ok(event)) => event,
-            // a limiter that is busy
+            // the load would change a limiter that is in use
             Ok(Err(_)) if matches!(action, Action::Load(..)) => continue,
             Ok(Err(reason)) => anyhow::bail!("seed {seed} case {number}: {reason}"),
             Err(panic) => {
@@ -89,7 +92,7 @@ pub fn generate(
                 coverage.count(&observation);
                 last = Some((action, observation));
             }
-            // the states seen last stay of use, but the packet cannot go on any more
+            // the states seen last are still useful, but the packet can no longer be forwarded
             (_, Some((before, _))) => *before = action,
             _ => {}
         }
@@ -103,7 +106,8 @@ pub fn rng_of(seed: u64, number: u64) -> Rng {
     Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number)
 }
 
-/// Draws the rules of case `number` of a seed.
+/// Draws the rules of case `number` of a seed until they are accepted. Returns the random sequence
+/// with them.
 pub fn draw(
     seed: u64,
     number: u64,
@@ -123,17 +127,17 @@ pub fn draw(
     }
 }
 
-/// Whether the data plane under test does the same with the rules as the model: their tables have
-/// room there, beside those of the rules before them, and pools choose from none that packets fill,
-/// of which the data plane's list is userland's.
+/// Returns true if the data plane under test can do the same as the model. The tables must fit
+/// beside those of the previous rules, and no pool may choose from a table that packets fill,
+/// because only userland writes the list that a pool chooses from.
 pub fn is_comparable(ruleset: &Ruleset, host: &Host) -> bool {
     skipstep_classifier::tables(ruleset, host).is_ok_and(|tables| {
         tables.len() <= MOST_TABLES && !tables.iter().any(|table| table.pooled && table.filled)
     })
 }
 
-/// Takes the rules out of a case that are refused, so that one of them is not the end of many.
-/// Lines that begin or end an anchor stay.
+/// Removes refused rules from a case, so that one of them does not cost many others. Lines that
+/// begin or end an anchor stay. Returns `None` if the case stays refused.
 pub fn without_mistakes(case: &mut Case, anchor: &str, host: &Host) -> Option<Ruleset> {
     loop {
         let rejected = match read(case, anchor, host) {
@@ -157,7 +161,7 @@ pub fn without_mistakes(case: &mut Case, anchor: &str, host: &Host) -> Option<Ru
     }
 }
 
-/// Removes a line that is a rule; whether it is.
+/// Removes a line if it is a rule, and returns true then.
 fn remove_rule(text: &mut String, line: usize) -> bool {
     let mut lines: Vec<&str> = text.lines().collect();
     let is_rule = lines.get(line).is_some_and(|text| !text.ends_with('{') && *text != "}");
@@ -168,14 +172,17 @@ fn remove_rule(text: &mut String, line: usize) -> bool {
     is_rule
 }
 
-/// Reads the rules of a case into an anchor, the main rule set if it is empty.
+/// Parses the rules of a case for an anchor, or for the main rule set if `anchor` is empty.
+///
+/// # Errors
+/// Fails with the diagnostics if the rules are refused.
 pub fn read(case: &Case, anchor: &str, host: &Host) -> Result<Loaded, Rejected> {
     with_context(case, host, |context| {
         skipstep_pfconf::load(&case.rules.text, &RulesContext { anchor, ..context })
     })
 }
 
-/// What loads the rules of a case, and knows its files.
+/// Calls `load` with a context that knows the files of the case.
 pub fn with_context<T>(case: &Case, host: &Host, load: impl FnOnce(RulesContext) -> T) -> T {
     let read_file = |wanted: &str| {
         let file = case.files.iter().find(|(name, _)| name == wanted);
@@ -184,7 +191,7 @@ pub fn with_context<T>(case: &Case, host: &Host, load: impl FnOnce(RulesContext)
     load(RulesContext { read_file: &read_file, random: &|| 0, ..RulesContext::new(host) })
 }
 
-/// The tags that rules set or look for.
+/// Returns the tags that rules set or match.
 pub fn tags(ruleset: &Ruleset) -> Vec<String> {
     let mut tags: Vec<String> = Vec::new();
     for (_, rule) in ruleset.every_rule() {
@@ -196,7 +203,7 @@ pub fn tags(ruleset: &Ruleset) -> Vec<String> {
     tags
 }
 
-/// The rule set of a case, unless it is wrong, and those that are loaded later.
+/// Parses the rule set of a case, and those that its steps load. Returns `None` if one is refused.
 pub fn load(case: &Case, host: &Host) -> Option<(Ruleset, Vec<Ruleset>)> {
     let ruleset = read(case, "", host).ok()?.ruleset;
     let mut later = Vec::new();

@@ -1,5 +1,5 @@
-//! Changes of the host: addresses, links, interfaces, groups and routes that come and go while
-//! packets flow.
+//! Changes of the host while packets flow: addresses, links, interfaces, groups and routes that
+//! appear and disappear.
 
 use fastrand::Rng;
 use ipnet::IpNet;
@@ -10,12 +10,12 @@ use skipstep_scenario::host_change::HostChange;
 
 use super::pool::{one_in, pick};
 
-/// One case in so many has a host that changes: the kernel takes its time for each.
+/// One of this many cases has a changing host, because the kernel needs time for each change.
 const CASES: u32 = 64;
-/// And there every so many steps.
+/// Average number of steps between two changes in such a case.
 const STEPS: u32 = 25;
 
-/// What interfaces get besides the addresses that they begin with. No network is on two of them.
+/// Addresses that interfaces can get besides their first ones. No network is on two interfaces.
 const ADDRESSES: [(&str, &[&str]); 2] = [
     ("em0", &["10.0.1.5/24", "10.0.1.77/24", "203.0.113.9/28", "2001:db8:3::1/64"]),
     ("em1", &["10.0.2.10/24", "10.0.2.77/24", "198.51.100.7/24", "2001:db8:ffff::7/64"]),
@@ -24,11 +24,11 @@ const ADDRESSES: [(&str, &[&str]); 2] = [
 /// Destinations of further routes.
 const DESTINATIONS: [&str; 4] = ["0.0.0.0/0", "::/0", "192.0.2.0/24", "2001:db8:9::/48"];
 
-/// Makes the changes of one case.
+/// Draws the changes of one case.
 pub struct HostChanges {
-    /// Whether there are any.
+    /// True if the case has changes.
     any: bool,
-    /// The host at first.
+    /// The host at the start.
     first: Host,
 }
 
@@ -37,18 +37,18 @@ impl HostChanges {
         HostChanges { any: one_in(rng, CASES), first: host.clone() }
     }
 
-    /// A change, now and then, of the host as it is.
+    /// Draws a change of the present host for some steps.
     pub fn step(&self, rng: &mut Rng, host: &Host) -> Option<Action> {
         if !self.any || !one_in(rng, STEPS) {
             return None;
         }
         let change = self.change(rng, host)?;
-        // who asks for what cannot be gets nothing
+        // a change that is not possible is left out
         change.applied(host).ok().map(|_| Action::Host(change))
     }
 
     fn change(&self, rng: &mut Rng, host: &Host) -> Option<HostChange> {
-        // half of the time something that went comes back
+        // half of the time something that was removed comes back
         if rng.bool()
             && let Some(change) = self.mended(rng, host)
         {
@@ -77,7 +77,8 @@ impl HostChanges {
                 HostChange::AddRoute(Route { destination, interface: name, gateway, label, table })
             }
             _ => {
-                // without the route to an own network it is the kernel's affair whom it sends from
+                // routes to own networks stay: without them the kernel's choice of a source address
+                // is uncertain
                 let is_own = |route: &Route| {
                     here.addresses.iter().any(|own| own.net.trunc() == route.destination)
                 };
@@ -89,7 +90,7 @@ impl HostChanges {
         })
     }
 
-    /// Something of the host as it was at first that is no more.
+    /// Draws a change that restores a part of the first host.
     fn mended(&self, rng: &mut Rng, host: &Host) -> Option<HostChange> {
         let mut changes = Vec::new();
         for first in &self.first.interfaces {
@@ -108,7 +109,7 @@ impl HostChanges {
                 ),
             }
         }
-        // those to own networks come with their addresses
+        // routes to own networks come with their addresses
         let addresses = self.first.interfaces.iter().flat_map(|interface| &interface.addresses);
         let own: Vec<IpNet> = addresses.map(|own| own.net.trunc()).collect();
         let lost = self.first.routes.iter().filter(|route| {
@@ -119,7 +120,7 @@ impl HostChanges {
     }
 }
 
-/// Whether the interfaces that a packet needs are there, and up.
+/// Returns true if the interfaces that a packet needs exist and are up.
 pub fn is_possible(action: &Action, before: Option<&Action>, host: &Host) -> bool {
     let has = |name: &String| host.interface(name).is_some_and(|interface| !interface.down);
     match action {

@@ -4,8 +4,8 @@ use fastrand::Rng;
 
 use super::pool::{Pool, one_in, pick};
 
-/// Limiters of both kinds, perhaps; rules may name them from now on. One in so many is never
-/// defined.
+/// Draws limiters of both kinds for some rule sets, and adds them to the pool for rules to use.
+/// Some are not defined.
 pub fn statements(rng: &mut Rng, pool: &mut Pool) -> Vec<String> {
     if !one_in(rng, 4) {
         return Vec::new();
@@ -46,7 +46,7 @@ fn rate(rng: &mut Rng) -> &'static str {
     pick(rng, &["", "", " rate 1/2", " rate 2/3", " rate 3/10", " rate 100/1"])
 }
 
-/// The limiters that a rule names.
+/// Draws the limiters that a rule uses.
 pub fn uses(rng: &mut Rng, pool: &Pool) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for kind in ["state", "source"] {

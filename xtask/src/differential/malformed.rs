@@ -1,16 +1,16 @@
-//! Headers that nobody should write, and packets that suffered on their way.
+//! Malformed headers, and packets that were damaged on their way.
 
 use fastrand::Rng;
 use skipstep_scenario::packet::{Damage, Extension, Ip, Packet, Payload};
 
 use super::pool::{one_in, pick};
 
-/// One of the bytes that mean something, or any.
+/// Draws one of the meaningful bytes, or sometimes any byte.
 pub(super) fn byte(rng: &mut Rng, known: &[u8]) -> u8 {
     if one_in(rng, known.len() as u32 + 1) { rng.u8(..) } else { pick(rng, known) }
 }
 
-/// What stands in an IP header besides the addresses.
+/// Draws the fields of an IP header besides the addresses.
 pub(super) fn header(rng: &mut Rng, ipv6: bool) -> Ip {
     let mut ip = Ip::default();
     if one_in(rng, 6) {
@@ -32,7 +32,7 @@ pub(super) fn header(rng: &mut Rng, ipv6: bool) -> Ip {
     ip
 }
 
-/// Options that routers know and others, with lengths that are right or not; an end in the middle.
+/// Draws known and unknown IPv4 options, with right and wrong lengths and an end in the middle.
 fn ipv4_options(rng: &mut Rng) -> Vec<u8> {
     let mut options = Vec::new();
     for _ in 0..rng.usize(1..4) {
@@ -66,8 +66,8 @@ fn extension(rng: &mut Rng) -> Extension {
     }
 }
 
-/// Options of a hop-by-hop or destination header: paddings, known ones, and those that ask for the
-/// packet to be dropped; lengths that are right or not.
+/// Draws the options of a hop-by-hop or destination header: paddings, known options, and options
+/// that ask for the packet to be dropped, with right and wrong lengths.
 fn ipv6_options(rng: &mut Rng) -> Vec<u8> {
     let mut options = Vec::new();
     for _ in 0..rng.usize(1..5) {
@@ -83,8 +83,8 @@ fn ipv6_options(rng: &mut Rng) -> Vec<u8> {
     options
 }
 
-/// Now and then headers are put between an IPv6 header and what follows, some of which nobody puts
-/// there, or not so: in any order, again and again, longer than the packet.
+/// Inserts extension headers into some IPv6 packets: unusual ones, in any order, repeated, and
+/// longer than the packet.
 pub(super) fn chained(rng: &mut Rng, packet: Packet) -> Packet {
     let mut bytes = packet.bytes();
     if !one_in(rng, 25) || bytes.first().is_none_or(|first| first >> 4 != 6) || bytes.len() < 40 {
@@ -94,7 +94,7 @@ pub(super) fn chained(rng: &mut Rng, packet: Packet) -> Packet {
     for _ in 0..pick(rng, &[1, 2, 2, 3, 5, 9, 21, 40]) {
         let kind = pick(rng, &[0, 43, 44, 51, 60, 60, 135, 139, 59, 50, 41]);
         let (length, data) = match kind {
-            // of an authentication header words of four bytes, less two
+            // an authentication header has its length in words of four bytes, less two
             51 => (pick(rng, &[4, 4, 1, 0]), 22),
             44 => (0, 6),
             _ => pick(rng, &[(0, 6), (0, 6), (1, 14), (2, 14), (0xff, 6)]),
@@ -110,8 +110,8 @@ pub(super) fn chained(rng: &mut Rng, packet: Packet) -> Packet {
     Packet::Hex(bytes)
 }
 
-/// Chunks of SCTP, with lengths that are right or not: nothing, less than a chunk's header, more
-/// than there is.
+/// Draws SCTP chunks with right and wrong lengths: zero, less than a chunk header, more than the
+/// data.
 pub(super) fn chunks(rng: &mut Rng) -> Payload {
     let mut chunks = Vec::new();
     for _ in 0..pick(rng, &[0, 1, 1, 1, 2, 4]) {
@@ -128,13 +128,13 @@ pub(super) fn chunks(rng: &mut Rng) -> Payload {
     Payload::Bytes(chunks)
 }
 
-/// What is wrong with a packet, if something is.
+/// Draws the damage of a packet; most packets have none.
 pub(super) fn damage(rng: &mut Rng, ipv6: bool) -> Damage {
     let mut damage = Damage::default();
     if one_in(rng, 40) {
         match rng.u8(..7) {
             0 => damage.truncate = Some(rng.u16(1..70)),
-            // of bytes behind an IPv6 packet's end pf quotes more than the kernel keeps
+            // not for IPv6, because pf quotes bytes behind the packet's end that the kernel drops
             1 if !ipv6 => damage.ip_length = Some(rng.u16(..100)),
             2 => damage.header_length = Some(rng.u8(..16) * 4),
             3 => damage.data_offset = Some(rng.u8(..16) * 4),
@@ -145,7 +145,7 @@ pub(super) fn damage(rng: &mut Rng, ipv6: bool) -> Damage {
     damage
 }
 
-/// Now and then some byte of a packet becomes another.
+/// Changes random bytes of some packets.
 pub(super) fn mutated(rng: &mut Rng, packet: Packet) -> Packet {
     if !one_in(rng, 50) {
         return packet;

@@ -1,8 +1,8 @@
 //! `xtask differential`: random rule sets and packets, on which model and BPF programs must agree.
 //!
-//! The model plays first and what it did is expected of the others, everything of it: verdict,
-//! rule, reasons, states, bytes, log, counters. A disagreement is shrunk to the fewest steps and
-//! rules that still show it and written as a scenario file.
+//! The model plays first, and all of its results become expectations: verdict, rule, reasons,
+//! states, bytes, log, counters. A disagreement is shrunk to the fewest steps and rules that still
+//! show it, and written as a scenario file.
 
 mod anchors;
 mod answers;
@@ -83,7 +83,7 @@ pub struct Arguments {
     output: PathBuf,
 }
 
-/// Why locking cannot fail.
+/// The reason why a lock is never poisoned.
 const UNPOISONED: &str = "no thread panics with the lock";
 
 /// A case on which two evaluators disagree.
@@ -94,13 +94,17 @@ struct Disagreement {
     differences: Vec<String>,
 }
 
+/// Plays random cases until the packets or the disagreements of the arguments are reached.
+///
+/// # Errors
+/// Fails if an evaluator cannot start, if the model refuses a case, or if a file cannot be written.
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     if arguments.optimizer {
         return optimizer::run(&arguments);
     }
     let mut choices = arguments.engine.available()?;
     if choices.len() > 1 {
-        // what it did is what the others are compared with
+        // the others are compared with the model's results
         choices.retain(|choice| *choice != Choice::Model);
     }
     let jobs = arguments

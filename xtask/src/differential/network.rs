@@ -1,4 +1,4 @@
-//! A network that loses packets, brings them twice, late, and in fragments.
+//! A network that loses, duplicates, delays and fragments packets.
 
 use std::collections::VecDeque;
 
@@ -9,20 +9,20 @@ use skipstep_wire::checksum;
 
 use super::pool::{one_in, pick};
 
-/// What is on its way.
+/// The packets on their way.
 #[derive(Default)]
 pub struct Network {
     late: VecDeque<Arrival>,
 }
 
 impl Network {
-    /// A packet that was sent before and comes now.
+    /// Returns a delayed packet that arrives now.
     pub fn arrival(&mut self, rng: &mut Rng) -> Option<Arrival> {
         let comes = self.late.len() > 6 || !self.late.is_empty() && one_in(rng, 2);
         comes.then(|| self.late.pop_front()).flatten()
     }
 
-    /// Sends a packet. What of it arrives at once, if something does.
+    /// Sends a packet, and returns the part that arrives at once; `None` if it is lost or delayed.
     pub fn send(&mut self, rng: &mut Rng, arrival: Arrival) -> Option<Arrival> {
         match rng.u8(..40) {
             0 => None,
@@ -40,7 +40,7 @@ impl Network {
                     pieces.into_iter().map(|bytes| (Packet::Hex(bytes), arrival.clone()));
                 let first = pieces.next().map(|(packet, arrival)| Arrival { packet, ..arrival });
                 let others = pieces.map(|(packet, arrival)| Arrival { packet, ..arrival });
-                // they come next
+                // the other fragments arrive next
                 others.rev().for_each(|piece| self.late.push_front(piece));
                 first.or(Some(arrival))
             }
@@ -49,8 +49,8 @@ impl Network {
     }
 }
 
-/// The fragments of a packet in the order in which they come, not always all of them, and not
-/// always as a router makes them. None of what is too short, or a fragment already.
+/// Fragments a packet. The result is in order of arrival, and may lack fragments or have wrong
+/// ones. It is empty for a packet that is too short or a fragment already.
 fn fragments(rng: &mut Rng, packet: &[u8]) -> Vec<Vec<u8>> {
     let Some((header, data)) = parts(packet) else { return Vec::new() };
     let size = pick(rng, &[8, 8, 16, 24, 64, 256]);
@@ -66,7 +66,8 @@ fn fragments(rng: &mut Rng, packet: &[u8]) -> Vec<Vec<u8>> {
     match rng.u8(..12) {
         0 => drop(pieces.remove(some)),
         1 => pieces.push(pieces[some]),
-        // one that overlaps the one before, or ends early, or has no end
+        // a fragment that overlaps the previous one, that ends early, or whose more-fragments flag
+        // is wrong
         2 => pieces[some].0 = pieces[some].0.saturating_sub(8),
         3 => pieces[some].1 -= rng.usize(..8).min(pieces[some].1 - pieces[some].0),
         4 => pieces[some].2 = !pieces[some].2,
@@ -79,7 +80,7 @@ fn fragments(rng: &mut Rng, packet: &[u8]) -> Vec<Vec<u8>> {
     pieces.into_iter().map(cut).collect()
 }
 
-/// Header and data of a whole packet.
+/// Splits a whole packet into header and data; `None` for a fragment.
 fn parts(packet: &[u8]) -> Option<(&[u8], &[u8])> {
     let length = skipstep_wire::ip_length(packet).min(packet.len());
     let header = match packet.first()? >> 4 {

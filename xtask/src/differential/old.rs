@@ -1,4 +1,4 @@
-//! Random rules of old times.
+//! Random legacy rules of FreeBSD: `scrub`, `nat`, `rdr` and `binat`.
 
 use fastrand::Rng;
 
@@ -6,12 +6,12 @@ use super::pool::{Pool, TAGS, one_in, pick};
 use super::rules::{Head, has_ports, hosts, interface};
 use super::translation::{address, network};
 
-/// An old rule of any kind.
+/// Draws a legacy rule of any kind.
 pub(super) fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
     if one_in(rng, 4) { scrub(rng, pool) } else { translation(rng, pool) }
 }
 
-/// Anchors of old rules: what calls them, and the file that they are loaded from.
+/// Draws anchor rules for legacy rules, and writes the file that the anchor is loaded from.
 pub(super) fn anchors(rng: &mut Rng, pool: &mut Pool) -> Vec<String> {
     let path = pick(rng, &["o", "o/p"]);
     let mut lines = Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn anchors(rng: &mut Rng, pool: &mut Pool) -> Vec<String> {
     lines
 }
 
-/// `scrub` with its options.
+/// Draws a `scrub` rule.
 fn scrub(rng: &mut Rng, pool: &mut Pool) -> String {
     let ipv6 = one_in(rng, 4);
     let protocol = (!one_in(rng, 3)).then(|| pick(rng, &["tcp", "udp", "sctp"]));
@@ -71,7 +71,8 @@ fn scrub(rng: &mut Rng, pool: &mut Pool) -> String {
     words.join(" ")
 }
 
-/// `nat`, `rdr` or `binat`, with all that can stand in it. Its ports are few, so that they run out.
+/// Draws a `nat`, `rdr` or `binat` rule with all its options. Its port range is small, so that
+/// ports run out.
 fn translation(rng: &mut Rng, pool: &mut Pool) -> String {
     let ipv6 = one_in(rng, 4);
     let family = if ipv6 { "inet6" } else { "inet" };
@@ -148,7 +149,7 @@ fn tags(rng: &mut Rng) -> Vec<String> {
     words
 }
 
-/// What can stand in a list.
+/// Draws a member of a list.
 fn member(rng: &mut Rng, pool: &mut Pool, ipv6: bool) -> String {
     match rng.u8(..8) {
         0 if !pool.tables.is_empty() => format!("<{}>", pick(rng, &pool.tables)),
@@ -159,7 +160,7 @@ fn member(rng: &mut Rng, pool: &mut Pool, ipv6: bool) -> String {
     }
 }
 
-/// Addresses in all the forms that old rules take, and how one of them is chosen.
+/// Draws addresses in all forms of legacy rules, and the way one of them is chosen.
 fn addresses(rng: &mut Rng, pool: &mut Pool, ipv6: bool) -> (String, String) {
     let sticky = if one_in(rng, 4) { " sticky-address" } else { "" };
     match rng.u8(..8) {

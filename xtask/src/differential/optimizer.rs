@@ -1,9 +1,8 @@
-//! `xtask differential --optimizer`: the model with a rule set as written and with what the
-//! optimizer makes of it, on the same packets. They must fare the same.
+//! `xtask differential --optimizer`: the model with a rule set as written, and with the optimizer's
+//! result, on the same packets. All results must be equal.
 //!
-//! What may differ is what names rules: the number that decided, and of `match log` rules one
-//! record for each that matched. `log (matches)`, which makes all of that visible, is left out, and
-//! so are `once` and `max-pkt-rate` (docs/linux.md).
+//! Rule numbers may differ, and so may the number of log records of `match log` rules. `log
+//! (matches)`, which shows both, is left out, and so are `once` and `max-pkt-rate` (docs/linux.md).
 
 mod alike;
 
@@ -27,7 +26,10 @@ use super::generate::{Generated, generate, with_context};
 use super::{Arguments, Disagreement, report, shrink};
 use crate::catch::catching;
 
-/// Plays cases until there were packets enough.
+/// Plays cases until the packets or the disagreements of the arguments are reached.
+///
+/// # Errors
+/// Fails if the model refuses a case, or if a file cannot be written.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let host = host::standard();
     if let Some(path) = &arguments.again {
@@ -68,7 +70,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(if found == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Plays the cases of a file, and says where they fare differently.
+/// Plays the cases of a file, and prints their differences.
 fn again(path: &Path, host: &Host) -> anyhow::Result<ExitCode> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).with_context(|| format!("read {name}"))?;
@@ -85,7 +87,7 @@ fn again(path: &Path, host: &Host) -> anyhow::Result<ExitCode> {
     Ok(if found == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What the optimizer did, so that an idle one shows.
+/// Counts of the optimizer's changes, which show an optimizer that does nothing.
 #[derive(Default)]
 struct Effect {
     rules_before: usize,
@@ -115,13 +117,13 @@ impl std::fmt::Display for Effect {
     }
 }
 
-/// The rule set of a case; `None` if it is refused.
+/// Parses the rule set of a case; `None` if it is refused.
 fn load(case: &Case, level: Optimization, host: &Host) -> Option<Ruleset> {
     let text = &case.rules.text;
     with_context(case, host, |context| {
         let written = skipstep_pfconf::load(text, &context).ok()?.ruleset.rules;
         let profile = |_: &str| counters(text, &written);
-        // as pfctl does it: tables of rules that are loaded later have other names
+        // as in pfctl: automatic tables of later loads have other names
         let automatic_tables = AutomaticTables::for_loading(1);
         let context =
             Context { optimization: Some(level), profile: &profile, automatic_tables, ..context };
@@ -129,14 +131,14 @@ fn load(case: &Case, level: Optimization, host: &Host) -> Option<Ruleset> {
     })
 }
 
-/// Packets that the rules may have decided so far, the same ones for the same text.
+/// Draws packet counters of the rules, always the same for the same text.
 fn counters(text: &str, rules: &[Rule]) -> Vec<Counted> {
     let mut rng = Rng::with_seed(text.len() as u64);
     let counted = |rule: &Rule| Counted { rule: rule.clone(), packets: rng.u64(..5) };
     rules.iter().map(counted).collect()
 }
 
-/// The first step after which something is not as it is without the optimizer, and what.
+/// Returns the first step with different results, and a description of the difference.
 fn difference(case: &Case, level: Optimization, host: &Host) -> Option<(usize, String)> {
     let before = load(case, Optimization::None, host)?;
     let after = load(case, level, host)?;
@@ -164,7 +166,7 @@ fn play(case: &Case, before: &Ruleset, after: &Ruleset, host: &Host) -> Option<(
     None
 }
 
-/// What a step did, without what names rules.
+/// The results of a step, without rule numbers.
 #[derive(Debug, PartialEq)]
 enum Outcome {
     Nothing,
@@ -172,14 +174,14 @@ enum Outcome {
     Packet(Box<Effects>),
 }
 
-/// Whether the packet met more `match` rules than an evaluator remembers: fewer rules may then do
-/// what more could not.
+/// Returns true if the packet matched more `match` rules than an evaluator can store. Fewer rules
+/// may pass a packet that more rules drop.
 fn too_much(outcome: &Result<Outcome, String>) -> bool {
-    // what becomes of a fragment has a reason of its own
+    // a dropped fragment has another reason
     matches!(outcome, Ok(Outcome::Packet(effects)) if effects.counted.contains(&Reason::Memory))
 }
 
-/// Everything that a packet did.
+/// The results of a packet.
 #[derive(Debug, PartialEq)]
 struct Effects {
     verdict: Verdict,
@@ -189,7 +191,7 @@ struct Effects {
     out: Option<Vec<u8>>,
     replies: Vec<Vec<u8>>,
     carried: Carried,
-    /// pass, block or match, and where to
+    /// Action (pass or block, `None` for match) and log of each record.
     log: Vec<(Option<bool>, u8)>,
     expired: Vec<u32>,
     created: Vec<u32>,

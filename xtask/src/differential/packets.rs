@@ -1,5 +1,5 @@
-//! Random packets that follow conversations and break them, made while the model plays along: its
-//! states say where the edges of windows and timeouts are.
+//! Random packets that follow conversations and break them. They are drawn while the model plays,
+//! so that its states show the limits of windows and timeouts.
 
 use std::net::IpAddr;
 
@@ -20,16 +20,16 @@ use super::pool::{IDS, Pool, one_in, pick};
 use super::tcp::shaken_hand;
 use super::{answers, quotes};
 
-/// Makes the steps of one case.
+/// Draws the steps of one case.
 pub struct Traffic {
     pub pool: Pool,
-    /// Tags that the rules know; the data plane has no other.
+    /// Tags that the rules name. The data plane has numbers for these only.
     tags: Vec<String>,
     has_queues: bool,
     changes: Changes,
     conversations: Vec<Conversation>,
     network: Network,
-    /// Packets sent, with the direction and interface they were seen at.
+    /// Packets that were sent, with direction and interface.
     recent: Vec<(Words, Direction, String)>,
 }
 
@@ -41,7 +41,7 @@ impl Traffic {
         Traffic { pool, tags, has_queues, changes, conversations, network, recent }
     }
 
-    /// Other rules are in force. Tags are never forgotten.
+    /// Takes a new rule set. Earlier tags are kept.
     pub fn learn(&mut self, ruleset: &Ruleset) {
         self.changes.learn(ruleset);
         self.has_queues = !ruleset.queues.is_empty();
@@ -50,7 +50,7 @@ impl Traffic {
         self.tags.dedup();
     }
 
-    /// The next step. `last` is what became of the packet before, `now` the clock.
+    /// Draws the next step. `last` is the previous packet with its results, `now` the clock.
     pub fn step(
         &mut self,
         rng: &mut Rng,
@@ -111,7 +111,7 @@ impl Traffic {
         Action::Packet(arrival, Expectation::default())
     }
 
-    /// A packet that somebody sends, perhaps to or from an address that translation has made up.
+    /// Draws a packet, perhaps from or to an address that translation has created.
     fn sent(&mut self, rng: &mut Rng, states: &[(u32, StateView)]) -> Arrival {
         let arrival = match rng.u8(..20) {
             0 | 1 if !self.recent.is_empty() => {
@@ -135,7 +135,7 @@ impl Traffic {
         self.carried(rng, arrival)
     }
 
-    /// A packet of a conversation.
+    /// Draws a packet of a conversation.
     fn talk(&mut self, rng: &mut Rng, states: &[(u32, StateView)]) -> Arrival {
         let limit = 1 + rng.usize(..6);
         if self.conversations.len() < limit || one_in(rng, 25) {
@@ -146,7 +146,7 @@ impl Traffic {
         Arrival::new(direction, interface, chained(rng, packet))
     }
 
-    /// Now and then a packet carries what an earlier pass attached to it.
+    /// Adds metadata of an earlier pass to some packets.
     fn carried(&self, rng: &mut Rng, mut arrival: Arrival) -> Arrival {
         if !self.tags.is_empty() && one_in(rng, 30) {
             arrival.tag = Some(pick(rng, &self.tags));
@@ -171,7 +171,8 @@ impl Traffic {
         arrival
     }
 
-    /// A packet that belongs to nothing: odd ICMP, neighbour discovery, fragments, other protocols.
+    /// Draws a packet outside of conversations: odd ICMP, neighbour discovery, fragments, other
+    /// protocols.
     fn stray(&mut self, rng: &mut Rng) -> Arrival {
         let ipv6 = one_in(rng, 2);
         let (source, destination) = self.pool.pair(rng, ipv6);
@@ -211,20 +212,20 @@ impl Traffic {
     }
 }
 
-/// Whether a packet bears an address of loopback, as translation may make up: of these the model's
-/// routes know nothing, and the kernel's depend on `lo`.
+/// Returns true if a packet has a loopback address, which translation may create. The model has no
+/// routes for these, and the kernel's depend on `lo`.
 fn is_martian(arrival: &Arrival) -> bool {
     let loopback =
         |(source, destination): (IpAddr, IpAddr)| source.is_loopback() || destination.is_loopback();
     skipstep_wire::addresses(&arrival.packet.bytes()).is_some_and(loopback)
 }
 
-/// Seconds to the end of some state, or one more or less, or just a few.
+/// Draws a number of seconds: until a state expires, one more or less, or a few.
 fn pause(rng: &mut Rng, states: &[(u32, StateView)], now: u32) -> u32 {
     if states.is_empty() || one_in(rng, 3) {
         return rng.u32(1..12);
     }
     let end = states[rng.usize(..states.len())].1.expires_at.saturating_sub(now);
-    // established connections last a day; do not let the clock run away
+    // established connections last a day; limit the clock
     (end + rng.u32(..3)).saturating_sub(1).clamp(1, 1_000_000)
 }

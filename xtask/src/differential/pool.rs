@@ -1,5 +1,5 @@
-//! What rules and packets of one case are made of, so that packets hit near the rules' boundaries:
-//! the rule generator leaves here the addresses and ports around everything it writes.
+//! The addresses, ports and tags of one case. The rule generator adds the addresses and ports
+//! around everything it writes, so that packets fall near the limits of rules.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,13 +10,13 @@ pub struct Pool {
     pub ipv4: Vec<Ipv4Addr>,
     pub ipv6: Vec<Ipv6Addr>,
     pub ports: Vec<u16>,
-    /// Tables that the rules may mention.
+    /// Tables that rules may name.
     pub tables: Vec<String>,
-    /// Files that the rules name: name and text.
+    /// Files that the rules name, each with name and text.
     pub files: Vec<(String, String)>,
-    /// Whether the rules have queues.
+    /// True if the rules have queues.
     pub has_queues: bool,
-    /// Limiters that rules may use, as they name them.
+    /// Limiters that rules may use, in the words of a rule.
     pub limiters: Vec<String>,
 }
 
@@ -27,7 +27,8 @@ pub const TAGS: &[&str] = &["A", "B", "T"];
 pub const IDS: &[u32] = &[0, 1, 1000, 65534];
 
 impl Pool {
-    /// A few hosts on each side of the router, one further away, and itself.
+    /// Creates a pool with a few hosts on each side of the router, one further away, and the
+    /// router.
     pub fn new() -> Self {
         let ipv4 = [
             "10.0.1.5",
@@ -57,7 +58,7 @@ impl Pool {
         }
     }
 
-    /// A port in use, or one beside it.
+    /// Draws a port of the pool, or sometimes a neighbouring one.
     pub fn port(&self, rng: &mut Rng) -> u16 {
         let port = pick(rng, &self.ports);
         match rng.u8(..20) {
@@ -67,7 +68,7 @@ impl Pool {
         }
     }
 
-    /// Two addresses of one family.
+    /// Draws two addresses of one family.
     pub fn pair(&self, rng: &mut Rng, ipv6: bool) -> (IpAddr, IpAddr) {
         if ipv6 {
             (pick(rng, &self.ipv6).into(), pick(rng, &self.ipv6).into())
@@ -76,7 +77,7 @@ impl Pool {
         }
     }
 
-    /// A network in pf.conf's words; the addresses at its edges join the pool.
+    /// Draws a network in the notation of pf.conf. The addresses at its edges join the pool.
     pub fn network(&mut self, rng: &mut Rng, ipv6: bool) -> String {
         if ipv6 {
             let length = pick(rng, &[0, 10, 32, 48, 64, 112, 120, 125, 127, 128]);
@@ -99,7 +100,7 @@ impl Pool {
         }
     }
 
-    /// A range of addresses in pf.conf's words.
+    /// Draws a range of addresses in the notation of pf.conf.
     pub fn range(&mut self, rng: &mut Rng, ipv6: bool) -> String {
         if ipv6 {
             let low = u128::from(pick(rng, &self.ipv6));
@@ -116,7 +117,7 @@ impl Pool {
         }
     }
 
-    /// A port number for a rule; it and its neighbours join the pool.
+    /// Draws a port for a rule. The port and its neighbours join the pool.
     pub fn rule_port(&mut self, rng: &mut Rng) -> u16 {
         let port = match rng.u8(..8) {
             0 => pick(rng, &[1, 1023, 1024, 1025, 65534, 65535]),
@@ -132,30 +133,30 @@ impl Pool {
     }
 }
 
-/// Whether hosts have such an address. What Linux and OpenBSD think of packets from loopback,
-/// multicast, broadcast and reserved addresses differs.
+/// Returns true if hosts have such an address. Linux and OpenBSD handle packets from loopback,
+/// multicast, broadcast and reserved addresses differently.
 fn is_plain_ipv4(address: &Ipv4Addr) -> bool {
     !matches!(address.octets()[0], 0 | 127 | 224..)
 }
 
-/// As [`is_plain_ipv4`]: global unicast and link-local.
+/// Returns true for global unicast and link-local addresses, for the reason of [`is_plain_ipv4`].
 fn is_plain_ipv6(address: &Ipv6Addr) -> bool {
     matches!(address.segments()[0], 0x2000..0x4000 | 0xfe80)
 }
 
-/// Edges join the pool now and then only: conversations need addresses that come back.
+/// Adds an address to the pool in some cases only, because conversations need repeated addresses.
 fn remember<T: PartialEq>(rng: &mut Rng, pool: &mut Vec<T>, address: T, fit: impl Fn(&T) -> bool) {
     if pool.len() < 20 && rng.bool() && fit(&address) && !pool.contains(&address) {
         pool.push(address);
     }
 }
 
-/// One of several.
+/// Draws one of several values.
 pub fn pick<T: Clone>(rng: &mut Rng, choices: &[T]) -> T {
     choices[rng.usize(..choices.len())].clone()
 }
 
-/// True once in `n` times.
+/// Draws true once in `n` times.
 pub fn one_in(rng: &mut Rng, n: u32) -> bool {
     rng.u32(..n) == 0
 }

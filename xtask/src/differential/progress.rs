@@ -1,4 +1,4 @@
-//! How far a seed got: told now and then, kept in a file, gone on from there.
+//! The progress of a seed: printed at intervals, stored in a file, and continued from there.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,19 +9,19 @@ use anyhow::{Context, ensure};
 
 use super::coverage::Coverage;
 
-/// Between two words about it.
+/// Time between two messages.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// The cases done and what they met.
+/// The finished cases and their counts.
 pub struct Progress {
     seed: u64,
-    /// The first case that nobody has begun.
+    /// The first case that no thread has begun.
     next: u64,
-    /// Cases from the first that is not done on, with what those had that are done.
+    /// Cases from the first unfinished one on, with the counts of finished ones.
     open: BTreeMap<u64, Option<Played>>,
-    /// What the cases before `open` had, those of earlier runs among them.
+    /// Counts of the cases before `open`, with those of earlier runs.
     settled: Settled,
-    /// Where this run began.
+    /// Counts of earlier runs.
     earlier: Settled,
     covered: Coverage,
     disagreements: usize,
@@ -30,7 +30,7 @@ pub struct Progress {
     file: Option<PathBuf>,
 }
 
-/// What the first cases of a seed had, without a gap.
+/// Counts of the first cases of a seed, without a gap.
 #[derive(Default, Clone, Copy)]
 struct Settled {
     cases: u64,
@@ -38,7 +38,7 @@ struct Settled {
     disagreements: usize,
 }
 
-/// What a case had that was played.
+/// Counts of a finished case.
 #[derive(Clone, Copy)]
 struct Played {
     packets: u64,
@@ -46,7 +46,10 @@ struct Played {
 }
 
 impl Progress {
-    /// A new one, or the one that `file` has of the same seed.
+    /// Starts at the first case, or continues the progress that `file` has of the same seed.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read or belongs to another seed.
     pub fn begin(seed: u64, file: Option<&Path>) -> anyhow::Result<Self> {
         let earlier = match file {
             Some(path) if path.exists() => {
@@ -69,25 +72,28 @@ impl Progress {
         })
     }
 
-    /// Packets so far, those of earlier runs among them.
+    /// Returns the number of packets so far, with those of earlier runs.
     pub fn packets(&self) -> u64 {
         self.earlier.packets + self.covered.packets
     }
 
-    /// Disagreements so far, those of earlier runs among them.
+    /// Returns the number of disagreements so far, with those of earlier runs.
     pub fn disagreements(&self) -> usize {
         self.disagreements
     }
 
-    /// The number of a case for somebody to play.
+    /// Returns the number of the next case to play.
     pub fn next_case(&mut self) -> u64 {
         self.open.insert(self.next, None);
         self.next += 1;
         self.next - 1
     }
 
-    /// A case was played. One that disagrees is done with, too: it was written to a file of its
-    /// own.
+    /// Records a finished case. A case with a disagreement counts as finished, because it has a
+    /// file of its own.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be written.
     pub fn done(&mut self, number: u64, met: &Coverage, disagrees: bool) -> anyhow::Result<()> {
         self.covered.add(met);
         self.disagreements += usize::from(disagrees);
@@ -108,7 +114,11 @@ impl Progress {
         Ok(())
     }
 
-    /// Everything about this run; to be asked when all is done.
+    /// Stores the progress and returns the summary of this run. Call this when all cases have
+    /// finished.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be written.
     pub fn total(&self, engines: &str) -> anyhow::Result<String> {
         self.keep()?;
         Ok(format!(

@@ -1,4 +1,4 @@
-//! ICMP errors about packets seen before, more or less right.
+//! ICMP errors about earlier packets, valid and invalid.
 
 use fastrand::Rng;
 use skipstep_ruleset::Direction;
@@ -8,7 +8,7 @@ use skipstep_scenario::packet::{Body, Icmp, IcmpBody, Ip, Packet, Words};
 use super::malformed::{self, chained, damage, mutated};
 use super::pool::{Pool, one_in, pick};
 
-/// An error about `about`, which was seen at `interface`.
+/// Draws an error about `about`, which was seen at `interface`.
 pub fn error(
     rng: &mut Rng,
     pool: &Pool,
@@ -23,13 +23,13 @@ pub fn error(
         )));
     }
     let mut words = about_packet(rng, pool, quoted);
-    // an error about an error, which nobody should send
+    // an error about an error, which no host should send
     for _ in 0..pick(rng, &[0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 4]) {
         words = about_packet(rng, pool, words);
     }
     words.damage = damage(rng, words.source.is_ipv6());
     let packet = mutated(rng, Packet::Words(Box::new(words)));
-    // the error goes where the packet came from
+    // the error goes back to where the packet came from
     let back = if direction == Direction::In { Direction::Out } else { Direction::In };
     let other = if interface == "em0" { "em1" } else { "em0" };
     let (direction, interface) = match rng.u8(..8) {
@@ -62,7 +62,7 @@ fn about_packet(rng: &mut Rng, pool: &Pool, quoted: Words) -> Words {
     Words { source, destination, body, ip: Ip::default(), damage: Default::default() }
 }
 
-/// A quote whose first bytes say something else than they did.
+/// Changes one of the first bytes of a quote.
 fn spoiled(rng: &mut Rng, quote: Packet) -> Packet {
     let mut bytes = quote.bytes();
     let place = pick(rng, &[0, 2, 3, 4, 5, 6, 7, 9, 12, 20, 32, 40, 52]);

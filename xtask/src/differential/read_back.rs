@@ -1,5 +1,5 @@
-//! `xtask read-back`: what pfctl prints of random rule sets, in both dialects, is read again as the
-//! same rule set.
+//! `xtask read-back`: pfctl prints random rule sets in both dialects, and reads its own output as
+//! the same rule set.
 
 use std::fmt::Debug;
 use std::process::ExitCode;
@@ -41,12 +41,15 @@ struct Tally {
     /// Number of the next rule set.
     next: AtomicU64,
     rules: AtomicU64,
-    /// Rule sets with a rule of FreeBSD's lists.
+    /// Number of rule sets with legacy rules.
     old: AtomicU64,
     differences: Mutex<Vec<String>>,
 }
 
-/// Reads rule sets until there were enough of them, or of differences.
+/// Reads rule sets until the number of the arguments, or of differences, is reached.
+///
+/// # Errors
+/// Never fails; differences are the exit code.
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let (host, tally) = (host::standard(), Tally::default());
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
@@ -105,7 +108,7 @@ fn work(arguments: &Arguments, host: &Host, tally: &Tally) {
             let rules = Rules { text, lines: Vec::new() };
             let case = Case { rules, files: case.files.clone(), ..Case::default() };
             let difference = match read(&case, "", host) {
-                // an anchor without a name is nothing without its rules
+                // an anchor without a name is lost without its rules
                 Ok(loaded) if has_empty(&loaded.ruleset) => continue,
                 Ok(loaded) => {
                     let rules = loaded.ruleset.every_rule().count();
@@ -124,7 +127,7 @@ fn work(arguments: &Arguments, host: &Host, tally: &Tally) {
     }
 }
 
-/// Returns how `case` with one more line is read, if the first error about it is not `expected`.
+/// Reads `case` with one more line. Returns a description if the first error is not `expected`.
 fn not_refused(case: &Case, line: &str, expected: &str, host: &Host) -> Option<String> {
     let rules = Rules { text: format!("{}{line}\n", case.rules.text), lines: Vec::new() };
     let case = Case { rules, files: case.files.clone(), ..Case::default() };
@@ -136,12 +139,14 @@ fn not_refused(case: &Case, line: &str, expected: &str, host: &Host) -> Option<S
     (first != expected).then(|| format!("`{line}` is refused: {first}"))
 }
 
-/// Returns the main text, and one of the files now and then. Left out is what pfctl of OpenBSD,
-/// which ours prints like, does not print, prints elsewhere or prints alike: `load anchor`, weights
-/// in lists, tables in braces, a network of all addresses in a table (`any`, which is none of IPv4
-/// or IPv6), `floating` of a rule, the type of a code of `return-icmp` where the rule is one of
-/// IPv6, ports of a pool from 0 on, streams that `divert-packet` has read whole if a `scrub` rule
-/// stands before it.
+/// Returns the main text, and sometimes one of the files. Parts are removed that pfctl does not
+/// print, prints elsewhere, or prints alike for different rules, as OpenBSD's does:
+///
+/// - `load anchor`, weights in lists, tables in braces, and `floating` of a rule;
+/// - a network of all addresses in a table, which prints as `any` without a family;
+/// - the code of `return-icmp` in a rule of IPv6;
+/// - ports of a pool from 0 on;
+/// - `divert-packet` after a `scrub` rule, which lets it read reassembled streams.
 fn texts(rng: &mut Rng, case: &Case) -> Vec<String> {
     let file = case.files.first().filter(|(name, _)| name.ends_with(".conf") && rng.bool());
     let file = file.map(|(_, text)| printable(text));
@@ -173,7 +178,7 @@ fn printable(text: &str) -> String {
     lines
 }
 
-/// Puts another option in the place of a rule's `floating`.
+/// Replaces a rule's `floating` by another option.
 fn without_floating(line: &str) -> String {
     let other = if line.contains("no-sync") { "pflow" } else { "no-sync" };
     if line.starts_with("set") { line.into() } else { line.replace("floating", other) }
@@ -184,7 +189,7 @@ fn without_weights(line: &str) -> String {
     let mut text = words.next().unwrap_or_default().to_string();
     while let Some(word) = words.next() {
         if word == "weight" {
-            // the number may end with the comma of the list
+            // the number may have the comma of the list behind it
             text += words.next().filter(|number| number.ends_with(',')).map_or("", |_| ",");
             continue;
         }
@@ -194,7 +199,7 @@ fn without_weights(line: &str) -> String {
     text
 }
 
-/// Returns how the printed text of a rule set differs from it.
+/// Prints and reads a rule set. Returns a description of the first difference.
 fn difference(loaded: &Loaded, case: &Case, host: &Host) -> Option<String> {
     let printed = Case {
         rules: Rules { text: loaded.echo.clone(), lines: Vec::new() },
@@ -216,7 +221,7 @@ fn difference(loaded: &Loaded, case: &Case, host: &Host) -> Option<String> {
     Some(format!("prints as\n{}\n{differs}", loaded.echo))
 }
 
-/// Returns the first part in which two rule sets differ.
+/// Describes the first part in which two rule sets differ.
 fn other_part(first: &Ruleset, second: &Ruleset) -> Option<String> {
     let queues = |ruleset: &Ruleset| {
         let all = ruleset.queues.clone().into_iter();
@@ -256,7 +261,7 @@ fn other_part(first: &Ruleset, second: &Ruleset) -> Option<String> {
     paths.filter_map(|path| other_rule((first, &path), (second, &path))).next()
 }
 
-/// Returns the first rule in which two anchors differ, or those that they call in braces.
+/// Describes the first difference of two anchors, or of the anchors that they call in braces.
 fn other_rule(
     (first, path): (&Ruleset, &str),
     (second, other): (&Ruleset, &str),
@@ -276,8 +281,8 @@ fn other_rule(
     None
 }
 
-/// Returns the tables that are defined, wherever: those of pools in braces are printed before all
-/// rules, where the anchor finds them too.
+/// Returns all defined tables of all anchors. Tables of pools in braces print before all rules,
+/// outside of their anchor, which finds them there, too.
 fn tables(ruleset: &Ruleset) -> impl Iterator<Item = Table> {
     let anchors = ruleset.anchors.values().flat_map(|anchor| &anchor.tables);
     let all = ruleset.tables.iter().chain(anchors).filter(|table| table.defined);
@@ -288,8 +293,8 @@ fn tables(ruleset: &Ruleset) -> impl Iterator<Item = Table> {
     tables.into_iter()
 }
 
-/// Returns a rule wherever it stands. The anchors that it calls have numbers if they have no name,
-/// and are printed once for each call.
+/// Returns a rule without its position. An unnamed anchor has a number as name, and is printed once
+/// for each call, so its path is removed.
 fn meaning(rule: &Rule) -> Rule {
     let mut rule = Rule { line: 0, file: None, ..rule.clone() };
     if unnamed(&rule).is_some() {
@@ -300,7 +305,7 @@ fn meaning(rule: &Rule) -> Rule {
         let named = |part: &str| if part.starts_with('_') { "_" } else { part }.to_string();
         call.path = call.path.split('/').map(named).collect::<Vec<_>>().join("/");
     }
-    // a rule of one family prints, and sends, one code
+    // a rule of one family prints and sends one code
     if let BlockReturn::Icmp { inet, inet6 } = &mut rule.block_return {
         match rule.family {
             Some(Family::Inet) => *inet6 = *inet,
@@ -316,18 +321,18 @@ fn meaning(rule: &Rule) -> Rule {
     rule
 }
 
-/// Whether a rule calls an anchor that has neither name nor rules.
+/// Returns true if a rule calls an anchor that has neither name nor rules.
 fn has_empty(ruleset: &Ruleset) -> bool {
     let mut calls = ruleset.every_rule().filter_map(|(_, rule)| unnamed(rule));
     calls.any(|call| ruleset.rules_of(&call.path).is_empty())
 }
 
-/// Returns the call of an anchor that has no name of its own.
+/// Returns the call of an anchor that has no name.
 fn unnamed(rule: &Rule) -> Option<&AnchorCall> {
     rule.anchor.as_deref().filter(|call| call.is_unnamed())
 }
 
-/// Returns the first of these items that are not equal, and the other one.
+/// Describes the first pair of items that differ.
 fn other_item<T: Debug + PartialEq>(
     mut first: impl Iterator<Item = T>,
     mut second: impl Iterator<Item = T>,

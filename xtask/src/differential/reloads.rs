@@ -1,5 +1,5 @@
-//! Rules that are replaced while packets flow: all of them by others or by nearly the same, those
-//! of an anchor, or flushed.
+//! Loads of rules while packets flow. A load replaces all rules by others or by nearly the same, or
+//! replaces or flushes those of an anchor.
 
 use fastrand::Rng;
 use skipstep_ruleset::interface::Host;
@@ -10,18 +10,18 @@ use super::generate::{is_comparable, without_mistakes};
 use super::pool::{Pool, one_in, pick};
 use super::rules;
 
-/// One case in so many has its rules replaced.
+/// One of this many cases has loads of rules.
 const CASES: u32 = 3;
-/// And there every so many steps.
+/// Average number of steps between two loads in such a case.
 const STEPS: u32 = 80;
 
-/// Makes the reloads of one case.
+/// Draws the loads of one case.
 pub struct Reloads {
-    /// Whether there are any.
+    /// True if the case has loads.
     any: bool,
-    /// What makes a whole text.
+    /// Draws a whole text of rules.
     text: fn(&mut Rng, &mut Pool) -> String,
-    /// The main rule set as it was loaded last.
+    /// The text of the main rule set at its last load.
     main: String,
     files: Vec<(String, String)>,
 }
@@ -32,7 +32,7 @@ impl Reloads {
         Reloads { any: one_in(rng, CASES), text, main, files }
     }
 
-    /// A reload, now and then, of the rules in force.
+    /// Draws a load for some steps. `in_force` are the present rules.
     pub fn step(
         &self,
         rng: &mut Rng,
@@ -66,7 +66,7 @@ impl Reloads {
         }
     }
 
-    /// A step was played.
+    /// Records a load or flush that was played.
     pub fn done(&mut self, action: &Action) {
         match action {
             Action::Load(path, rules) if path.is_empty() => self.main.clone_from(&rules.text),
@@ -84,7 +84,7 @@ impl Reloads {
         (fits && case.files == self.files).then_some(Action::Load(path, case.rules))
     }
 
-    /// The main rule set with some lines left out, and others that come in.
+    /// Returns the main rule set with some lines removed and some rules added.
     fn altered(&self, rng: &mut Rng, pool: &mut Pool) -> String {
         let mut lines = Vec::new();
         for line in self.main.lines() {
@@ -100,7 +100,7 @@ impl Reloads {
     }
 }
 
-/// The anchors that rules call, and some of those below them.
+/// Returns the anchors that rules call, and some anchors below wildcards.
 fn anchors(ruleset: &Ruleset) -> Vec<String> {
     let mut paths: Vec<String> = Vec::new();
     for (_, rule) in ruleset.every_rule() {
@@ -117,7 +117,7 @@ fn anchors(ruleset: &Ruleset) -> Vec<String> {
     paths
 }
 
-/// The text of an anchor.
+/// Draws the text of an anchor.
 fn anchor(rng: &mut Rng, pool: &mut Pool) -> String {
     let mut lines = Vec::new();
     if one_in(rng, 3) {

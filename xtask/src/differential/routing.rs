@@ -1,4 +1,4 @@
-//! Words of random rules that route.
+//! Random rules with `route-to`, `reply-to`, `dup-to` and diversions.
 
 use fastrand::Rng;
 
@@ -6,7 +6,7 @@ use super::pool::{Pool, one_in, pick};
 use super::rules::{Head, hosts, interface};
 use super::translation::weight;
 
-/// A rule with `route-to`, `reply-to` or `dup-to`, as it may stand anywhere.
+/// Draws a rule with `route-to`, `reply-to` or `dup-to` that may stand in any anchor.
 pub(super) fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
     let ipv6 = one_in(rng, 3);
     let prefers = one_in(rng, 4);
@@ -43,8 +43,8 @@ pub(super) fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
     words.join(" ")
 }
 
-/// `route-to` of a rule that takes packets of this family across to the other one, or `reply-to`:
-/// answers are led back in the family that the packets came in.
+/// Draws `route-to` or `reply-to` of a rule that translates packets of this family to the other
+/// one. `reply-to` names hops of the family that the packets came in.
 pub(super) fn across(rng: &mut Rng, ipv6: bool) -> String {
     if rng.bool() {
         format!("route-to {}", named_ways(rng, !ipv6, false, ""))
@@ -53,15 +53,15 @@ pub(super) fn across(rng: &mut Rng, ipv6: bool) -> String {
     }
 }
 
-/// A neighbour on either side. None is an address of the host itself, of which a router makes
-/// nothing.
+/// Draws a neighbour on either side. The host's own addresses are left out, because a router
+/// ignores them as next hops.
 fn hop(rng: &mut Rng, ipv6: bool) -> String {
     let link = rng.u8(1..=2);
     let host = rng.u8(64..80);
     if ipv6 { format!("2001:db8:{link}::{host:x}") } else { format!("10.0.{link}.{host}") }
 }
 
-/// Next hops by way of interfaces, one of which the host has not got, as FreeBSD writes them.
+/// Draws next hops with interfaces in FreeBSD's notation. The host lacks one of the interfaces.
 fn named_ways(rng: &mut Rng, ipv6: bool, prefers: bool, sticky: &str) -> String {
     let way = |rng: &mut Rng| {
         let name = pick(rng, &["em0", "em1", "em0", "em1", "em9"]);
@@ -88,7 +88,7 @@ fn named_ways(rng: &mut Rng, ipv6: bool, prefers: bool, sticky: &str) -> String 
     }
 }
 
-/// Neighbours on either side.
+/// Draws neighbours on either side.
 fn next_hops(rng: &mut Rng, ipv6: bool, prefers: bool) -> String {
     let hop = |rng: &mut Rng| {
         let ipv6 = ipv6 || prefers && one_in(rng, 2);
@@ -121,7 +121,7 @@ fn next_hops(rng: &mut Rng, ipv6: bool, prefers: bool) -> String {
     }
 }
 
-/// `divert-packet`, or `divert-to` or `divert-reply` where it may stand.
+/// Draws `divert-packet`, or `divert-to` or `divert-reply` if the rule allows it.
 pub(super) fn diversion(rng: &mut Rng, words: &[String], head: &Head) -> Option<String> {
     if head.action != "pass" || !one_in(rng, 10) {
         return None;

@@ -5,7 +5,7 @@ use fastrand::Rng;
 use super::{Firewall, GATEWAY, LAN, ONE_TO_ONE, PREFIXES, WAN, flags, settings, state};
 use crate::differential::pool::{Pool, one_in, pick};
 
-/// Lines that are refused: those of the traffic shaper.
+/// Refused lines of the traffic shaper, each with its error.
 pub(super) const REFUSED: [(&str, &str); 4] = [
     (
         "pass in quick on em0 inet from {any} to {any} keep state dnpipe 1 label \"a\"",
@@ -25,7 +25,7 @@ pub(super) const REFUSED: [(&str, &str); 4] = [
     ),
 ];
 
-/// The rules that stand before those of users.
+/// The rules before those of users.
 const DEFAULTS: [&str; 12] = [
     "block in log inet from {any} to {any} label \"02f4\" # default deny",
     "block in log inet6 from {any} to {any} label \"02f4\"",
@@ -48,7 +48,7 @@ pub(super) fn text(rng: &mut Rng, pool: &mut Pool) -> String {
     let mut lines = settings(rng);
     lines.extend(firewall.tables(rng, pool));
     lines.extend(firewall.aliases.iter().map(|name| format!("{name} = \"<{name}>\"")));
-    // an alias of ports, and one that is empty
+    // a port alias, and an empty one
     lines.push("web = \"{ 80 443 8000:8010 }\"\nnone = \"{ 0 <> 65535 }\"".into());
     lines.push("set skip on lo0".into());
     lines.extend(normalisation(rng));
@@ -105,7 +105,7 @@ fn normalisation(rng: &mut Rng) -> Vec<String> {
     lines
 }
 
-/// Returns rules of outbound NAT: of users, and those that are made by themselves.
+/// Draws rules of outbound NAT: those of users, and the automatic ones.
 fn outbound(rng: &mut Rng, firewall: &Firewall) -> Vec<String> {
     let mut lines = Vec::new();
     for _ in 0..rng.usize(..3) {
@@ -157,7 +157,7 @@ fn captive_portal_forwards(rng: &mut Rng) -> Vec<String> {
     ]
 }
 
-/// Returns 1:1 NAT with its reflection, and prefix translation.
+/// Draws 1:1 NAT with its reflection, and prefix translation.
 fn one_to_one(rng: &mut Rng) -> Vec<String> {
     let mut lines = Vec::new();
     if one_in(rng, 3) {
@@ -182,7 +182,7 @@ fn one_to_one(rng: &mut Rng) -> Vec<String> {
     lines
 }
 
-/// Returns a port forward of OPNsense, whose hosts and ports stand in braces.
+/// Draws a port forward of OPNsense, which has hosts and ports in braces.
 fn forward(rng: &mut Rng, pool: &mut Pool, firewall: &Firewall) -> Vec<String> {
     let port = pool.rule_port(rng).max(1);
     let target = match rng.bool() {
@@ -214,7 +214,7 @@ fn forward(rng: &mut Rng, pool: &mut Pool, firewall: &Firewall) -> Vec<String> {
     lines
 }
 
-/// Returns a rule that a user of OPNsense made. One whose schedule is over is a comment.
+/// Draws a rule of an OPNsense user. A rule outside of its schedule is a comment.
 fn rule(rng: &mut Rng, pool: &mut Pool, firewall: &Firewall, number: usize) -> String {
     let over = if one_in(rng, 12) { "#" } else { "" };
     let action = pick(rng, &["pass", "pass", "pass", "block", "block return"]);
@@ -265,7 +265,7 @@ fn rule(rng: &mut Rng, pool: &mut Pool, firewall: &Firewall, number: usize) -> S
     )
 }
 
-/// Returns an address in a rule: an alias is a macro, all others stand in braces.
+/// Draws an address of a rule: an alias is a macro, all others are in braces.
 fn host(rng: &mut Rng, pool: &mut Pool, firewall: &Firewall) -> String {
     match one_in(rng, 4) {
         true => format!("{}${}", pick(rng, &["", "!"]), pick(rng, &firewall.aliases)),
@@ -273,7 +273,7 @@ fn host(rng: &mut Rng, pool: &mut Pool, firewall: &Firewall) -> String {
     }
 }
 
-/// Returns what stands behind the hosts of a user's rule.
+/// Draws the options after the hosts of a user's rule.
 fn options(rng: &mut Rng, action: &str, protocol: &str) -> String {
     let mut words = Vec::new();
     if protocol == " proto icmp" {

@@ -7,8 +7,8 @@ use crate::differential::pool::{Pool, one_in, pick};
 
 const NETWORKS: [&str; 3] = ["10.0.1.0/24", "127.0.0.0/8", "192.168.20.0/24"];
 
-/// Lines that are refused: limiters, the captive portal's rules for frames, the traffic shaper, IP
-/// options of a `match` rule.
+/// Refused lines, each with its error: limiters, the captive portal's rules for frames, the traffic
+/// shaper, queues that no line defines.
 pub(super) const REFUSED: [(&str, &str); 9] = [
     (
         "pass in quick on em0 inet from any to any keep state dnpipe ( 1,2)  label \"a\"",
@@ -39,7 +39,7 @@ pub(super) fn text(rng: &mut Rng, pool: &mut Pool) -> String {
     lines.push("table <remote_networks> { 192.168.30.0/24 2001:db8:30::/48 }".into());
     lines.extend(firewall.aliases.iter().map(|name| format!("{name} = \"<{name}>\"")));
     lines.push(format!("GWWAN = \" route-to ( {WAN} {GATEWAY} ) \"\nGWDOWN = \"  \""));
-    // a weight is how often a gateway stands there
+    // a gateway's weight is the number of its entries
     lines.push(format!(
         "GWGROUP = \"  route-to {{ ( {WAN} {GATEWAY} ) {}( {WAN} 10.0.2.77 )  }}  \
          round-robin {} \"",
@@ -84,7 +84,7 @@ fn normalisation(rng: &mut Rng) -> Vec<String> {
     lines
 }
 
-/// Returns the lists of NAT up to the port forwards.
+/// Draws the NAT rules up to the port forwards.
 fn outbound(rng: &mut Rng, pool: &mut Pool, firewall: &Firewall) -> Vec<String> {
     let networks = NETWORKS.join(" ");
     let nat = |rest: &str| format!("nat on $WAN {rest}");
@@ -111,7 +111,7 @@ fn outbound(rng: &mut Rng, pool: &mut Pool, firewall: &Firewall) -> Vec<String> 
     lines
 }
 
-/// Returns a rule of outbound NAT that a user made.
+/// Draws a rule of outbound NAT of a user.
 fn hand_made(rng: &mut Rng, pool: &mut Pool, firewall: &Firewall) -> String {
     let protocol = pick(rng, &["", " proto tcp", " proto udp", " proto { tcp udp }"]);
     let mut from = pick(rng, &NETWORKS).to_string();
@@ -144,7 +144,7 @@ fn hand_made(rng: &mut Rng, pool: &mut Pool, firewall: &Firewall) -> String {
     )
 }
 
-/// Returns 1:1 NAT with its reflection, and prefix translation.
+/// Draws 1:1 NAT with its reflection, and prefix translation.
 fn one_to_one(rng: &mut Rng, pool: &mut Pool) -> Vec<String> {
     let mut lines = Vec::new();
     let (outside, inside) = ONE_TO_ONE;
@@ -171,7 +171,7 @@ fn one_to_one(rng: &mut Rng, pool: &mut Pool) -> Vec<String> {
     lines
 }
 
-/// Returns the rules that stand before those of users.
+/// Draws the rules before those of users.
 fn defaults(rng: &mut Rng, firewall: &mut Firewall) -> Vec<String> {
     let id = firewall.id();
     let lists = [("in", "inet"), ("out", "inet"), ("in", "inet6"), ("out", "inet6")];
@@ -218,7 +218,7 @@ fn defaults(rng: &mut Rng, firewall: &mut Firewall) -> Vec<String> {
     lines
 }
 
-/// Returns a port forward, with its reflection to the inside or without.
+/// Draws a port forward, with or without reflection to the LAN.
 fn port_forward(rng: &mut Rng, pool: &mut Pool, firewall: &Firewall) -> Vec<String> {
     let protocol = pick(rng, &["tcp", "udp", "{ tcp udp }"]);
     let low = pool.rule_port(rng).clamp(1, 60000);
@@ -239,7 +239,7 @@ fn port_forward(rng: &mut Rng, pool: &mut Pool, firewall: &Firewall) -> Vec<Stri
     let forward = format!("-> {target} port {inside}{kind}");
     let mut lines = vec![format!("rdr{pass} on {WAN} {hosts} tag PF {forward}")];
     match rng.u8(..4) {
-        // by NAT alone
+        // reflection by NAT only
         0 => {
             let pass = if pass.trim() == "pass" { " pass" } else { "" };
             lines.push(format!("rdr{pass} on {{ {LAN} lo0 }} {hosts} {forward}"));
@@ -249,7 +249,7 @@ fn port_forward(rng: &mut Rng, pool: &mut Pool, firewall: &Firewall) -> Vec<Stri
                  port {low} -> 10.0.1.1 port 1024:65535"
             ));
         }
-        // by a proxy of the firewall
+        // reflection by a proxy of the firewall
         1 => lines.push(format!(
             "rdr on {LAN} proto tcp from any to 10.0.2.1 port {low} tag PFREFLECT -> 127.0.0.1 \
              port 19000"
@@ -266,7 +266,7 @@ fn port_forward(rng: &mut Rng, pool: &mut Pool, firewall: &Firewall) -> Vec<Stri
     lines
 }
 
-/// Returns a rule that a user of pfSense made.
+/// Draws a rule of a pfSense user.
 fn rule(rng: &mut Rng, pool: &mut Pool, firewall: &mut Firewall, number: usize) -> String {
     let id = firewall.id();
     match rng.u8(..16) {
@@ -276,7 +276,7 @@ fn rule(rng: &mut Rng, pool: &mut Pool, firewall: &mut Firewall, number: usize) 
     }
     let action = pick(rng, &["pass", "pass", "pass", "block", "block return", "match"]);
     let interface = pick(rng, &[" on $WAN", " on $LAN", " on {  em0  em1  }", ""]);
-    // only floating rules have no direction
+    // only floating rules can lack a direction
     let direction = pick(rng, &["in", "in", "out", ""]);
     let log = pick(rng, &["", "log"]);
     let quick = if action == "match" || one_in(rng, 5) { "" } else { "quick" };
@@ -311,7 +311,7 @@ fn rule(rng: &mut Rng, pool: &mut Pool, firewall: &mut Firewall, number: usize) 
     )
 }
 
-/// Returns what stands behind the hosts of a user's rule.
+/// Draws the options after the hosts of a user's rule.
 fn options(rng: &mut Rng, action: &str, protocol: &str, id: u32) -> String {
     let mut words = Vec::new();
     for (odds, word) in [(6, " tag \"VOICE\" "), (8, " !  tagged \"VOICE\" "), (8, " tos 0x10 ")] {
@@ -336,7 +336,7 @@ fn options(rng: &mut Rng, action: &str, protocol: &str, id: u32) -> String {
     words.concat()
 }
 
-/// Returns a rule that translates to IPv4.
+/// Draws a rule that translates to IPv4.
 fn nat64(rng: &mut Rng, pool: &mut Pool, id: u32) -> String {
     let host = pick(rng, &pool.ipv4);
     if let Ok(mapped) = format!("64:ff9b::{host}").parse() {
@@ -350,7 +350,7 @@ fn nat64(rng: &mut Rng, pool: &mut Pool, id: u32) -> String {
     )
 }
 
-/// Returns the rules behind those of users: captive portal, static routes, IPsec.
+/// Draws the rules after those of users: captive portal, static routes, IPsec.
 fn last_rules(rng: &mut Rng, firewall: &mut Firewall) -> Vec<String> {
     let id = firewall.id();
     let mut lines = Vec::new();

@@ -1,15 +1,15 @@
-//! Rule sets in which there is something to optimize: among random rules, groups of rules that
-//! differ in little and rules that are there again.
+//! Rule sets that an optimizer can change: random rules, mixed with groups of similar rules and
+//! with repeated rules.
 
 use fastrand::Rng;
 
 use super::super::pool::{Pool, TAGS, one_in, pick};
 use super::super::rules;
 
-/// A pf.conf.
+/// Draws a text of pf.conf.
 pub fn text(rng: &mut Rng, pool: &mut Pool) -> String {
     let others = rules::text(rng, pool).replace(", matches", "").replace("log (matches)", "log");
-    // by such a label states would be killed of whatever rule has the number
+    // a label with `$nr` would kill the states of whichever rule has the number
     let others = others.replace("$nr:", "");
     let (mut lines, rules): (Vec<String>, Vec<String>) = others
         .lines()
@@ -28,8 +28,8 @@ pub fn text(rng: &mut Rng, pool: &mut Pool) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The line without what wears a rule out. Two that match a packet each are not one that does, but
-/// as in pfctl a rule goes if another covers it.
+/// Removes `once` and `max-pkt-rate` from a line, because they make a rule expire. Two such rules
+/// match more packets than one, but pfctl removes a rule that another covers.
 fn lasting(line: &str) -> String {
     let mut words = line.split(' ');
     let mut kept = Vec::new();
@@ -43,7 +43,7 @@ fn lasting(line: &str) -> String {
     kept.join(" ")
 }
 
-/// What most of the rules of a group have in common.
+/// The parts that most rules of a group share.
 #[derive(Clone)]
 struct Common {
     action: &'static str,
@@ -55,14 +55,14 @@ struct Common {
     options: &'static str,
 }
 
-/// Up to fourteen neighbours that do the same, or nearly so.
+/// Draws up to fourteen similar rules in a row.
 fn group(rng: &mut Rng, pool: &mut Pool) -> Vec<String> {
     let common = common(rng);
-    // few hosts: rules are often the same but for something else
+    // there are few hosts, so rules often differ in another part only
     let mut hosts: Vec<String> = (0..rng.usize(1..12)).map(|_| host(rng, pool)).collect();
     let (mut ends, mut size) = (rng.u8(..4), rng.usize(2..15));
     if one_in(rng, 3) {
-        // enough of them for a table
+        // enough hosts for a table
         let all: Vec<String> = pool.ipv4.iter().map(ToString::to_string).collect();
         hosts = vec![format!("{{ {} }}", all.join(", "))];
         (ends, size) = (rng.u8(1..3), rng.usize(1..3));
@@ -122,7 +122,7 @@ fn vary(rng: &mut Rng, common: &mut Common) {
     }
 }
 
-/// A rule; of its ends the first (1), the second (2), both (3) or none are hosts.
+/// Writes a rule. Bit 1 of `ends` puts a host in the source, bit 2 in the destination.
 fn rule(rng: &mut Rng, hosts: &[String], ends: u8, common: &Common) -> String {
     let Common { action, log_quick, direction, interface, protocol, family, options } = common;
     let port = if protocol.is_empty() || !one_in(rng, 4) { "" } else { " port 22:80" };
