@@ -1,4 +1,4 @@
-//! Random rule sets, as text of pf.conf, over all that is built.
+//! Random rule sets in the language of pf.conf, with all features that are built.
 
 use fastrand::Rng;
 use skipstep_ruleset::Timeout;
@@ -13,7 +13,8 @@ const QUEUES: [&str; 3] = [
     "queue prompt parent line bandwidth 10M",
 ];
 
-/// A pf.conf. It may be refused (contradictory families and the like); then another is made.
+/// Draws a text of pf.conf. If it is refused, for example for contradictory families, the caller
+/// draws another.
 pub fn text(rng: &mut Rng, pool: &mut Pool) -> String {
     let mut lines = settings(rng);
     for _ in 0..rng.usize(..3) {
@@ -49,7 +50,7 @@ pub fn text(rng: &mut Rng, pool: &mut Pool) -> String {
             .into(),
         );
     }
-    // what stands behind them would be read as it was in old times
+    // the parser would read rules behind legacy rules as legacy rules, so these come last
     if one_in(rng, 4) {
         lines.extend((0..rng.usize(1..6)).map(|_| old::rule(rng, pool)));
         if one_in(rng, 3) {
@@ -59,7 +60,7 @@ pub fn text(rng: &mut Rng, pool: &mut Pool) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Many rules in a row that do nothing but decide, of which the compiled evaluator makes trees.
+/// Draws a run of rules that only decide. The compiled evaluator builds trees over it.
 fn only_deciding(rng: &mut Rng, pool: &mut Pool) -> Vec<String> {
     let does_more = ["match", " tag", "once", "probability", "max-pkt-rate", "limiter"];
     let count = rng.usize(50..400);
@@ -82,7 +83,7 @@ fn settings(rng: &mut Rng) -> Vec<String> {
         lines.push(format!("set timeout {class} {}", rng.u32(1..30)));
     }
     if one_in(rng, 3) {
-        // those of states, which come before frag
+        // timeouts of states, which come before `frag`
         let classes = &Timeout::ALL[..Timeout::Frag as usize];
         let values: Vec<String> = (0..rng.usize(1..5))
             .map(|_| format!("{} {}", pick(rng, classes).name(), rng.u32(1..40)))
@@ -143,7 +144,7 @@ pub(super) fn table(rng: &mut Rng, pool: &mut Pool) -> String {
     table_called(rng, pool, &name)
 }
 
-/// The statement that defines a table.
+/// Writes the statement that defines the table `name`.
 pub(super) fn table_called(rng: &mut Rng, pool: &mut Pool, name: &str) -> String {
     let entries: Vec<String> = (0..rng.usize(..6))
         .map(|_| {
@@ -158,7 +159,7 @@ pub(super) fn table_called(rng: &mut Rng, pool: &mut Pool, name: &str) -> String
     format!("table <{name}> {options}{{ {} }}", entries.join(", "))
 }
 
-/// What the parts of a rule must agree on.
+/// The parts of a rule that other parts must match.
 pub(super) struct Head {
     pub action: &'static str,
     pub family: Option<bool>,
@@ -180,12 +181,12 @@ fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
     filter_rule(rng, pool)
 }
 
-/// Whether a line is a filter rule: behind it there may be another.
+/// Returns true if a line is a filter rule, so that another rule may follow.
 pub(super) fn is_filter_rule(line: &str) -> bool {
     ["pass", "block", "match"].iter().any(|action| line.starts_with(action))
 }
 
-/// A rule as it may stand in an anchor.
+/// Draws a rule that may stand in any anchor.
 pub(super) fn filter_rule(rng: &mut Rng, pool: &mut Pool) -> String {
     if one_in(rng, 6) {
         return translation::rule(rng, pool);
@@ -263,11 +264,11 @@ fn block_return(rng: &mut Rng, head: &Head) -> Option<String> {
 pub(super) fn interface(rng: &mut Rng, word: &str) -> Option<String> {
     let odds = if word == "on" { 2 } else { 12 };
     let names = ["em0", "em1", "! em0", "any", "egress", "! egress", "lo", "em9"];
-    // what `received-on` cannot say
+    // forms that `received-on` does not have
     let more = ["{ em0, em1 }", "rdomain 0", "rdomain 1", "! rdomain 1"];
     let names = if word == "on" { [&names[..], &more].concat() } else { names.to_vec() };
     one_in(rng, odds).then(|| match (pick(rng, &names), word) {
-        // pf.conf negates the word here, not the name
+        // pf.conf negates `received-on`, not the name
         (name, "received-on") if name.starts_with('!') => format!("! received-on {}", &name[2..]),
         (name, _) => format!("{word} {name}"),
     })
@@ -279,7 +280,7 @@ pub(super) fn hosts(rng: &mut Rng, pool: &mut Pool, head: &Head) -> Option<Strin
     }
     let mut words = Vec::new();
     for (word, odds) in [("from", 2), ("to", 2)] {
-        // FreeBSD's `nat` asks for ports without a protocol
+        // FreeBSD's `nat` accepts ports without a protocol
         let has_ports = head.protocol.map_or(head.action == "nat", has_ports);
         let ports = has_ports && one_in(rng, 2);
         let host = one_in(rng, odds).then(|| host_list(rng, pool, head, word));
@@ -345,7 +346,7 @@ fn host(rng: &mut Rng, pool: &mut Pool, head: &Head, word: &str) -> String {
     }
 }
 
-/// `user`, `group`
+/// Draws `user` and `group`.
 fn owners(rng: &mut Rng, head: &Head) -> Vec<String> {
     if !matches!(head.protocol, None | Some("tcp" | "udp" | "{ tcp, udp }")) {
         return Vec::new();
@@ -477,7 +478,7 @@ fn options(rng: &mut Rng, pool: &mut Pool, head: &Head) -> Vec<String> {
     words
 }
 
-/// What a rule does only so often, or only to short packets.
+/// Draws options that limit how often a rule matches, or the size of packets.
 fn limits(head: &Head, rng: &mut Rng) -> Vec<String> {
     let mut words = Vec::new();
     if head.action != "match" && one_in(rng, 20) {

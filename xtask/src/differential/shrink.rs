@@ -1,11 +1,11 @@
-//! Makes a case smaller as long as it still shows what it shows.
+//! Shrinking of a case that still shows a disagreement.
 
 use skipstep_scenario::case::{Action, Case, Rules};
 
-/// Rounds over steps and rules. Most is gone after the first; each costs hundreds of plays.
+/// Number of rounds over steps and rules. The first removes most; each costs hundreds of plays.
 const ROUNDS: usize = 3;
 
-/// The smallest case found for which `shows` holds, as it does for `case`.
+/// Returns the smallest case found for which `shows` is true. `shows` must be true for `case`.
 pub fn smallest(case: &Case, mut shows: impl FnMut(&Case) -> bool) -> Case {
     let mut case = case.clone();
     for _ in 0..ROUNDS {
@@ -44,12 +44,12 @@ fn with_load(case: &Case, step: usize, path: &str, lines: &[String]) -> Case {
     case
 }
 
-/// Leaves out ever smaller pieces of `items` as long as `shows` holds for the rest.
+/// Removes smaller and smaller pieces of `items` while `shows` is true for the others.
 fn fewest<T: Clone>(items: &[T], mut shows: impl FnMut(&[T]) -> bool) -> Vec<T> {
     let mut items = items.to_vec();
     let mut piece = items.len().div_ceil(2);
     while piece > 0 {
-        // from the end: what comes last depends on what was before it
+        // from the end, because later items depend on earlier ones
         let mut end = items.len();
         while end > 0 {
             let start = end.saturating_sub(piece);
@@ -59,7 +59,7 @@ fn fewest<T: Clone>(items: &[T], mut shows: impl FnMut(&[T]) -> bool) -> Vec<T> 
             }
             end = start;
         }
-        // quarters of what is left find long useless stretches sooner than halves
+        // quarters find long useless runs sooner than halves
         piece = if piece == 1 { 0 } else { piece.div_ceil(4) };
     }
     items

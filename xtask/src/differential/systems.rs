@@ -1,10 +1,10 @@
-//! `os` in rules, and SYNs as systems send them.
+//! `os` in rules, and SYNs of known operating systems.
 
 use fastrand::Rng;
 
 use super::pool::{one_in, pick};
 
-/// What stands behind the source of a TCP rule, perhaps.
+/// Draws the `os` part of a rule for some rules.
 pub fn os(rng: &mut Rng) -> Option<String> {
     let names = ["Linux", "Linux 6.1", "Windows", "windows xp", "OpenBSD", "unknown", "Plan9"];
     one_in(rng, 8).then(|| match rng.u8(..4) {
@@ -13,7 +13,7 @@ pub fn os(rng: &mut Rng) -> Option<String> {
     })
 }
 
-/// Window and options of a SYN, which are those of a system or nearly so.
+/// Draws window and options of a SYN, as a known operating system sends it or with a small change.
 pub fn syn(rng: &mut Rng) -> (u16, Vec<u8>) {
     let linux = [2, 4, 5, 180, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 10];
     let linux6 = [2, 4, 5, 160, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7];

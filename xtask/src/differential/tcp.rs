@@ -1,4 +1,5 @@
-//! Numbers, flags and options of TCP segments: what fits to a state, and what only just does not.
+//! Sequence numbers, flags and options of TCP segments: those that a state accepts, and those just
+//! beyond.
 
 use std::net::IpAddr;
 
@@ -12,21 +13,21 @@ use skipstep_wire::build;
 
 use super::pool::{one_in, pick};
 
-/// TCP flags.
+/// The flags of a TCP header.
 pub(super) const FIN: u8 = 1;
 pub(super) const SYN: u8 = 2;
 pub(super) const RST: u8 = 4;
 pub(super) const PUSH: u8 = 8;
 pub(super) const ACK: u8 = 16;
 
-/// How far pf lets acknowledgments stray (pf-semantics section 8).
+/// Range of acknowledgments that pf accepts, MAXACKWINDOW in pf.c (pf-semantics section 8).
 const MAX_ACK_WINDOW: u32 = 65535 + 1500;
 
-/// What the maker of a state is while `synproxy` waits for it, and then for the other side.
+/// The client's peer state while `synproxy` waits for the client, and then for the server.
 const PROXY_SRC: u8 = 11;
 const PROXY_DST: u8 = 12;
 
-/// A timestamp that goes on from those before, mostly; at an even or an odd place.
+/// Draws a timestamp option, mostly a plausible one, at an even or an odd offset.
 pub(super) fn timestamp(rng: &mut Rng, age: u32, echoes: bool) -> Vec<u8> {
     let near = |rng: &mut Rng| match rng.u8(..8) {
         0 => rng.u32(..),
@@ -41,7 +42,7 @@ pub(super) fn timestamp(rng: &mut Rng, age: u32, echoes: bool) -> Vec<u8> {
     option
 }
 
-/// A SACK option at an even or an odd place; its length may be wrong.
+/// Draws a SACK option at an even or an odd offset. Its length may be wrong.
 pub(super) fn sack(rng: &mut Rng, ack: u32) -> Vec<u8> {
     let blocks = rng.u8(1..4);
     let mut option = pick(rng, &[&[1, 1][..], &[1], &[]]).to_vec();
@@ -52,8 +53,8 @@ pub(super) fn sack(rng: &mut Rng, ack: u32) -> Vec<u8> {
     option
 }
 
-/// Options as nobody should write them: kinds known and unknown, with lengths that are right, too
-/// long, too short or none; an end in the middle.
+/// Draws malformed options: known and unknown kinds, with right, too long, too short or missing
+/// lengths, and an end in the middle.
 pub(super) fn odd_options(rng: &mut Rng) -> Vec<u8> {
     let mut options = Vec::new();
     for _ in 0..rng.usize(1..7) {
@@ -82,7 +83,8 @@ pub(super) fn odd_options(rng: &mut Rng) -> Vec<u8> {
     options
 }
 
-/// The client's last word in a handshake with the firewall, if it just sent a SYN|ACK.
+/// Returns the segment that completes a handshake with the firewall, if the firewall has answered a
+/// SYN with a SYN|ACK.
 pub(super) fn shaken_hand(syn: &Arrival, observation: &Observation) -> Option<Arrival> {
     let answer = observation.fate.replies.first()?;
     let (ends, tcp): ([IpAddr; 2], &[u8]) = match answer.first()? >> 4 {
@@ -108,8 +110,8 @@ pub(super) fn shaken_hand(syn: &Arrival, observation: &Observation) -> Option<Ar
     Some(Arrival { packet, ..syn.clone() })
 }
 
-/// What a proxy waits for while it shakes hands: flags, sequence number if there is but one, and
-/// acknowledgment.
+/// Returns flags, sequence number and acknowledgment of the segment that `synproxy` waits for. The
+/// sequence number is `None` if any is accepted. Returns `None` without a handshake.
 pub(super) fn of_proxy((sender, receiver): (PeerView, PeerView)) -> Option<(u8, Option<u32>, u32)> {
     if matches!(sender.state, PROXY_SRC | PROXY_DST) {
         let (seq, ack) = (sender.seqlo.wrapping_add(1), sender.seqhi.wrapping_add(1));
@@ -121,7 +123,7 @@ pub(super) fn of_proxy((sender, receiver): (PeerView, PeerView)) -> Option<(u8, 
     }
 }
 
-/// The sender's and the receiver's side of the state of a flow, if there is one.
+/// Returns the sender's and the receiver's peer of a flow's state; `None` without a state.
 pub(super) fn peers(
     states: &[(u32, StateView)],
     from: (IpAddr, u16, &str),
@@ -143,7 +145,7 @@ pub(super) fn peers(
     )
 }
 
-/// Numbers right at the edge of what pf accepts, or one beyond.
+/// Draws numbers at the edge of those that pf accepts, or one beyond.
 pub(super) fn at_an_edge(
     rng: &mut Rng,
     (seq, ack): (u32, u32),

@@ -1,4 +1,4 @@
-//! Words of random rules that translate.
+//! Random rules that translate.
 
 use fastrand::Rng;
 
@@ -6,8 +6,8 @@ use super::pool::{Pool, one_in, pick};
 use super::routing;
 use super::rules::{Head, has_ports, hosts, interface};
 
-/// A rule with `nat-to`, `rdr-to` or `binat-to`, as it may stand anywhere. Its ports are few, so
-/// that they run out.
+/// Draws a rule with `nat-to`, `rdr-to` or `binat-to` that may stand in any anchor. Its port range
+/// is small, so that ports run out.
 pub(super) fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
     let ipv6 = one_in(rng, 4);
     let action = pick(rng, &["pass", "match"]);
@@ -61,7 +61,7 @@ pub(super) fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
     words.join(" ")
 }
 
-/// A rule with `af-to`.
+/// Draws a rule with `af-to`.
 pub(super) fn crossing(rng: &mut Rng, pool: &mut Pool) -> String {
     let ipv6 = rng.bool();
     let protocols: &[&str] = if ipv6 {
@@ -95,7 +95,7 @@ pub(super) fn crossing(rng: &mut Rng, pool: &mut Pool) -> String {
     words.join(" ")
 }
 
-/// A pool with its ports and its type.
+/// Draws a pool with its ports and its type.
 fn addresses(rng: &mut Rng, pool: &mut Pool, ipv6: bool, ports: Option<String>) -> String {
     let with = |address: String, kind: String| {
         let ports = ports.iter().map(String::as_str);
@@ -142,7 +142,7 @@ fn addresses(rng: &mut Rng, pool: &mut Pool, ipv6: bool, ports: Option<String>) 
     if one_in(rng, 4) { words + " sticky-address" } else { words }
 }
 
-/// How often a pool takes an address, perhaps.
+/// Draws the weight of an address in a pool, or none.
 pub(super) fn weight(rng: &mut Rng) -> String {
     if one_in(rng, 4) { format!(" weight {}", rng.u8(1..5)) } else { String::new() }
 }
@@ -151,7 +151,7 @@ pub(super) fn address(rng: &mut Rng, pool: &Pool, ipv6: bool) -> String {
     if ipv6 { pick(rng, &pool.ipv6).to_string() } else { pick(rng, &pool.ipv4).to_string() }
 }
 
-/// A small network around an address that packets have.
+/// Draws a small network around an address that packets have.
 pub(super) fn network(rng: &mut Rng, pool: &Pool, ipv6: bool) -> String {
     let prefix = if ipv6 { rng.u8(124..=127) } else { rng.u8(28..=31) };
     format!("{}/{prefix}", address(rng, pool, ipv6))
