@@ -1,6 +1,5 @@
-//! Packets that nobody should send: with the ends of living states or of new ones, but their
-//! numbers guessed, their headers spoiled, in pieces that overlap, or about packets that were never
-//! sent.
+//! Hostile packets, with addresses and ports of states or of new flows: guessed sequence numbers,
+//! spoiled headers, overlapping fragments, and errors about packets that nobody sent.
 
 use fastrand::Rng;
 use skipstep_ruleset::Direction;
@@ -10,11 +9,11 @@ use skipstep_wire::protocol;
 
 use super::flow::{Flow, Place, test_packet};
 
-/// What may stand in front of what follows an IPv6 header, and what may not.
+/// Values of a next-header field, valid and invalid.
 const NEXT_HEADERS: [u8; 15] = [0, 1, 2, 4, 6, 17, 41, 43, 44, 50, 51, 58, 60, 132, 135];
 const LONGEST: usize = 1300;
 
-/// The next one.
+/// Draws the next hostile packet.
 pub fn packet(rng: &mut Rng, flows: &[Flow]) -> TestPacket {
     let flow = &flows[rng.usize(..flows.len())];
     let side = rng.usize(..2);
@@ -32,12 +31,12 @@ pub fn packet(rng: &mut Rng, flows: &[Flow]) -> TestPacket {
     test_packet(elsewhere(rng, place), bytes)
 }
 
-/// The first packet of another client, as it should be.
+/// Draws a valid first packet of another client.
 pub fn newcomer(rng: &mut Rng, flow: &Flow) -> TestPacket {
     test_packet(flow.places[0], flow.newcomer(rng))
 }
 
-/// Now and then a packet is where it does not belong.
+/// Draws the point at which a packet is seen, sometimes a wrong one.
 fn elsewhere(rng: &mut Rng, (direction, interface): Place) -> Place {
     match rng.u8(..20) {
         0 => (opposite(direction), interface),
@@ -50,7 +49,7 @@ fn opposite(direction: Direction) -> Direction {
     if direction == Direction::In { Direction::Out } else { Direction::In }
 }
 
-/// An ICMP error about a packet of a side, perhaps one about such an error, and so on.
+/// Draws an ICMP error about a packet of a side, perhaps about another error.
 fn error(rng: &mut Rng, flow: &Flow, side: usize) -> (Place, Vec<u8>) {
     let mut quote = flow.blind(rng, side);
     let (own, peer) = flow.ends(side);
@@ -71,7 +70,8 @@ fn error(rng: &mut Rng, flow: &Flow, side: usize) -> (Place, Vec<u8>) {
     ((opposite(direction), interface), quote)
 }
 
-/// A fragment of few datagrams, so that they overlap and have several ends.
+/// Draws a fragment of one of a few datagrams, so that fragments overlap and disagree about the
+/// end.
 fn piece(rng: &mut Rng, flow: &Flow, side: usize) -> Vec<u8> {
     let (own, peer) = flow.ends(side);
     let data = vec![0; rng.usize(..9) * 8 + usize::from(rng.u8(..8) == 0)];
@@ -81,14 +81,14 @@ fn piece(rng: &mut Rng, flow: &Flow, side: usize) -> Vec<u8> {
     ip.fragment(offset, rng.bool()).raw(protocol, &data)
 }
 
-/// Anything that calls itself IP.
+/// Draws random bytes with the version of IPv4 or IPv6.
 fn junk(rng: &mut Rng) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..rng.usize(1..120)).map(|_| rng.u8(..)).collect();
     bytes[0] = if rng.bool() { 0x40 } else { 0x60 } | bytes[0] & 15;
     bytes
 }
 
-/// Makes one thing wrong. The version stays.
+/// Changes one part of a packet. The version stays.
 fn spoil(rng: &mut Rng, bytes: &mut Vec<u8>) {
     let inet = bytes[0] >> 4 == 4;
     let transport = if inet { usize::from(bytes[0] & 15) * 4 } else { 40 };
@@ -105,7 +105,7 @@ fn spoil(rng: &mut Rng, bytes: &mut Vec<u8>) {
         1 => set(rng.usize(1..64), rng.u8(..)),
         // header length, or traffic class
         2 => bytes[0] = bytes[0] & 0xf0 | rng.u8(..16),
-        // total length, or that of the payload
+        // total length, or payload length
         3 => {
             let at = if inet { 2 } else { 4 };
             set(at, if rng.bool() { 0 } else { rng.u8(..) });
@@ -127,7 +127,7 @@ fn spoil(rng: &mut Rng, bytes: &mut Vec<u8>) {
     }
 }
 
-/// IPv4 options of any kind and length.
+/// Inserts IPv4 options of any kind and length.
 fn options(rng: &mut Rng, bytes: &mut Vec<u8>) {
     if bytes.len() < 20 || bytes[0] != 0x45 {
         return;
@@ -141,7 +141,7 @@ fn options(rng: &mut Rng, bytes: &mut Vec<u8>) {
     bytes.splice(20..20, options);
 }
 
-/// Extension headers in any order, again and again, with lengths and options that are right or not.
+/// Inserts extension headers in any order, repeated, with right and wrong lengths and options.
 fn chain(rng: &mut Rng, bytes: &mut Vec<u8>) {
     if bytes.len() < 40 {
         return;

@@ -1,4 +1,4 @@
-//! Two hosts that talk through the firewall and notice everything that is wrong with what arrives.
+//! Two hosts that talk through the firewall and check everything that arrives.
 
 use std::net::IpAddr;
 
@@ -12,13 +12,13 @@ use skipstep_wire::tcp_flag::{ACK, PUSH, SYN};
 use super::ledger::Ledger;
 use super::segment::{self, Segment};
 
-/// Address and port, or what stands for it.
+/// Address and port, or the number in place of the port.
 pub type End = (IpAddr, u16);
-/// Where the firewall sees a packet.
+/// Direction and interface at which the firewall sees a packet.
 pub type Place = (Direction, &'static str);
 
 const GRE: u8 = 47;
-/// How much of a datagram each of its fragments has.
+/// Number of bytes of a datagram in each of its fragments.
 const PIECE: usize = 24;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,18 +26,18 @@ pub enum Kind {
     Tcp,
     Udp,
     Sctp,
-    /// UDP, and what the client sends comes in fragments.
+    /// UDP. The client's datagrams are sent as fragments.
     Pieces,
     Echo,
     Other,
 }
 
-/// One of the two.
+/// The client or the server.
 struct Endpoint {
     own: End,
-    /// With whom it believes to talk.
+    /// The other side's address and port as this side knows it.
     peer: End,
-    /// TCP: the number of the next byte that it sends, and of the one that it gets.
+    /// TCP: sequence number of the next byte to send, and of the next byte to receive.
     next: u32,
     expected: u32,
     heard: Vec<Vec<u8>>,
@@ -47,7 +47,7 @@ struct Endpoint {
 pub struct Flow {
     pub name: &'static str,
     pub kind: Kind,
-    /// Where the firewall sees what each of them sends.
+    /// Points at which the firewall sees the packets of each side.
     pub places: [Place; 2],
     hosts: [Endpoint; 2],
     said: u16,
@@ -58,7 +58,8 @@ const LAN_OUT: Place = (Direction::Out, "em0");
 const WAN_IN: Place = (Direction::In, "em1");
 const WAN_OUT: Place = (Direction::Out, "em1");
 
-/// A flow for each kind of state. The third end is the server's, where the client knows another.
+/// Returns a flow for each kind of state. The last argument is the server's real address, if the
+/// client knows another.
 pub fn all() -> Vec<Flow> {
     use Kind::*;
     let lan = [LAN_IN, LAN_OUT];
@@ -137,17 +138,20 @@ impl Flow {
         let (own, known) = (end(client), end(server));
         let host = |own, peer, next| Endpoint { own, peer, next, expected: 0, heard: Vec::new() };
         let server = behind.map_or(known, end);
-        // whom the server talks to it learns from what it gets
+        // the server learns the client's address from the first packet
         let hosts = [host(own, known, 5_000_000), host(server, own, 9_000_000)];
         Flow { name, kind, places, hosts, said: 0 }
     }
 
-    /// Who the sender on this side says it is, and to whom it sends.
+    /// Returns the addresses and ports of a packet from this side: its own and the peer's.
     pub fn ends(&self, side: usize) -> (End, End) {
         (self.hosts[side].own, self.hosts[side].peer)
     }
 
-    /// The first packet, and what it takes until both sides know each other.
+    /// Completes the handshake, if the protocol has one.
+    ///
+    /// # Errors
+    /// Fails if a packet is dropped or arrives wrong, or if the handshake does not complete.
     pub fn open(&mut self, ledger: &mut Ledger) -> anyhow::Result<()> {
         if self.kind == Kind::Tcp {
             let syn = self.segment(0, SYN, &[]);
@@ -159,7 +163,11 @@ impl Flow {
         Ok(())
     }
 
-    /// Each side says something, and the other must hear just that.
+    /// Sends a message from each side, and checks that the other side receives exactly this
+    /// message.
+    ///
+    /// # Errors
+    /// Fails if a packet is dropped or arrives wrong.
     pub fn talk(&mut self, ledger: &mut Ledger) -> anyhow::Result<()> {
         for side in [0, 1] {
             self.said += 1;
@@ -175,14 +183,14 @@ impl Flow {
         Ok(())
     }
 
-    /// The packets in which a side sends data.
+    /// Returns the packets in which a side sends data.
     fn packets(&self, side: usize, data: &[u8]) -> Vec<Vec<u8>> {
         let (own, peer) = self.ends(side);
         let ip = build::ip(own.0, peer.0);
         match self.kind {
             Kind::Tcp => vec![self.segment(side, ACK | PUSH, data)],
             Kind::Pieces if side == 0 => {
-                // as nobody else names a datagram
+                // an identification that no hostile packet has
                 let ip = ip.id(60_000 + self.said);
                 let whole = ip.udp(&Udp::new(own.1, peer.1).payload(data));
                 let data = &whole[20..];
@@ -215,7 +223,7 @@ impl Flow {
         build::ip(host.own.0, host.peer.0).tcp(&tcp.payload(data))
     }
 
-    /// What a side would send if it did not know the numbers of its connection.
+    /// Draws a packet of a side that does not know the sequence numbers of its connection.
     pub fn blind(&self, rng: &mut Rng, side: usize) -> Vec<u8> {
         if self.kind != Kind::Tcp {
             return self.packets(side, b"what nobody said").remove(0);
@@ -226,7 +234,7 @@ impl Flow {
         build::ip(own.0, peer.0).tcp(&tcp.window(rng.u16(..)).payload(data))
     }
 
-    /// The first packet of another client.
+    /// Draws the first packet of another client.
     pub fn newcomer(&self, rng: &mut Rng) -> Vec<u8> {
         let (own, peer) = self.ends(0);
         let (host, port) = (rng.u8(20..250), rng.u16(1024..));
@@ -247,7 +255,7 @@ impl Flow {
         }
     }
 
-    /// Sends a packet, and what the hosts answer to what comes of it.
+    /// Sends a packet, and then the answers of the hosts until none is left.
     fn send(&mut self, ledger: &mut Ledger, side: usize, packet: Vec<u8>) -> anyhow::Result<()> {
         let mut underway = vec![(side, packet)];
         while let Some((side, bytes)) = underway.pop() {
@@ -279,7 +287,7 @@ impl Flow {
         Ok(())
     }
 
-    /// What a host makes of a packet; its answer, if it has one.
+    /// Checks a received packet, and returns the host's answer if there is one.
     fn receive(&mut self, to: usize, segment: Segment) -> anyhow::Result<Option<Vec<u8>>> {
         let first = to == 1 && self.said <= 1;
         let host = &mut self.hosts[to];
@@ -318,7 +326,7 @@ impl Flow {
     }
 }
 
-/// A packet that carries nothing.
+/// Creates a test packet without metadata.
 pub fn test_packet((direction, interface): Place, bytes: Vec<u8>) -> TestPacket {
     TestPacket {
         direction,

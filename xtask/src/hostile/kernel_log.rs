@@ -1,4 +1,4 @@
-//! The kernel's complaints about packets and programs of ours.
+//! Errors and warnings in the kernel's log.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -6,19 +6,19 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use anyhow::{Context, ensure};
 
-/// Linux's, on all machines that it has a BPF for.
+/// The value on all architectures with a BPF that Linux supports here.
 const O_NONBLOCK: i32 = 0o4000;
-/// Errors and worse.
+/// The log level of errors. Lower levels are more severe.
 const ERROR: u32 = 3;
 
-/// Reads the messages that the kernel logs from now on.
+/// Reads the messages that the kernel logs after the reader was opened.
 pub struct Reader(File);
 
 impl Reader {
-    /// Opens the log at its end; `None`, with a message, where it cannot be read.
+    /// Opens the log at its end. Prints a message and returns `None` if the log cannot be opened.
     ///
     /// # Errors
-    /// The log has no end to go to.
+    /// Fails if the end of the log cannot be found.
     pub fn open() -> anyhow::Result<Option<Self>> {
         let file = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open("/dev/kmsg");
         let mut file = match file {
@@ -32,10 +32,10 @@ impl Reader {
         Ok(Some(Reader(file)))
     }
 
-    /// Fails if the kernel has logged an error or a warning since.
+    /// Checks that the kernel has logged no error or warning since.
     ///
     /// # Errors
-    /// These messages, or why the log cannot be read.
+    /// Fails with the messages if there are some, or if the log cannot be read.
     pub fn ensure_silence(mut self) -> anyhow::Result<()> {
         let complaints = self.complaints()?;
         ensure!(complaints.is_empty(), "the kernel complains:\n{}", complaints.join("\n"));
@@ -54,7 +54,7 @@ impl Reader {
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(complaints),
-                // it was faster than we
+                // the log has overwritten records before they were read
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
                 Err(error) => return Err(error).context("/dev/kmsg"),
             }
@@ -62,7 +62,8 @@ impl Reader {
     }
 }
 
-/// `priority,number,time,flags;text`; WARN_ON() is no error to the kernel.
+/// Returns true for an error, and for a WARN_ON(), which the kernel does not log as an error. A
+/// record is `priority,number,time,flags;text`.
 fn is_complaint(line: &str) -> bool {
     let priority = line.split(',').next().and_then(|number| number.parse::<u32>().ok());
     priority.is_some_and(|priority| priority & 7 <= ERROR) || line.contains("WARNING: CPU")

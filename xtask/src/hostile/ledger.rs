@@ -1,5 +1,4 @@
-//! Keeps count of what an evaluator says of each packet, and compares it with the evaluator's
-//! counters.
+//! Counts of an evaluator's results for each packet, compared with the evaluator's counters.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +8,21 @@ use skipstep_ruleset::{Action, Reason, RuleId, Ruleset};
 use skipstep_scenario::Engine;
 use skipstep_scenario::engine::{Decision, Fate, TestPacket, Verdict};
 
-/// An evaluator, and what should stand in its counters.
+/// An evaluator, and the expected values of its counters.
 pub struct Ledger<'e> {
     engine: &'e mut dyn Engine,
-    /// Passed and blocked.
+    /// Numbers of passed and of blocked packets.
     interfaces: [u64; 2],
     reasons: [u64; Reason::COUNT],
-    /// Packets by the rule that passed or blocked them; `None` is the default rule.
+    /// Numbers of passed and of blocked packets by rule; `None` is the default rule.
     rules: BTreeMap<Option<(String, u32)>, [u64; 2]>,
     states: BTreeMap<u64, u64>,
-    /// Dropped without a reason: only states and fragments may be, and those are logged.
+    /// Packets dropped without a counted reason, a log record or a state. There must be none.
     silent: Vec<String>,
 }
 
 impl<'e> Ledger<'e> {
+    /// Starts with counters of zero. The evaluator must have counted no packet.
     pub fn new(engine: &'e mut dyn Engine) -> Self {
         Ledger {
             engine,
@@ -34,10 +34,10 @@ impl<'e> Ledger<'e> {
         }
     }
 
-    /// Plays a packet.
+    /// Plays a packet, and adds its results to the counts.
     pub fn play(&mut self, packet: &TestPacket) -> Fate {
         let fate = self.engine.packet(packet);
-        // a fragment that is held is counted with the others when they are whole
+        // a fragment that waits is counted when its datagram is complete
         if fate.verdict == Verdict::Consumed && fate.decision == Decision::None {
             return fate;
         }
@@ -45,7 +45,8 @@ impl<'e> Ledger<'e> {
             self.reasons[*reason as usize] += 1;
         }
         self.interfaces[usize::from(fate.verdict != Verdict::Pass)] += 1;
-        // what turns out only then not to cross to the other family has been counted as passed
+        // a packet that cannot be translated to the other family was counted as passed before that
+        // showed
         let given_up = fate.state.is_some() && fate.counted.contains(&Reason::Translate);
         let goes_on = fate.verdict == Verdict::Pass || !fate.forwarded.is_empty() || given_up;
         if goes_on && let Some(state) = fate.state {
@@ -66,7 +67,10 @@ impl<'e> Ledger<'e> {
         fate
     }
 
-    /// Compares.
+    /// Compares the counts with the evaluator's counters.
+    ///
+    /// # Errors
+    /// Fails with the first difference.
     pub fn close(self, ruleset: &Ruleset, host: &Host) -> anyhow::Result<()> {
         ensure!(self.silent.is_empty(), "dropped for no reason: {:?}", self.silent);
         let mut interfaces = [0, 0];

@@ -1,7 +1,10 @@
-//! `xtask hostile`: states of every kind, thousands of packets that nobody should send, many of
-//! them with the states' own ends, and as many as it takes to use up what is limited. Afterwards
-//! the good traffic of each state must still pass both ways and arrive as it was sent, every packet
-//! must be counted in exactly one place, and the kernel must have had nothing to say.
+//! `xtask hostile`: states of every kind, and thousands of hostile packets. Many have the states'
+//! addresses and ports; enough of them exhaust everything that is limited. Afterwards three things
+//! must hold:
+//!
+//! - The valid traffic of each state passes both ways and arrives unchanged.
+//! - Every packet is counted in exactly one place.
+//! - The kernel has logged no error.
 
 mod attack;
 mod flow;
@@ -23,15 +26,15 @@ use skipstep_scenario::host;
 use self::ledger::Ledger;
 use crate::engines::Choice;
 
-/// Every way in which a state can treat its packets, and little room for others.
+/// Rules with every treatment of packets by states, and with low limits.
 const RULES: &str = include_str!("rules.conf");
 
-/// What must have been used up in the end.
+/// Reasons that must have dropped a packet, each for an exhausted limit.
 const EXHAUSTED: [Reason; 5] =
     [Reason::Memory, Reason::Translate, Reason::SrcLimit, Reason::StateLimit, Reason::Fragment];
 
-/// Clients of each server that come before: more than there are ports, places in limiters and
-/// sources.
+/// Number of further clients of each server before the hostile packets: more than the ports,
+/// limiter entries and source nodes that the rules allow.
 const CROWD: usize = 10;
 
 #[derive(clap::Args)]
@@ -47,9 +50,13 @@ pub struct Arguments {
     engine: Choice,
 }
 
-/// What became of a hostile packet.
+/// The result of a hostile packet.
 type Judged = (Verdict, Vec<Reason>);
 
+/// Plays the test on the chosen evaluators, always with the model first.
+///
+/// # Errors
+/// Fails if an evaluator differs from the model, if a check fails, or if an evaluator cannot start.
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let host = host::standard();
     let ruleset = match skipstep_pfconf::load(RULES, &RulesContext::new(&host)) {
@@ -67,7 +74,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         }
         names.push(choice.name());
     }
-    // the packets are a test, the kernel's silence another
+    // the packets are one test, and the kernel's log is another
     let (passed_tests, skipped_tests) = match kernel_log {
         Some(log) => log.ensure_silence().map(|()| (2, 0))?,
         None => (1, 1),
@@ -84,7 +91,8 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Good traffic, hostile packets, good traffic. What became of the hostile ones.
+/// Plays valid traffic, hostile packets, and valid traffic. Returns the results of the hostile
+/// packets.
 fn play(
     engine: &mut dyn Engine,
     ruleset: &Ruleset,

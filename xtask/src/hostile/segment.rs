@@ -1,24 +1,27 @@
-//! What a host reads of a packet that arrived sound.
+//! Parsing of an arrived packet, as a host does it.
 
 use std::net::IpAddr;
 
 use anyhow::{Context, bail, ensure};
 use skipstep_wire::{checksum, protocol};
 
-/// A packet taken apart.
+/// The fields of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
-    /// Address and port; an ICMP message's id stands for either port, 0 for other protocols.
+    /// Address and port. The id of an ICMP message stands for both ports; other protocols have 0.
     pub from: (IpAddr, u16),
     pub to: (IpAddr, u16),
-    /// TCP's number, acknowledgment and flags.
+    /// TCP's sequence number, acknowledgment and flags; `flags` is the type of an ICMP message.
     pub seq: u32,
     pub ack: u32,
     pub flags: u8,
     pub payload: Vec<u8>,
 }
 
-/// Reads a packet without options, whose checksums must be right.
+/// Parses a packet without IP options.
+///
+/// # Errors
+/// Fails if a checksum is wrong, if the packet is truncated, or if the protocol is unknown.
 pub fn read(packet: &[u8]) -> anyhow::Result<Segment> {
     let (header, protocol, addresses): (usize, u8, [IpAddr; 2]) = match packet[0] >> 4 {
         4 => {
