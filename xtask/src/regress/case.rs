@@ -1,4 +1,4 @@
-//! What a case is, which kinds there are, and how one can end.
+//! A regression case, its kinds and its results.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use anyhow::Context;
 use super::lab::Lab;
 use super::{freebsd, openbsd, realworld, table};
 
-/// Which command a case gives and what it compares.
+/// The command that a case runs, and the output that it compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Pf,
@@ -47,7 +47,7 @@ impl Kind {
         Kind::RealWorld,
     ];
 
-    /// The name under which the kind is known where it comes from.
+    /// Returns the name of the kind in the project that the cases come from.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Pf => "pf",
@@ -68,7 +68,7 @@ impl Kind {
         }
     }
 
-    /// Where its files are.
+    /// Returns the folder of the cases.
     pub fn folder(self) -> &'static str {
         match self {
             Kind::FreeBsd | Kind::FreeBsdFail => "freebsd",
@@ -77,8 +77,8 @@ impl Kind {
         }
     }
 
-    /// What stands before the number in the names of its files, and the ending that tells that
-    /// there is a case.
+    /// Returns the prefix of the number in file names, and the extension of the file that every
+    /// case has.
     fn files(self) -> (&'static str, &'static str) {
         match self {
             Kind::Pf | Kind::SelfPf => ("pf", "ok"),
@@ -98,7 +98,10 @@ impl Kind {
         }
     }
 
-    /// The cases of this kind in `folder`, by number.
+    /// Finds the cases of this kind in `folder`, in order of their numbers.
+    ///
+    /// # Errors
+    /// Fails if the folder cannot be read.
     pub fn find(self, folder: &Path) -> anyhow::Result<Vec<Case>> {
         let (prefix, ending) = self.files();
         let mut cases = Vec::new();
@@ -119,11 +122,12 @@ impl Kind {
         Ok(cases)
     }
 
-    /// Some files are those of two kinds, told apart by what else is there.
+    /// Returns true if the case is of this kind. Cases of two kinds can share files; another file
+    /// tells them apart.
     fn has(self, case: &Case) -> bool {
         let there = |ending| case.path(ending).exists();
         match self {
-            // loaded from files beside it, which only the other kind has
+            // a case with this file loads anchors from files
             Kind::Pf | Kind::SelfPf => !there("one"),
             Kind::FreeBsd => !there("fail"),
             _ => true,
@@ -131,11 +135,11 @@ impl Kind {
     }
 }
 
-/// One case.
+/// A case, made of files with a common stem.
 #[derive(Debug, Clone)]
 pub struct Case {
     pub kind: Kind,
-    /// What its files are called before the dot.
+    /// The file names up to the dot.
     pub stem: String,
     pub number: u32,
     folder: PathBuf,
@@ -148,28 +152,37 @@ impl fmt::Display for Case {
 }
 
 impl Case {
-    /// Its file with this ending.
+    /// Returns the path of the file with this extension.
     pub fn path(&self, ending: &str) -> PathBuf {
         self.folder.join(format!("{}.{ending}", self.stem))
     }
 
-    /// The folder it is in.
+    /// Returns the folder of the case's files.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// What is in its file with this ending. Not every published text is UTF-8.
+    /// Reads the file with this extension. Not every published text is UTF-8.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read.
     pub fn bytes(&self, ending: &str) -> anyhow::Result<Vec<u8>> {
         let path = self.path(ending);
         std::fs::read(&path).with_context(|| path.display().to_string())
     }
 
-    /// As [`Case::bytes`], as text.
+    /// Reads the file as [`Case::bytes`] does, and replaces bytes that are not UTF-8.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read.
     pub fn read(&self, ending: &str) -> anyhow::Result<String> {
         Ok(String::from_utf8_lossy(&self.bytes(ending)?).into_owned())
     }
 
-    /// Runs it.
+    /// Runs the case.
+    ///
+    /// # Errors
+    /// Fails if a file cannot be read, or if a program cannot run.
     pub fn run(&self, lab: &Lab) -> anyhow::Result<Outcome> {
         match self.kind {
             Kind::Pf => openbsd::pf(self, lab),
@@ -191,34 +204,34 @@ impl Case {
     }
 }
 
-/// How a case ended.
+/// The result of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     Passed,
-    /// Passed, though the output is another one, for this reason.
+    /// Passed with another output, for this reason.
     Explained(String),
-    /// The output is not what it should be.
+    /// The output is not as expected.
     Different {
         expected: String,
         actual: String,
     },
-    /// Something else is wrong.
+    /// Any other failure.
     Wrong(String),
 }
 
 impl Outcome {
-    /// Passed if the texts are equal.
+    /// Returns `Passed` if the texts are equal.
     pub fn compare(expected: impl Into<String>, actual: impl Into<String>) -> Outcome {
         let (expected, actual) = (expected.into(), actual.into());
         if expected == actual { Outcome::Passed } else { Outcome::Different { expected, actual } }
     }
 
-    /// Whether the case is as it should be.
+    /// Returns true if the case has passed.
     pub fn is_good(&self) -> bool {
         matches!(self, Outcome::Passed | Outcome::Explained(_))
     }
 
-    /// One line about `case`.
+    /// Formats one line about `case`.
     pub fn line(&self, case: &Case) -> String {
         match self {
             Outcome::Passed => format!("ok     {case}"),
@@ -232,12 +245,12 @@ impl Outcome {
     }
 }
 
-/// The first line that is no mere warning.
+/// Returns the first line that is not a warning.
 fn first_line(text: &str) -> &str {
     text.lines().find(|line| !line.contains(": warning: ")).unwrap_or("")
 }
 
-/// The first lines that differ; past its end a text has empty ones.
+/// Returns the first lines that differ; an empty text stands for the end.
 fn first_difference<'a>(expected: &'a str, actual: &'a str) -> (&'a str, &'a str) {
     let (mut left, mut right) = (expected.lines(), actual.lines());
     loop {

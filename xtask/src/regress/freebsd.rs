@@ -1,18 +1,21 @@
-//! FreeBSD's cases. Its pfctl prints in its own way, so that what is compared is our own text with
-//! what becomes of it: rules that are printed must mean themselves.
+//! FreeBSD's cases. Its pfctl prints in another form, so the cases compare our own output with the
+//! output for that text: printed rules must keep their meaning.
 
 use super::case::{Case, Outcome};
 use super::lab::{Lab, ip};
 
 const PRINT: [&str; 5] = ["-o", "none", "-nvf", "-", "-N"];
 
-/// What belongs to another traffic shaper, or to no packet filter at all, is refused and says so.
+/// Words of another traffic shaper, or outside of packet filters. They are refused with a message.
 const REFUSED: [&str; 6] = ["altq", "dnpipe", "dnqueue", "ether", "pipe", "queue"];
 
-/// Accepted, and what is printed prints itself.
+/// Runs a case that is accepted: the printed text prints as itself.
+///
+/// # Errors
+/// Fails if a file of the case cannot be read, or if a program cannot run.
 pub fn accepted(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     let text = case.read("in")?;
-    // eight cases are about the addresses of an interface that is named after them
+    // eight cases need the addresses of an interface with the case's number
     let interface = format!("vlan{}", case.number);
     if !text.contains(&interface) {
         return prints_itself(case, lab, &text);
@@ -43,7 +46,7 @@ fn prints_itself(case: &Case, lab: &Lab, text: &str) -> anyhow::Result<Outcome> 
     })
 }
 
-/// The message tells what is not done here.
+/// Returns true if the message names a feature that is not supported here.
 pub fn is_refused_kindly(stderr: &str) -> bool {
     ["altq", "dummynet", "ether"].iter().any(|feature| stderr.contains(feature))
 }
@@ -52,7 +55,11 @@ fn says_one_of(text: &str, words: &[&str]) -> bool {
     text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| words.contains(&word))
 }
 
-/// Refused with what the file says, which is a regular expression of plain words.
+/// Runs a case that is refused with the messages of its file, regular expressions without special
+/// characters.
+///
+/// # Errors
+/// Fails if a file of the case cannot be read, or if pfctl cannot run.
 pub fn refused(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     let output = lab.pfctl(case)?.run_together(&PRINT, &case.read("in")?)?;
     let expected = case.read("fail")?;

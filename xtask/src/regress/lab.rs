@@ -1,5 +1,5 @@
-//! The host that the cases are run on: a network namespace with the interfaces that they name, and
-//! a mount namespace with the files in which they look up names.
+//! The host of the cases: a network namespace with the interfaces that they name, and a mount
+//! namespace with the files that have their names of hosts, users and services.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -9,12 +9,13 @@ use anyhow::{Context, bail};
 use super::case::Case;
 use super::pfctl::Pfctl;
 
-/// Interfaces that OpenBSD's Makefile makes. A bridge is one that every kernel can make.
+/// Interfaces that OpenBSD's Makefile creates. Here they are bridges, because every kernel can
+/// create one.
 const INTERFACES: [&str; 3] = ["lo1000000", "tun1000000", "tun1000001"];
 
 const LOCALHOST: &str = "127.0.0.1 localhost\n::1 localhost\n";
 
-/// Names with the numbers that they have on OpenBSD, by file.
+/// Names with their numbers on OpenBSD, by file.
 const NAMES: [(&str, &str); 6] = [
     (
         "/etc/group",
@@ -30,11 +31,14 @@ const NAMES: [(&str, &str); 6] = [
     ("/etc/services", "auth 113/tcp\nbgp 179/tcp\nmicrosoft-ds 445/tcp\n"),
     ("/etc/protocols", "carp 112\n"),
     ("/etc/hosts", LOCALHOST),
-    // nobody is asked for names but the file above
+    // host names come from the file above only
     ("/etc/nsswitch.conf", "hosts: files\n"),
 ];
 
-/// Runs this program again with the same arguments, in namespaces of its own.
+/// Runs this program again with the same arguments, in new namespaces.
+///
+/// # Errors
+/// Fails if unshare(1) cannot run.
 pub fn enter() -> anyhow::Result<ExitCode> {
     let own = std::env::current_exe()?;
     let status = Command::new("unshare")
@@ -47,14 +51,17 @@ pub fn enter() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::try_from(status.code().unwrap_or(2)).unwrap_or(2)))
 }
 
-/// The host. What it leaves outside its namespaces is removed with it.
+/// The host. Dropping the value removes everything outside of the namespaces.
 pub struct Lab {
-    /// Files of this run.
+    /// The folder for files of this run.
     scratch: PathBuf,
 }
 
 impl Lab {
-    /// Makes interfaces and files.
+    /// Creates interfaces and files.
+    ///
+    /// # Errors
+    /// Fails if a file cannot be written or mounted, or if ip(8) fails.
     pub fn new() -> anyhow::Result<Lab> {
         let scratch = std::env::temp_dir().join(format!("skipstep-{}", std::process::id()));
         std::fs::create_dir(&scratch).with_context(|| scratch.display().to_string())?;
@@ -64,7 +71,7 @@ impl Lab {
         }
         ip("link set lo name lo0")?;
         ip("link set lo0 up")?;
-        // the newest is listed first, and that shall be ::1, as on OpenBSD
+        // Linux lists the newest address first, and ::1 must be first, as on OpenBSD
         ip("address add fe80::1/64 dev lo0 nodad")?;
         ip("address delete ::1/128 dev lo0")?;
         ip("address add ::1/128 dev lo0 nodad")?;
@@ -74,17 +81,23 @@ impl Lab {
         Ok(lab)
     }
 
-    /// pfctl in the folder of `case`, whose paths are relative to it.
+    /// Returns pfctl in the folder of `case`, because paths in the case are relative to the folder.
+    ///
+    /// # Errors
+    /// Fails if the path of this program is unknown.
     pub fn pfctl(&self, case: &Case) -> anyhow::Result<Pfctl> {
         Pfctl::beside(case.folder())
     }
 
-    /// pfctl in a folder of this run.
+    /// Returns pfctl in the folder of this run.
+    ///
+    /// # Errors
+    /// Fails if the path of this program is unknown.
     pub fn pfctl_in_scratch(&self) -> anyhow::Result<Pfctl> {
         Pfctl::beside(&self.scratch)
     }
 
-    /// Puts in the place of `file` one that has `names`, and what it held of others.
+    /// Mounts another file over `file`, which has `names` and the other names of the previous file.
     fn add_names(&self, file: &str, names: &str) -> anyhow::Result<()> {
         let old = std::fs::read_to_string(file).unwrap_or_default();
         let others = old.lines().filter(|line| !defines(names, line));
@@ -93,31 +106,43 @@ impl Lab {
         run("mount", &["--bind", &new.display().to_string(), file])
     }
 
-    /// Gives addresses to host names, beside those that have one.
+    /// Gives addresses to host names.
+    ///
+    /// # Errors
+    /// Fails if the file of host names cannot be written.
     pub fn add_hosts(&self, names: &[&str]) -> anyhow::Result<()> {
         let mut hosts = LOCALHOST.to_owned();
         for (at, name) in names.iter().enumerate() {
             hosts += &format!("192.0.2.{} {name}\n", at + 1);
         }
-        // the file that is mounted there is ours
+        // this file is mounted over /etc/hosts
         self.write("names-etc-hosts", hosts.as_bytes())?;
         Ok(())
     }
 
-    /// Writes a file of this run.
+    /// Writes a file of this run, and returns its path.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be written.
     pub fn write(&self, name: &str, text: &[u8]) -> anyhow::Result<PathBuf> {
         let path = self.scratch.join(name);
         std::fs::write(&path, text).with_context(|| path.display().to_string())?;
         Ok(path)
     }
 
-    /// An empty file of this run that stands for `path`; returns where it is.
+    /// Creates an empty file of this run in place of `path`, and returns the new path.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be written.
     pub fn file(&self, path: &str) -> anyhow::Result<String> {
         let path = self.write(&path.trim_start_matches('/').replace('/', "-"), b"")?;
         Ok(path.display().to_string())
     }
 
-    /// How two texts differ.
+    /// Returns the output of `diff -u` for two texts.
+    ///
+    /// # Errors
+    /// Fails if a file cannot be written, or if diff(1) cannot run.
     pub fn diff(&self, expected: &str, actual: &str) -> anyhow::Result<String> {
         let expected = self.write("expected", expected.as_bytes())?;
         let actual = self.write("actual", actual.as_bytes())?;
@@ -125,7 +150,10 @@ impl Lab {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Does what a script of ifconfig(8) says, with Linux's tool.
+    /// Executes a script of ifconfig(8) with Linux's ip(8).
+    ///
+    /// # Errors
+    /// Fails if a line is unknown, or if ip(8) fails.
     pub fn ifconfig(&self, script: &str) -> anyhow::Result<()> {
         for line in script.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
@@ -144,7 +172,7 @@ impl Lab {
     }
 }
 
-/// Whether one of the lines of `file` begins with the name that `line` begins with.
+/// Returns true if a line of `file` begins with the same name as `line`.
 fn defines(file: &str, line: &str) -> bool {
     let name = |line: &str| line.split([':', ' ', '\t']).next().map(str::to_owned);
     file.lines().any(|other| name(other) == name(line))
@@ -152,7 +180,7 @@ fn defines(file: &str, line: &str) -> bool {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        // the programs are pinned in a file system that all namespaces share
+        // pins are in a file system that all namespaces share
         if let Ok(pfctl) = Pfctl::beside(&self.scratch) {
             let _ = pfctl.run(&["-q", "--remove"], "");
         }
@@ -163,7 +191,10 @@ impl Drop for Lab {
     }
 }
 
-/// ip(8) with the words of `line`.
+/// Runs ip(8) with the words of `line`.
+///
+/// # Errors
+/// Fails if ip(8) cannot run or fails.
 pub fn ip(line: &str) -> anyhow::Result<()> {
     run("ip", &line.split(' ').collect::<Vec<_>>())
 }

@@ -1,8 +1,8 @@
-//! `xtask regress`: the cases of OpenBSD's and FreeBSD's own pfctl tests and published pf.confs,
-//! run on the real pfctl. They lie beside the project; how each kind is run is told in its module.
+//! `xtask regress`: the cases of OpenBSD's and FreeBSD's own pfctl tests, and published pf.confs,
+//! run on the real pfctl. The files are beside the project; the modules explain each kind of case.
 //!
-//! The cases need interfaces, names and a packet filter of their own, so that everything happens in
-//! a network and a mount namespace made for it ([`lab`]).
+//! Cases need interfaces, names and a packet filter of their own. So they run in a network and a
+//! mount namespace that the command creates ([`lab`]).
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ mod table;
 use case::{Case, Kind, Outcome};
 use lab::Lab;
 
-/// Cases that do not pass here, and why. They are told and not counted.
+/// Cases that do not pass here, with reasons. They are printed and not counted.
 const EXCEPTIONS: [(&str, &str); 1] = [(
     "pfsetup1",
     "not run by OpenBSD either: no pfctl since 4.1 prints the `keep state` it expects",
@@ -41,6 +41,10 @@ pub struct Arguments {
     inside: bool,
 }
 
+/// Runs the cases that the arguments name, and prints their results.
+///
+/// # Errors
+/// Fails if the namespaces cannot be created, if a file cannot be read, or if a program cannot run.
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     if !arguments.inside {
         return lab::enter();
@@ -81,7 +85,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     Ok(if passed == total { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The cases in `folder`, kind by kind.
+/// Finds the cases in `folder`, ordered by kind.
 fn cases(folder: &Path) -> anyhow::Result<Vec<Case>> {
     let mut cases = Vec::new();
     for kind in Kind::ALL {
@@ -95,7 +99,7 @@ fn cases(folder: &Path) -> anyhow::Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// Whether `case` is named by its kind or by its own name; no names at all mean every case.
+/// Returns true if `names` has the kind or the name of `case`, or is empty.
 fn wanted(names: &[String], case: &Case) -> bool {
     names.is_empty()
         || names.iter().any(|name| *name == case.kind.name() || *name == case.to_string())

@@ -1,4 +1,4 @@
-//! OpenBSD's kinds, each run as the Makefile of its regression tests runs it.
+//! OpenBSD's kinds of cases, run as the Makefile of its regression tests runs them.
 
 use anyhow::bail;
 
@@ -6,25 +6,31 @@ use super::case::{Case, Outcome};
 use super::lab::Lab;
 use super::pfctl::Output;
 
-/// The anchor that loaded cases use.
+/// The anchor that cases load rules into.
 const ANCHOR: &str = "regress";
-/// Parses and prints what it read.
+/// Arguments to parse rules and print them.
 const PRINT: [&str; 5] = ["-o", "none", "-nv", "-f", "-"];
 
-/// Prints what it understood.
+/// Runs a case whose printed rules are as expected.
+///
+/// # Errors
+/// Fails if a file of the case cannot be read, or if pfctl cannot run.
 pub fn pf(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     let output = lab.pfctl(case)?.run(&PRINT, &case.read("in")?)?;
     Ok(printed(case.read("ok")?, output))
 }
 
-/// What it prints means the same.
+/// Runs a case whose printed rules print as themselves.
+///
+/// # Errors
+/// Fails if a file of the case cannot be read, or if pfctl cannot run.
 pub fn selfpf(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     let text = case.read("ok")?;
     let output = lab.pfctl(case)?.run(&PRINT, &text)?;
     Ok(printed(text, output))
 }
 
-/// The output compared; where it is cut short by an error the error says more.
+/// Compares the output. If an error has truncated the output, the result is the error.
 fn printed(expected: String, output: Output) -> Outcome {
     if expected != output.stdout && !output.stderr.is_empty() {
         return Outcome::Wrong(output.stderr);
@@ -32,13 +38,19 @@ fn printed(expected: String, output: Output) -> Outcome {
     Outcome::compare(expected, output.stdout)
 }
 
-/// Complains, and prints the good lines.
+/// Runs a case with errors, which prints messages and the valid lines.
+///
+/// # Errors
+/// Fails if a file of the case cannot be read, or if pfctl cannot run.
 pub fn pfail(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     let output = lab.pfctl(case)?.run_together(&PRINT, &case.read("in")?)?;
     Ok(Outcome::compare(case.read("ok")?, output.stdout))
 }
 
-/// Has flags in a file.
+/// Runs a case with flags from a file.
+///
+/// # Errors
+/// Fails if a file of the case cannot be read, or if pfctl cannot run.
 pub fn pfopt(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     let options = case.read("opts")?;
     let mut arguments = PRINT.to_vec();
@@ -47,13 +59,19 @@ pub fn pfopt(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     Ok(printed(case.read("ok")?, output))
 }
 
-/// Is accepted.
+/// Runs a case that is accepted.
+///
+/// # Errors
+/// Fails if a file of the case cannot be read, or if pfctl cannot run.
 pub fn pfsimple(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     let output = lab.pfctl(case)?.run(&["-o", "none", "-nf", "-"], &case.read("in")?)?;
     Ok(if output.success { Outcome::Passed } else { Outcome::Wrong(output.stderr) })
 }
 
-/// Has flags and a file, and succeeds.
+/// Runs a case with flags and a file of rules, which succeeds.
+///
+/// # Errors
+/// Fails if a file of the case cannot be read, or if pfctl cannot run.
 pub fn pfcmd(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     let options = case.read("opts")?;
     let input = case.path("in").display().to_string();
@@ -63,7 +81,10 @@ pub fn pfcmd(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     Ok(if output.success { Outcome::Passed } else { Outcome::Wrong(output.stderr) })
 }
 
-/// Has flags and fails with the messages expected.
+/// Runs a case with flags, which fails with the expected messages.
+///
+/// # Errors
+/// Fails if a file of the case cannot be read, or if pfctl cannot run.
 pub fn pfcmdfail(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     let options = case.read("opts")?;
     let mut arguments: Vec<&str> = options.split_whitespace().collect();
@@ -75,7 +96,10 @@ pub fn pfcmdfail(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     Ok(Outcome::compare(case.read("ok")?, output.stdout))
 }
 
-/// Needs interfaces changed before, and changed back.
+/// Runs a case that changes interfaces before and restores them afterwards.
+///
+/// # Errors
+/// Fails if a file of the case cannot be read, or if a program cannot run.
 pub fn pfsetup(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     if case.number == SECOND_LOOPBACK {
         return each_loopback(case, lab);
@@ -86,11 +110,12 @@ pub fn pfsetup(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     outcome
 }
 
-/// The case of `pfsetup` in which an interface beside lo0 is a loopback.
+/// The number of the case of `pfsetup` with a second loopback interface.
 const SECOND_LOOPBACK: u32 = 4;
 
-/// A network namespace has one loopback. Where a case has two, each of them is it in turn, in a
-/// namespace of its own, and the rules about that one are taken of what is printed.
+/// Runs a case with two loopback interfaces. A network namespace has only one, so each interface is
+/// the loopback of a namespace of its own. The rules about this interface are taken from the
+/// output.
 fn each_loopback(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     let input = case.read("in")?;
     let mut printed = String::new();
@@ -112,13 +137,21 @@ fn each_loopback(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     Ok(Outcome::compare(case.read("ok")?, printed))
 }
 
-/// Loaded and shown with skip steps and counters.
+/// Loads rules, and shows them with skip steps and counters.
+///
+/// # Errors
+/// Fails if a file of the case cannot be read, if pfctl cannot run, or if the anchor cannot be
+/// flushed.
 pub fn pfload(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     let below = format!("{ANCHOR}/*");
     loaded(case, lab, "-onone", &below, "loaded")
 }
 
-/// Loaded optimized and shown.
+/// Loads optimized rules, and shows them.
+///
+/// # Errors
+/// Fails if a file of the case cannot be read, if pfctl cannot run, or if the anchor cannot be
+/// flushed.
 pub fn pfoptimize(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     loaded(case, lab, "-obasic", ANCHOR, "optimized")
 }
@@ -149,7 +182,10 @@ fn with_stdout(output: Output, change: impl Fn(&str) -> String) -> Output {
     Output { stdout: change(&output.stdout), ..output }
 }
 
-/// Anchors loaded from files.
+/// Loads anchors from files, and shows their rules.
+///
+/// # Errors
+/// Fails if a file of the case cannot be read, or if pfctl cannot run.
 pub fn pfloadanchors(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     let pfctl = lab.pfctl(case)?;
     let load = pfctl.run(&["-a", ANCHOR, "-v", "-f", "-"], &case.read("in")?)?;
@@ -161,7 +197,7 @@ pub fn pfloadanchors(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     Ok(printed(case.read("ok")?, with_stdout(show, without_automatic_names)))
 }
 
-/// The middle of `__automatic_5eed_0` is random.
+/// Removes the random middle of names like `__automatic_5eed_0`.
 fn without_random_names(text: &str) -> String {
     without_automatic(text, |name| {
         let random = name.trim_start_matches(|c: char| c.is_ascii_hexdigit());
@@ -169,14 +205,15 @@ fn without_random_names(text: &str) -> String {
     })
 }
 
-/// How many automatic tables there were before is chance, too, where files are loaded in turn.
+/// Removes random parts and numbers. If several files are loaded, the number depends on the tables
+/// of earlier ones.
 fn without_automatic_names(text: &str) -> String {
     without_automatic(text, |name| {
         name.trim_start_matches(|c: char| c.is_ascii_hexdigit() || c == '_')
     })
 }
 
-/// `text` with `cut` applied to what follows each `__automatic_`.
+/// Applies `cut` to the text after each `__automatic_`.
 fn without_automatic(text: &str, cut: impl Fn(&str) -> &str) -> String {
     const BEGIN: &str = "__automatic_";
     let mut parts = text.split(BEGIN);

@@ -1,4 +1,4 @@
-//! Runs pfctl as a shell would.
+//! Runs of pfctl as from a shell.
 
 use std::io::{Read, Write, pipe};
 use std::path::{Path, PathBuf};
@@ -6,22 +6,25 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context;
 
-/// What a run of pfctl left.
+/// The output of a run.
 pub struct Output {
     pub stdout: String,
     pub stderr: String,
-    /// It exited with status 0.
+    /// True if the exit status was 0.
     pub success: bool,
 }
 
-/// The program, and the folder it is run in.
+/// The program, and its working directory.
 pub struct Pfctl {
     program: PathBuf,
     folder: PathBuf,
 }
 
 impl Pfctl {
-    /// The pfctl that was built together with this program.
+    /// Returns the pfctl that was built together with this program, to run in `folder`.
+    ///
+    /// # Errors
+    /// Fails if the path of this program is unknown.
     pub fn beside(folder: &Path) -> anyhow::Result<Pfctl> {
         let own = std::env::current_exe()?;
         Ok(Pfctl { program: own.with_file_name("pfctl"), folder: folder.into() })
@@ -30,17 +33,24 @@ impl Pfctl {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(arguments).current_dir(&self.folder).stdin(Stdio::piped());
-        // the machine's own pfctl says nothing of a session it is not in
+        // the host of the cases has no ssh session, so pfctl must not check one
         command.env_remove("SSH_CONNECTION");
         command
     }
 
-    /// Both streams, each by itself.
+    /// Runs pfctl with `input` as standard input. Returns both output streams separately.
+    ///
+    /// # Errors
+    /// Fails if pfctl cannot be started.
     pub fn run(&self, arguments: &[&str], input: &str) -> anyhow::Result<Output> {
         self.run_command(self.command(arguments), input)
     }
 
-    /// As [`Pfctl::run`], in a network namespace of its own that a shell command furnishes first.
+    /// Runs pfctl as [`Pfctl::run`] does, in a new network namespace after the shell command
+    /// `furnish`.
+    ///
+    /// # Errors
+    /// Fails if unshare(1) cannot be started.
     pub fn run_elsewhere(
         &self,
         furnish: &str,
@@ -67,13 +77,16 @@ impl Pfctl {
         })
     }
 
-    /// Both streams in one (`2>&1`), in `stdout`.
+    /// Runs pfctl with both output streams in `stdout`, as `2>&1` does.
+    ///
+    /// # Errors
+    /// Fails if pfctl cannot be started, or if the output cannot be read.
     pub fn run_together(&self, arguments: &[&str], input: &str) -> anyhow::Result<Output> {
         let (mut reader, writer) = pipe()?;
         let mut command = self.command(arguments);
         command.stdout(writer.try_clone()?).stderr(writer);
         let mut child = command.spawn().with_context(|| self.program.display().to_string())?;
-        // with our own writing ends the pipe would never end
+        // the command has open write ends, so the pipe would never end
         drop(command);
         let feeder = write_input(child.stdin.take(), input);
         let mut bytes = Vec::new();
@@ -87,7 +100,7 @@ impl Pfctl {
     }
 }
 
-/// Writes in a thread of its own: whoever does not read all of its input must not block us.
+/// Writes the input in a thread, because a program that does not read all of it must not block us.
 fn write_input(
     stdin: Option<std::process::ChildStdin>,
     input: &str,
@@ -95,7 +108,7 @@ fn write_input(
     let input = input.to_owned();
     std::thread::spawn(move || {
         if let Some(mut stdin) = stdin {
-            // a program that ends early has closed it
+            // a program that ends early closes its input
             let _ = stdin.write_all(input.as_bytes());
         }
     })

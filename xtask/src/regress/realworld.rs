@@ -1,5 +1,5 @@
-//! Published pf.confs. `index.tsv` says of each whether OpenBSD 7.8 accepts it, what it is written
-//! for, and which files, macros and names it needs, which are supplied.
+//! Published pf.confs. For each of them, `index.tsv` has OpenBSD 7.8's verdict, the dialect, and
+//! the files, macros and names that it needs. The test supplies these.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ struct Row {
     dialect: String,
     needs: String,
     verdict: String,
-    /// Line and text of what OpenBSD 7.8 finds first; `-` if it accepts it.
+    /// Line and text of OpenBSD 7.8's first error; `-` if it accepts the text.
     first_error: String,
 }
 
@@ -34,7 +34,7 @@ impl Row {
         Ok(Row { dialect: field(4), needs: field(7), verdict: field(8), first_error })
     }
 
-    /// The names behind `what:` in the column of needs.
+    /// Returns the names after `what:` in the column of needs.
     fn needed(&self, what: &str) -> Vec<&str> {
         let groups = self.needs.split(';').filter_map(|group| group.trim().split_once(": "));
         groups
@@ -44,13 +44,13 @@ impl Row {
             .collect()
     }
 
-    /// OpenBSD 7.8 accepts it when it has what it needs.
+    /// Returns true if OpenBSD 7.8 accepts the text when its needs are met.
     fn is_accepted(&self) -> bool {
         self.verdict.starts_with("accept")
     }
 
-    /// The first error that was told of a text that must not be accepted, and the one of OpenBSD
-    /// 7.8, which ends at old syntax that is read here.
+    /// Compares the first error of a text that must not be accepted with OpenBSD 7.8's. OpenBSD's
+    /// error may come earlier, at legacy syntax that is read here.
     fn compare(self, first: String) -> Outcome {
         let line = |error: &str| error.split(':').next().and_then(|line| line.parse::<u32>().ok());
         if first == self.first_error {
@@ -63,31 +63,35 @@ impl Row {
         }
     }
 
-    /// Its dialect has statements that OpenBSD 7.8 has no more, or never had.
+    /// Returns true if the dialect has statements that OpenBSD 7.8 no longer has, or never had.
     fn reads_old(&self) -> bool {
         self.is_old() || self.dialect == "macOS"
     }
 
-    /// Written for FreeBSD's pf, or OpenBSD's of old times, which is accepted unless something in
-    /// it is not; macOS has statements of its own.
+    /// Returns true if the text is for FreeBSD's pf or for an old OpenBSD. Such a text must be
+    /// accepted, with exceptions. macOS has statements of its own.
     fn is_old(&self) -> bool {
         ["old", "mixed", "common (FreeBSD)"].iter().any(|word| self.dialect.contains(word))
     }
 }
 
-/// Texts of the old syntax that FreeBSD does not accept either, and why.
+/// Texts in legacy syntax that FreeBSD refuses, too, with reasons.
 const REFUSED: [(&str, &str); 2] = [
     ("102", "`{ fill this in }` is for the reader to fill in"),
     ("106", "queues are named and defined nowhere"),
 ];
 
-/// Line and text of the first error about the file itself.
+/// Returns line and text of the first error about the file itself.
 fn first_error(stem: &str, messages: &str) -> String {
     let begin = format!("{stem}.conf:");
     let mut errors = messages.lines().filter(|line| !line.contains(": warning: "));
     errors.find_map(|line| line.strip_prefix(&begin)).unwrap_or_default().to_owned()
 }
 
+/// Runs a case: the text is printed as expected, or refused at a line where OpenBSD refuses it.
+///
+/// # Errors
+/// Fails if a file of the case cannot be read, or if a program cannot run.
 pub fn run(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     let row = Row::of(case)?;
     let interfaces = make_interfaces(case, &row)?;
@@ -97,7 +101,7 @@ pub fn run(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     }
     let output = output?;
     if !output.success {
-        // what neither accepts must say in which line, and what is wrong there
+        // a refused text must have an error with its line
         let told = output.stderr.contains(&format!("{}.conf:", case.stem));
         let refused = REFUSED.iter().any(|(number, _)| *number == case.stem);
         let shaper = freebsd::is_refused_kindly(&output.stderr);
@@ -113,7 +117,7 @@ pub fn run(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     Ok(Outcome::compare(case.read("printed")?, output.stdout))
 }
 
-/// Has a copy printed whose files are in the lab.
+/// Prints a copy of the text whose files are in the lab.
 fn print(case: &Case, lab: &Lab, row: &Row) -> anyhow::Result<Output> {
     let mut text = case.bytes("conf")?;
     for file in files(&text) {
@@ -135,7 +139,7 @@ fn print(case: &Case, lab: &Lab, row: &Row) -> anyhow::Result<Output> {
     lab.pfctl_in_scratch()?.run(&arguments, "")
 }
 
-/// What a macro might stand for that an included file would define, by its name.
+/// Returns a value for a macro that an included file would define. The value depends on the name.
 fn value(name: &str) -> &'static str {
     match name.to_ascii_lowercase() {
         name if name.ends_with("_if") => "lo0",
@@ -144,19 +148,19 @@ fn value(name: &str) -> &'static str {
     }
 }
 
-/// The files that `text` names: tables, included ones, anchors, fingerprints.
+/// Returns the files that `text` names: tables, included files, anchors, fingerprints.
 fn files(text: &[u8]) -> BTreeSet<String> {
     let text = String::from_utf8_lossy(text);
     let quoted = text.split('"').filter(|word| word.starts_with('/') && !word.contains('\n'));
     quoted.map(str::to_owned).collect()
 }
 
-/// `em1`, of `em1:network`.
+/// Returns the interface of a name like `em1:network`.
 fn bare(name: &str) -> &str {
     name.split(':').next().unwrap_or(name)
 }
 
-/// `text` with `new` for each `old`, whether it is UTF-8 or not.
+/// Replaces each `old` in `text` by `new`. The text need not be UTF-8.
 fn replace(text: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
     let mut result = Vec::new();
     let mut rest = text;
@@ -169,11 +173,11 @@ fn replace(text: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
     result
 }
 
-/// Interfaces that a text needs and the index does not tell of, by its number.
+/// Interfaces that a text needs and the index does not list, by number of the text.
 const UNTOLD: [(&str, &str); 5] =
     [("016", "em0"), ("032", "athn0"), ("032", "em0"), ("048", "em0"), ("100", "igb5")];
 
-/// Makes the interfaces that a text needs addresses of, and returns them.
+/// Creates the interfaces whose addresses a text needs, and returns their names.
 fn make_interfaces(case: &Case, row: &Row) -> anyhow::Result<Vec<String>> {
     let told = row.needed("names to resolve");
     let untold = UNTOLD.iter().filter(|(number, _)| *number == case.stem).map(|(_, name)| *name);
@@ -190,7 +194,7 @@ fn make_interfaces(case: &Case, row: &Row) -> anyhow::Result<Vec<String>> {
     Ok(names.into_iter().map(str::to_owned).collect())
 }
 
-/// `em0`, not `www.example.org` nor `lo0`, which is there.
+/// Returns true for names like `em0`, but not for host names, nor for `lo0`, which exists.
 fn is_interface(name: &str) -> bool {
     name.ends_with(|c: char| c.is_ascii_digit()) && !name.contains('.') && name != "lo0"
 }

@@ -1,5 +1,5 @@
-//! OpenBSD's `pfr` cases: commands on the table `regress` of the anchor `regress`, one a line, each
-//! with `pass` or `fail` before it. What the tests print is put together here as their script does.
+//! OpenBSD's `pfr` cases: commands on the table `regress` of the anchor `regress`, one in a line,
+//! each after `pass` or `fail`. This module writes the same output as the script of these tests.
 
 use std::fmt::Write;
 
@@ -9,13 +9,13 @@ use super::pfctl::{Output, Pfctl};
 
 const ANCHOR: [&str; 2] = ["-a", "regress"];
 const TABLE: [&str; 4] = ["-a", "regress", "-t", "regress"];
-/// What the kernel's allocators counted follows; there is nothing like it here.
+/// The start of the counters of the kernel's allocators, which have no counterpart here.
 const LEAKS: &str = "ktable:";
 
-/// A line that a case expects and PF's own sources contradict.
+/// An expected line that PF's own sources contradict.
 pub struct Contradicted {
     pub case: &'static str,
-    /// The command behind which it comes.
+    /// The command whose output has the line.
     command: &'static str,
     expected: &'static str,
     instead: &'static str,
@@ -31,7 +31,7 @@ pub const CONTRADICTED: [Contradicted; 1] = [Contradicted {
           and pfr_commit_ktable() turns the sign of the one that was there",
 }];
 
-/// `expected` as PF's sources have it.
+/// Replaces the contradicted line by one that follows PF's sources.
 fn corrected(case: &Case, expected: String) -> String {
     let name = case.to_string();
     let Some(line) = CONTRADICTED.iter().find(|line| line.case == name) else { return expected };
@@ -43,6 +43,10 @@ fn corrected(case: &Case, expected: String) -> String {
     }
 }
 
+/// Runs the commands of a case, and compares their output.
+///
+/// # Errors
+/// Fails if a file of the case cannot be read, or if pfctl cannot run.
 pub fn run(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     let pfctl = lab.pfctl(case)?;
     let input = case.read("in")?.replace("DIR", &case.folder().display().to_string());
@@ -74,7 +78,7 @@ struct Script<'a> {
 }
 
 impl Script<'_> {
-    /// One line of the case; what is wrong, if anything is.
+    /// Runs one line of the case. Returns a description if its exit status is wrong.
     fn line(&mut self, line: &str) -> anyhow::Result<Option<String>> {
         let mut words = line.split_whitespace();
         let (Some(result @ ("pass" | "fail")), Some(command)) = (words.next(), words.next()) else {
@@ -104,7 +108,7 @@ impl Script<'_> {
         Ok(wrong.then(|| format!("exit status: success {}", output.success)))
     }
 
-    /// What would be done, asked in four ways.
+    /// Runs a command without effect, with four sets of flags.
     fn dry(&mut self, command: &str, arguments: &[&str]) -> anyhow::Result<()> {
         for (flag, shown) in [("-nT", "-n"), ("-nqvT", "-nqv"), ("-nqvvT", "-nqvv")] {
             writeln!(self.text, "# pass {command} {shown} {}", arguments.join(" "))?;
@@ -134,7 +138,7 @@ impl Script<'_> {
         self.pfctl.run_together(&line, &format!("{rules}\n"))
     }
 
-    /// Addresses with everything but when their counters were cleared.
+    /// Shows addresses without the time when their counters were cleared.
     fn show(&self) -> anyhow::Result<Output> {
         let mut line = TABLE.to_vec();
         line.extend(["-vT", "show"]);
@@ -144,8 +148,8 @@ impl Script<'_> {
         Ok(Output { stdout, ..output })
     }
 
-    /// The cases are older than the `name@anchor` of pfctl 7.8: they have no anchor, or with `-v` a
-    /// tab before it.
+    /// Lists tables as the cases expect. They are older than `name@anchor` of pfctl 7.8: they have
+    /// no anchor, or a tab before it with `-v`.
     fn list(&mut self) -> anyhow::Result<()> {
         for (flags, shown, anchor) in [("-sT", "", ""), ("-gvsT", "# pass list -v\n", "\tregress")]
         {
@@ -153,7 +157,7 @@ impl Script<'_> {
             line.push(flags);
             self.text += shown;
             let output = self.pfctl.run_together(&line, "")?;
-            // what other cases have left in the anchor has other names
+            // tables that other cases have left in the anchor have other names
             let ours = |line: &&str| line.split('@').next().is_some_and(|n| n.contains("regress"));
             for line in output.stdout.lines().filter(ours) {
                 writeln!(self.text, "{}", line.replace("@regress", anchor))?;
@@ -162,7 +166,7 @@ impl Script<'_> {
         Ok(())
     }
 
-    /// Removes tables and rules and says how.
+    /// Removes tables and rules, and adds the output of both commands.
     fn clean(&mut self) -> anyhow::Result<()> {
         for flag in ["-FT", "-Fr"] {
             let mut line = ANCHOR.to_vec();
@@ -173,7 +177,7 @@ impl Script<'_> {
     }
 }
 
-/// Lines in the order of their bytes, as sort(1) has them in the C locale.
+/// Sorts lines by their bytes, as sort(1) does in the C locale.
 fn sorted(text: &str) -> String {
     let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
     lines.sort_unstable();
