@@ -1,4 +1,4 @@
-//! The evaluators that the chores compare.
+//! The evaluators that the subcommands compare.
 
 use anyhow::anyhow;
 use clap::ValueEnum;
@@ -24,7 +24,7 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// The evaluators chosen.
+    /// Returns the chosen evaluators.
     fn expand(self) -> &'static [Choice] {
         match self {
             Choice::Model => &[Choice::Model],
@@ -37,9 +37,12 @@ impl Choice {
         }
     }
 
-    /// Those of the chosen evaluators that can run here. BPF without root or on an old kernel
-    /// cannot, which is said; whatever else keeps one from starting is an error when it is to
-    /// start.
+    /// Returns the chosen evaluators that can run here. Without root or on an old kernel, BPF
+    /// evaluators are left out with a message.
+    ///
+    /// # Errors
+    /// Fails if the kernel cannot be checked for another reason. Other problems show when an
+    /// evaluator starts.
     pub fn available(self) -> anyhow::Result<Vec<Choice>> {
         let mut available = Vec::new();
         for &choice in self.expand() {
@@ -54,7 +57,7 @@ impl Choice {
         Ok(available)
     }
 
-    /// The name of one evaluator, as it calls itself.
+    /// Returns the name of one evaluator, which [`Engine::name`] returns, too.
     pub fn name(self) -> &'static str {
         match self {
             Choice::Model => "model",
@@ -65,12 +68,19 @@ impl Choice {
         }
     }
 
-    /// Makes one of the evaluators.
+    /// Creates the evaluator.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses the programs, or if the choice is `All`.
     pub fn start(self) -> anyhow::Result<Box<dyn Engine>> {
         self.start_with(|_| ())
     }
 
-    /// The same with no index of any table: the kernel takes tens of milliseconds to replace one.
+    /// Creates the evaluator without table indexes, because the kernel takes tens of milliseconds
+    /// to replace an index.
+    ///
+    /// # Errors
+    /// Fails as [`Choice::start`] does.
     pub fn start_without_indexes(self) -> anyhow::Result<Box<dyn Engine>> {
         self.start_with(|engine| engine.set_indexing(Indexing::None))
     }

@@ -1,6 +1,6 @@
-//! The project's own chores: `cargo run -p xtask -- help`.
+//! Tasks for developers of this project: `cargo run -p xtask -- help`.
 //!
-//! One subcommand a module; this file only says which there are.
+//! Each subcommand has a module; this file only lists them.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Writes what is made of pfctl's table of flags: the manual page and the shell completions.
+//! Files that are generated from pfctl's table of flags: the manual page and the shell completions.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -7,6 +7,9 @@ use anyhow::{Context, Result};
 use pfctl::doc;
 
 /// Writes the files below `man/` of the project.
+///
+/// # Errors
+/// Fails if a file cannot be written.
 pub fn run() -> Result<ExitCode> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../man");
     for (name, text) in doc::files() {

@@ -21,6 +21,10 @@ pub struct Arguments {
     junit: Option<PathBuf>,
 }
 
+/// Plays the files of the arguments on the chosen evaluators, and prints the results.
+///
+/// # Errors
+/// Fails if a file cannot be read or parsed, or if an evaluator cannot start.
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let paths = match arguments.paths.as_slice() {
         [] => vec![PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/scenarios"))],
@@ -54,7 +58,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The scenario files that `paths` name, in order.
+/// Returns the scenario files that `paths` name, in order.
 fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
