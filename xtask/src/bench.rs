@@ -1,11 +1,15 @@
 //! `xtask bench`: the cost of a packet, by evaluator and number of rules.
 //!
 //! The rules are those of Adamo and Tablò's test of 2006: each blocks TCP to one port of the
-//! server, and none matches the measured packets. Other loads have `match` rules for one address
-//! each, of which one matches; rules with a table each, none of which has the packet's address; or
-//! rules that need a tag or an owner that the packet lacks. The kernel runs the programs with
-//! `BPF_PROG_TEST_RUN` on one CPU. The cost of an empty program, measured in the same block, is
-//! subtracted. Rounds are interleaved, so other work of the machine affects all cases alike.
+//! server. None matches the measured packets. Other loads have different rules:
+//!
+//! - `match` rules for one address each, as for customers, of which one matches.
+//! - Rules with a table each, none of which has the packet's address.
+//! - Rules that need a tag or an owner that the packet lacks.
+//!
+//! The kernel runs the programs with `BPF_PROG_TEST_RUN` on one CPU. The cost of an empty program,
+//! measured in the same block, is subtracted. Rounds are interleaved, so other work of the machine
+//! affects all cases alike.
 
 mod classifier;
 mod ftp;

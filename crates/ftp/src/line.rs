@@ -12,8 +12,8 @@ const WILL: u8 = 251;
 /// The first Telnet command of two bytes.
 const SE: u8 = 240;
 
-/// An error that makes the rest of the stream unreadable. A reader who went on could find a command
-/// where the server finds none.
+/// An error that ends parsing of the stream. A parser that continued could find a command where the
+/// server finds none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Malformed {
     /// A line has no end within the limit.

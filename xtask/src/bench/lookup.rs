@@ -1,5 +1,5 @@
-//! `xtask bench --lookup`: the time that the BPF programs take to find the rule that decides, in
-//! units of a lookup in a hash map of the kernel, and the size of the trees. `fwlab speed --only
+//! `xtask bench --lookup`: the time that the BPF programs take to find the deciding rule, and the
+//! size of the trees. The unit is a lookup in a hash map of the kernel. `fwlab speed --only
 //! lookups` has the targets.
 
 use std::path::Path;
@@ -129,9 +129,12 @@ fn figures(lookups: &mut Lookups, rounds: u32) -> anyhow::Result<Figures> {
     Ok(Figures { unit, trees, walk })
 }
 
-/// Returns the cost of a run without a lookup. A long search evicts the data that the next
-/// measurement needs from the caches. Three unmeasured runs before the fourth restore the usual
-/// rate.
+/// Returns the cost of a run without a lookup. A long search evicts the packets from the caches. So
+/// three unmeasured runs come first; without them the cost would be too high, and the unit too
+/// small.
+///
+/// # Errors
+/// Fails if the kernel refuses a run.
 pub(super) fn nothing(lookups: &mut Lookups) -> anyhow::Result<f64> {
     for _ in 0..3 {
         lookups.run(Lookup::Nothing)?;

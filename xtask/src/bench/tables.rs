@@ -1,5 +1,5 @@
-//! `xtask bench --tables`: the time that the BPF programs take to look an address up in a table, in
-//! units of a lookup in a hash map of the kernel.
+//! `xtask bench --tables`: the time that the BPF programs take to look an address up in a table.
+//! The unit is a lookup in a hash map of the kernel.
 //!
 //! Entries and addresses are drawn from a seed. Half of the addresses are in a random entry, the
 //! others are random, so that caches help little. Results are compared with the entries.

@@ -261,8 +261,8 @@ fn replies(packet: &vector::Packet) -> anyhow::Result<Option<Vec<Reply>>> {
 }
 
 /// Corrects the checksum in the quote of an ICMP error. pf decrements the TTL of a packet that it
-/// routes, and leaves the header's checksum to the IP output. An ICMP error in between quotes the
-/// previous checksum; skipstep updates both at once.
+/// routes. The IP output corrects the header's checksum later, so an ICMP error in between quotes
+/// the previous checksum. skipstep updates both at once.
 fn correct_quote(answer: &mut [u8]) {
     const QUOTE: usize = 28;
     let is_error = answer[0] >> 4 == 4 && answer[9] == protocol::ICMP;

@@ -1,5 +1,5 @@
 //! A conformance vector as it is stored in the files: the recorded behaviour of OpenBSD 7.8's pf
-//! for a rule set and a sequence of packets (README.md beside the vectors).
+//! for a rule set and a sequence of packets. README.md beside the vectors explains the fields.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};

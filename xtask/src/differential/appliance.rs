@@ -1,8 +1,10 @@
-//! Random rule sets in the forms that pfSense and OPNsense generate: aliases as tables and macros,
-//! outbound NAT, port forwards with reflection, 1:1 NAT, prefix translation, gateways and gateway
-//! groups, floating and quick rules, state options, tracker ids and labels, schedules, CARP,
-//! captive portal, lockout tables. The texts are ours. The forms are those of filter.inc and
-//! captiveportal.inc of pfSense and of the classes below Firewall/ of OPNsense.
+//! Random rule sets in the forms that pfSense and OPNsense generate. The texts are ours. The forms
+//! are those of filter.inc and captiveportal.inc of pfSense and of the classes below Firewall/ of
+//! OPNsense:
+//!
+//! - Aliases as tables and macros, floating and quick rules, tracker ids and labels, schedules.
+//! - Outbound NAT, port forwards with reflection, 1:1 NAT, prefix translation.
+//! - Gateways and gateway groups, state options, CARP, captive portal, lockout tables.
 
 mod opnsense;
 mod pfsense;

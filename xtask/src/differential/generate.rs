@@ -20,8 +20,8 @@ use crate::catch::catching;
 /// Number of steps of a case.
 const STEPS: usize = 240;
 
-/// Number of tables of a rule set at most: a third of the slots of the tested data plane, because a
-/// table may need a second slot while it is replaced.
+/// Number of tables of a rule set at most: a third of the slots of the tested data plane. A table
+/// may need a second slot while it is replaced.
 const MOST_TABLES: usize = 85;
 
 /// A generated case, with the model's results.
@@ -128,8 +128,8 @@ pub fn draw(
 }
 
 /// Returns true if the data plane under test can do the same as the model. The tables must fit
-/// beside those of the previous rules, and no pool may choose from a table that packets fill,
-/// because only userland writes the list that a pool chooses from.
+/// beside those of the previous rules. No pool may choose from a table that packets fill, because
+/// only userland writes the list that a pool chooses from.
 pub fn is_comparable(ruleset: &Ruleset, host: &Host) -> bool {
     skipstep_classifier::tables(ruleset, host).is_ok_and(|tables| {
         tables.len() <= MOST_TABLES && !tables.iter().any(|table| table.pooled && table.filled)

@@ -67,7 +67,7 @@ fn extension(rng: &mut Rng) -> Extension {
 }
 
 /// Draws the options of a hop-by-hop or destination header: paddings, known options, and options
-/// that ask for the packet to be dropped, with right and wrong lengths.
+/// that ask receivers to drop the packet. Lengths are right or wrong.
 fn ipv6_options(rng: &mut Rng) -> Vec<u8> {
     let mut options = Vec::new();
     for _ in 0..rng.usize(1..5) {

@@ -66,8 +66,7 @@ fn fragments(rng: &mut Rng, packet: &[u8]) -> Vec<Vec<u8>> {
     match rng.u8(..12) {
         0 => drop(pieces.remove(some)),
         1 => pieces.push(pieces[some]),
-        // a fragment that overlaps the previous one, that ends early, or whose more-fragments flag
-        // is wrong
+        // a fragment that overlaps the previous one, ends early, or has a wrong more-fragments flag
         2 => pieces[some].0 = pieces[some].0.saturating_sub(8),
         3 => pieces[some].1 -= rng.usize(..8).min(pieces[some].1 - pieces[some].0),
         4 => pieces[some].2 = !pieces[some].2,

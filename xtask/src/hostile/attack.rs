@@ -1,5 +1,5 @@
-//! Hostile packets, with addresses and ports of states or of new flows: guessed sequence numbers,
-//! spoiled headers, overlapping fragments, and errors about packets that nobody sent.
+//! Hostile packets, with addresses and ports of states or of new flows. They have guessed sequence
+//! numbers or spoiled headers, are overlapping fragments, or are errors about packets never sent.
 
 use fastrand::Rng;
 use skipstep_ruleset::Direction;

@@ -1,6 +1,5 @@
 //! `xtask hostile`: states of every kind, and thousands of hostile packets. Many have the states'
-//! addresses and ports; enough of them exhaust everything that is limited. Afterwards three things
-//! must hold:
+//! addresses and ports; enough of them exhaust everything that is limited. Afterwards:
 //!
 //! - The valid traffic of each state passes both ways and arrives unchanged.
 //! - Every packet is counted in exactly one place.

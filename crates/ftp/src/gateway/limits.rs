@@ -119,8 +119,8 @@ impl Guesses {
     }
 }
 
-/// Returns the key that counts as one client: the address, or the /64 of an IPv6 address, because
-/// an IPv6 host has a whole network of addresses.
+/// Returns the key that counts as one client: an IPv4 address, or the /64 of an IPv6 address. An
+/// IPv6 host has a whole network of addresses.
 fn one(client: IpAddr) -> IpAddr {
     match client {
         IpAddr::V4(_) => client,

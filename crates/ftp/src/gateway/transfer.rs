@@ -51,6 +51,10 @@ struct End {
 impl Relay<'_> {
     /// Runs `RETR`, `STOR` and similar commands. The client gets the final reply after the receiver
     /// of the data has all of them.
+    ///
+    /// # Errors
+    /// Fails if a control connection breaks, if the client leaves during the transfer, or if a
+    /// timeout passes.
     pub async fn transfer(&mut self, command: &Command, up: bool) -> Result<()> {
         let Some(ways) = self.ways.take() else {
             return self.session.answer(command, replies::NO_WAY).await;

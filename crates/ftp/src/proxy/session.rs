@@ -73,6 +73,10 @@ impl<'a> Side<'a> {
 impl Session<'_> {
     /// Relays until the server closes its side. A client that has closed its own side still gets
     /// the replies. The note of a command is the port announced for an active data connection.
+    ///
+    /// # Errors
+    /// Fails if a connection breaks or is idle for too long, if a line or a port is not valid, or
+    /// if the guardian refuses a data connection.
     pub async fn run(&self, client: &mut TcpStream, server: &mut TcpStream) -> Result<()> {
         let address = server.peer_addr().context("server")?;
         let mut dialogue: Dialogue<Option<u16>> = Dialogue::new(address);

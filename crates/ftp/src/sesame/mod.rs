@@ -1,6 +1,6 @@
 //! ftpsesame, which watches FTP without being a proxy. It reads copies of the packets of control
 //! connections that the filter has passed. It opens the filter for each data connection that both
-//! sides agree upon: between the two hosts of the control connection, once, for a short time.
+//! sides agree upon. The rules allow one connection between the two hosts, for a short time.
 //!
 //! Packets come from a log of the filter ([`skipstep_kernel::LiveLog`]). The guardian reads only
 //! their headers, to know the control connections (`handshake`, `sessions`), and sends the packets

@@ -1,5 +1,6 @@
-//! All watched control connections. If the limit is reached, a new connection replaces another one:
-//! first those whose server has not answered, and of these the one with the oldest last segment.
+//! All watched control connections. If the limit is reached, a new connection replaces another.
+//! Connections without an answer of the server are replaced first, and of these the one with the
+//! oldest last segment.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
