@@ -9,7 +9,7 @@ use skipstep_pfconf::Context;
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::Host;
 
-/// The anchors of this process. Dropping the value removes them, because it drops their owner.
+/// The anchors of this process. [`Instance::remove_orphans`] removes those of dead processes.
 pub struct Anchors {
     program: &'static str,
     name: String,
@@ -84,7 +84,7 @@ impl Anchors {
         Ok(self.instance.take_log(&mut self.owner, log)?)
     }
 
-    /// Returns the packets of the log to skipstepd.
+    /// Gives the packets of the log back to skipstepd.
     ///
     /// # Errors
     /// Fails if the kernel refuses the change.

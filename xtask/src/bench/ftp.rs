@@ -48,8 +48,8 @@ pub fn run(rounds: u32) -> anyhow::Result<()> {
 }
 
 impl Measured {
-    /// Parses a line of the script: `NAME: SESSIONS BYTES [CPU]`, or `memory: SESSIONS BEFORE
-    /// AFTER` in kB.
+    /// Parses a line of the script: `NAME: SESSIONS BYTES [CPU]`, or
+    /// `memory: SESSIONS BEFORE AFTER` in kB.
     fn take(&mut self, line: &str) -> anyhow::Result<()> {
         let (name, numbers) = line.rsplit_once(": ").with_context(|| line.to_string())?;
         let numbers: Vec<f64> = numbers

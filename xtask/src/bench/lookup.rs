@@ -1,6 +1,6 @@
 //! `xtask bench --lookup`: the time that the BPF programs take to find the deciding rule, and the
-//! size of the trees. The unit is a lookup in a hash map of the kernel. `fwlab speed --only
-//! lookups` has the targets.
+//! size of the trees. The unit is a lookup in a hash map of the kernel. The targets are in
+//! `fwlab speed --only lookups`.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -11,8 +11,8 @@ use skipstep_scenario::host;
 pub const FILE: &str = "parse";
 
 /// The only rule set with a different output here, `pass from fe80::1%em0`. The recorder knew no
-/// interface em0 when it read the zone. OpenBSD's own case 14 shows the output of a system: `on
-/// em0`.
+/// interface em0 when it read the zone. OpenBSD's own case 14 shows the output of a system:
+/// `on em0`.
 const OTHER_HOST: &str = "parse-02373";
 
 /// Users and groups of the recording host.

@@ -49,7 +49,7 @@ struct Tally {
 /// Reads rule sets until the number of the arguments, or of differences, is reached.
 ///
 /// # Errors
-/// Never fails; differences are the exit code.
+/// Never fails. The exit code reports differences.
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let (host, tally) = (host::standard(), Tally::default());
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);

@@ -6,7 +6,7 @@ use super::pool::{Pool, one_in, pick};
 use super::rules::{Head, hosts, interface};
 use super::translation::weight;
 
-/// Draws a rule with `route-to`, `reply-to` or `dup-to` that may stand in any anchor.
+/// Draws a rule with `route-to`, `reply-to` or `dup-to` that is valid in any anchor.
 pub(super) fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
     let ipv6 = one_in(rng, 3);
     let prefers = one_in(rng, 4);

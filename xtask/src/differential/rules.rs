@@ -186,7 +186,7 @@ pub(super) fn is_filter_rule(line: &str) -> bool {
     ["pass", "block", "match"].iter().any(|action| line.starts_with(action))
 }
 
-/// Draws a rule that may stand in any anchor.
+/// Draws a rule that is valid in any anchor.
 pub(super) fn filter_rule(rng: &mut Rng, pool: &mut Pool) -> String {
     if one_in(rng, 6) {
         return translation::rule(rng, pool);

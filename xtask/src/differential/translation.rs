@@ -6,7 +6,7 @@ use super::pool::{Pool, one_in, pick};
 use super::routing;
 use super::rules::{Head, has_ports, hosts, interface};
 
-/// Draws a rule with `nat-to`, `rdr-to` or `binat-to` that may stand in any anchor. Its port range
+/// Draws a rule with `nat-to`, `rdr-to` or `binat-to` that is valid in any anchor. Its port range
 /// is small, so that ports run out.
 pub(super) fn rule(rng: &mut Rng, pool: &mut Pool) -> String {
     let ipv6 = one_in(rng, 4);

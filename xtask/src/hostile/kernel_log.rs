@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use anyhow::{Context, ensure};
 
-/// The value on all architectures with a BPF that Linux supports here.
+/// The flag's value on x86-64, arm64 and most other architectures of Linux.
 const O_NONBLOCK: i32 = 0o4000;
 /// The log level of errors. Lower levels are more severe.
 const ERROR: u32 = 3;

@@ -1,5 +1,5 @@
-//! The host of the cases: a network namespace with the interfaces that they name, and a mount
-//! namespace with files of host, user, group and service names.
+//! The host of the cases: a network namespace with the interfaces that they name. A mount namespace
+//! has the files of host, user, group and service names.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};

@@ -98,7 +98,7 @@ impl Accounts {
     }
 }
 
-/// Returns true if a name can stand in the file and in `USER name@host`.
+/// Returns true if a name is valid in the file and in `USER name@host`.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic() && !b"@:#".contains(&byte))
 }

@@ -62,7 +62,7 @@ impl Pattern {
     }
 }
 
-/// A rule. A field that is `None` matches everything.
+/// A rule. A field that is `None` matches everything, special destinations apart.
 #[derive(Debug, Clone)]
 pub struct Rule {
     /// The decision.

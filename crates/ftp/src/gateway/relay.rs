@@ -200,7 +200,8 @@ impl<'a> Relay<'a> {
         Ok(reply)
     }
 
-    /// Returns the name in `USER`. Some clients repeat `name@host`; the host is removed then.
+    /// Returns the name in `USER`. Some clients repeat `name@host` of this server; the host is
+    /// removed then.
     fn user_name(&self, command: &Command) -> Vec<u8> {
         let same = |destination: &Destination| {
             let named = self.session.journal.server.as_deref().unwrap_or_default();

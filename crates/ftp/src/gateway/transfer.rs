@@ -83,7 +83,7 @@ impl Relay<'_> {
     async fn follow(&mut self, carrying: Carrying<'_>, patience: Duration) -> Result<End> {
         let mut carrying = Some(carrying);
         let mut end = End::default();
-        // set while no data flow; the copy has a timeout of its own
+        // none while data flow and the server is silent: the copy has a timeout of its own
         let mut deadline = None;
         while end.reply.is_none() || carrying.is_some() {
             let late = deadline.unwrap_or_else(Deadline::now);

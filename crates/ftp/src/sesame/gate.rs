@@ -18,8 +18,8 @@ const AT_ONCE: usize = 64;
 /// A request of the worker, sent as a line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
-    /// Pass this data connection of a control connection, and no other of it. The answer is a line:
-    /// empty, or an error.
+    /// Pass this data connection of a control connection, in place of the previous one. The answer
+    /// is a line: empty, or an error.
     Open(u32, Expected),
     /// Remove the rules of a control connection. The request has no answer.
     Close(u32),

@@ -59,7 +59,7 @@ pub struct Watch<C> {
     most: usize,
     connections: HashMap<Ends, (Age, C)>,
     ages: BTreeMap<Age, Ends>,
-    /// A time before all segments.
+    /// No segment is earlier than this time.
     start: Instant,
     next: u32,
     displaced: u64,

@@ -24,8 +24,8 @@ pub fn text(arguments: &str, text: &str, random: bool) -> String {
     masked.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// Returns true if a line under a state has a sequence number that `modulate state` or `synproxy
-/// state` drew.
+/// Returns true if a line under a state has a random sequence number, of `modulate state` or
+/// `synproxy state`.
 fn holds_drawn_number(text: &str, above: &str) -> bool {
     text.trim_start().starts_with('[') && (text.contains("](+") || above.contains("PROXY:"))
 }
