@@ -1,8 +1,8 @@
 //! `xtask differential --optimizer`: the model with a rule set as written, and with the optimizer's
 //! result, on the same packets. All results must be equal.
 //!
-//! Rule numbers may differ, and so may the number of log records of `match log` rules. Rules have no
-//! `log (matches)`, which shows both, and no `once` and `max-pkt-rate` (docs/linux.md).
+//! Rule numbers may differ, and so may the number of log records of `match log` rules. Rules have
+//! no `log (matches)`, which shows both, and no `once` and `max-pkt-rate` (docs/linux.md).
 
 mod alike;
 
