@@ -15,7 +15,7 @@ use crate::sesame::watch::Watched;
 /// The reply code after which the connection is encrypted by TLS.
 const ENCRYPTED: u16 = 234;
 
-/// The reason why a connection is no longer watched.
+/// The reason to stop watching a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Over {
     /// A side has sent FIN or RST.

@@ -14,7 +14,7 @@ const AHEAD: usize = 8192;
 /// Time that bytes may be missing. TCP has retransmitted them several times by then.
 const GAP: Duration = Duration::from_secs(20);
 
-/// The reason why a stream is no longer read.
+/// The reason to stop reading a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// Two segments have different bytes for one sequence number.
