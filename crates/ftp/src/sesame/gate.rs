@@ -42,8 +42,8 @@ impl Gate {
         Ok(Gate { stream: BufReader::new(stream) })
     }
 
-    /// Sends requests and waits for all answers. `tell` is called for each request that has an
-    /// answer, with the error if there is one.
+    /// Sends requests and waits for all answers. `tell` gets each request that has an answer, and
+    /// the error if there is one.
     ///
     /// # Errors
     /// Fails if the guardian has ended.

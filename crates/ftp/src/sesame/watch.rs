@@ -92,8 +92,8 @@ impl<C: Watched> Watch<C> {
         self.displaced
     }
 
-    /// Handles a segment that the filter has passed. `tell` gets each event with the connection's
-    /// number.
+    /// Handles a segment that the filter has passed. `tell` gets each event and the number of its
+    /// connection.
     pub fn segment(&mut self, segment: &Segment, now: Instant, mut tell: impl FnMut(u32, Event)) {
         let ends = (segment.from, segment.to);
         if segment.syn && !segment.ack {
