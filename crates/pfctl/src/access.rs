@@ -1,4 +1,4 @@
-//! The way to what the command line is about: the instance of the filter, and the machine.
+//! Access to the objects that a command line names: the instance of the filter, and the host.
 
 use anyhow::{Result, bail};
 use nix::unistd::geteuid;
@@ -8,17 +8,23 @@ use skipstep_ruleset::interface::Host;
 
 use crate::request::Args;
 
-/// The machine's interfaces, addresses and routes.
+/// Reads the host's interfaces, addresses and routes.
+///
+/// # Errors
+/// Fails if rtnetlink refuses a request.
 pub fn read_host() -> Result<Host> {
     Ok(host::read()?)
 }
 
-/// Name of the instance the command line means.
+/// Returns the instance that `-p` names, or the default name.
 pub fn instance_name(args: &Args) -> String {
     args.instance.clone().unwrap_or_else(Instance::default_name)
 }
 
-/// The instance, if there is one: before the first load there is none.
+/// Opens the instance; `None` if no rules were loaded yet.
+///
+/// # Errors
+/// Fails if the user is not root, or if the instance exists but cannot be opened.
 pub fn open(args: &Args) -> Result<Option<Instance>> {
     need_root()?;
     match Instance::open(&instance_name(args)) {
@@ -28,7 +34,8 @@ pub fn open(args: &Args) -> Result<Option<Instance>> {
     }
 }
 
-/// Others than root do not even see whether there is a filter, and must not be told there is none.
+/// Refuses other users than root. They cannot see if an instance exists, so "no instance" would be
+/// a wrong answer.
 fn need_root() -> Result<()> {
     if !geteuid().is_root() {
         bail!("the packet filter: Permission denied (only root may ask for it or change it)");
@@ -36,7 +43,10 @@ fn need_root() -> Result<()> {
     Ok(())
 }
 
-/// The instance, made if there is none yet.
+/// Opens the instance, or creates an empty one with the default limit of states.
+///
+/// # Errors
+/// Fails if the user is not root, or if the kernel refuses the maps or programs.
 pub fn create(args: &Args) -> Result<Instance> {
     need_root()?;
     let states = Limits::default().states;

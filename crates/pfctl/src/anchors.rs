@@ -1,4 +1,4 @@
-//! Which anchors there are, and which of them `-a` means.
+//! The anchors of a filter, and the anchors that `-a` selects.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,18 @@ use skipstep_ruleset::Ruleset;
 use crate::filter::Filter;
 use crate::request::Anchor;
 
-/// The anchors that are there: those with rules or tables, those that rules call, and those above
-/// them. Each stands before those below it.
+/// Returns the paths of all anchors: anchors with rules or tables, anchors that rules call, and
+/// their parents. A parent stands before its children.
+///
+/// # Errors
+/// Fails if the tables or the rule set of the filter cannot be read.
 pub fn paths(filter: &dyn Filter) -> Result<Vec<String>> {
     let tables = filter.tables()?.into_iter().map(|table| table.name.anchor);
     Ok(paths_of(&filter.loaded()?.ruleset, tables))
 }
 
-/// The same of a rule set, and of the anchors that tables are in.
+/// Returns the paths of all anchors of `ruleset`, and of `tables`, the anchors that contain tables.
+/// The order is that of [`paths`].
 pub fn paths_of(ruleset: &Ruleset, tables: impl Iterator<Item = String>) -> Vec<String> {
     let calls = ruleset.all_rules().filter_map(|(_, rule)| rule.anchor.as_ref());
     let calls = calls.map(|call| call.path.clone());
@@ -27,8 +31,11 @@ pub fn paths_of(ruleset: &Ruleset, tables: impl Iterator<Item = String>) -> Vec<
     paths.into_iter().map(|names| names.join("/")).filter(|path| !path.is_empty()).collect()
 }
 
-/// The anchor and, if it is recursive, those below it. An anchor that is not there is an error in
-/// OpenBSD's words; the main rule set always is.
+/// Returns the path of `anchor` and, if `anchor` is recursive, the paths of all anchors below it.
+///
+/// # Errors
+/// Fails with OpenBSD's message if the anchor does not exist, or if the filter cannot be read. The
+/// main rule set always exists.
 pub fn meant(filter: Option<&dyn Filter>, anchor: &Anchor) -> Result<Vec<String>> {
     let known = filter.map(paths).transpose()?.unwrap_or_default();
     if !anchor.path.is_empty() && !known.contains(&anchor.path) {
@@ -38,7 +45,7 @@ pub fn meant(filter: Option<&dyn Filter>, anchor: &Anchor) -> Result<Vec<String>
     Ok([anchor.path.clone()].into_iter().chain(below).collect())
 }
 
-/// Whether an anchor is below another one, perhaps not directly.
+/// True if the anchor `path` is below the anchor `above`, directly or not.
 pub fn is_below(path: &str, above: &str) -> bool {
     match above {
         "" => !path.is_empty(),

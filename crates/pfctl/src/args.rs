@@ -1,5 +1,5 @@
-//! The command line, read as OpenBSD's getopt(3) reads it: flags in clusters, a value in the rest
-//! of its word or in the next one, and nothing behind the first operand is a flag.
+//! The parser of the command line. It follows OpenBSD's getopt(3): flags may form clusters, and a
+//! value is the rest of its word or the next word. Words behind the first operand are operands.
 
 use crate::flags::FLAGS;
 use crate::flags::flag::{Flag, Name};
@@ -8,7 +8,11 @@ use crate::request::Args;
 use crate::verbs;
 use crate::words::{Flush, TableCommand};
 
-/// Reads the words behind the program's name.
+/// Parses the words behind the program's name.
+///
+/// # Errors
+/// Fails with the usage if the words are empty, or if a flag, verb or operand is wrong. Fails with
+/// a message if flags exclude each other, or if the anchor is reserved.
 pub fn parse(words: &[String]) -> Result<Args, Refusal> {
     if words.is_empty() {
         return Err(Refusal::Usage(String::new()));
@@ -28,7 +32,7 @@ pub fn parse(words: &[String]) -> Result<Args, Refusal> {
         args.verb = Some(row.verb);
         operands = parse_flags(rest, &mut args)?;
         if let Some((command, rest)) = operands.split_first().filter(|_| row.has_commands) {
-            // theirs may stand behind them
+            // flags of a command may stand behind the command
             args.operands.push(command.clone());
             operands = parse_flags(rest, &mut args)?;
         }
@@ -41,7 +45,7 @@ pub fn parse(words: &[String]) -> Result<Args, Refusal> {
     Ok(args)
 }
 
-/// Refuses flags that do not go together.
+/// Refuses flags that exclude each other.
 fn check_together(args: &Args) -> Result<(), Refusal> {
     if args.no_dns && args.host_names {
         return Err(Refusal::Failure("-N and -r are mutually exclusive".into()));
@@ -66,7 +70,7 @@ fn check_together(args: &Args) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Takes flags off the front of `words`; what is left are operands.
+/// Parses the flags at the beginning of `words`, and returns the operands behind them.
 fn parse_flags<'a>(words: &'a [String], args: &mut Args) -> Result<&'a [String], Refusal> {
     let mut words = words;
     while let Some((word, rest)) = words.split_first() {
@@ -84,7 +88,7 @@ fn parse_flags<'a>(words: &'a [String], args: &mut Args) -> Result<&'a [String],
     Ok(words)
 }
 
-/// `--name`, `--name value`, `--name=value`; returns the words that are left.
+/// Parses `--name`, `--name value` or `--name=value`, and returns the words behind it.
 fn parse_long<'a>(
     word: &str,
     rest: &'a [String],
@@ -110,7 +114,7 @@ fn parse_long<'a>(
     }
 }
 
-/// `-vvsr`, `-ef file`; returns the words that are left.
+/// Parses a cluster such as `-vvsr` or `-ef file`, and returns the words behind it.
 fn parse_cluster<'a>(
     cluster: &str,
     rest: &'a [String],

@@ -1,9 +1,9 @@
-//! What shells complete.
+//! Sources of shell completions.
 
-/// What a shell completes a value with.
+/// The source of a value's completions in a shell.
 #[derive(Debug, Clone, Copy)]
 pub enum Completion {
-    /// nothing
+    /// no completions
     None,
     /// file names
     File,

@@ -1,4 +1,4 @@
-//! `pfctl explain`: what would happen to one packet, and why.
+//! `pfctl explain`: traces one packet through the rules.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -19,7 +19,11 @@ use crate::load::{self, Source, report};
 use crate::output::print;
 use crate::request::Args;
 
-/// Explains the packet that the operands write down, under the rules of `-f` or those in force.
+/// Explains the packet in the operands, under the rules of `-f` or the rules in force.
+///
+/// # Errors
+/// Fails if the operands are not exactly one packet, if the file or host cannot be read, or if no
+/// rules are loaded.
 pub fn run(args: &Args) -> Result<ExitCode> {
     let arrival = read_packet(&args.operands.join(" "))?;
     let mut host = host::read()?;
@@ -49,7 +53,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The rules in force, with the tables as they are now.
+/// Reads the rules in force, with the current entries of the tables.
 fn in_force(args: &Args) -> Result<Ruleset> {
     let Some(instance) = open(args)? else {
         bail!("no rules are loaded; explain a file with -f");
@@ -66,7 +70,7 @@ fn in_force(args: &Args) -> Result<Ruleset> {
     Ok(ruleset)
 }
 
-/// Reads a packet in the notation of scenario files.
+/// Parses a packet in the notation of scenario files.
 fn read_packet(text: &str) -> Result<Arrival> {
     let scenario = format!("rules {{ }}\n{text}\n");
     let file = parse::file(&scenario, "packet").map_err(|error| anyhow!("{}", error.message))?;
@@ -77,7 +81,8 @@ fn read_packet(text: &str) -> Result<Arrival> {
     }
 }
 
-/// A packet may be explained for an interface that is not there (yet).
+/// Adds an interface of this name if the host has none, so packets on future interfaces can be
+/// explained.
 pub fn add_interface(host: &mut Host, name: &str) {
     if host.interface(name).is_none() {
         let index = host.interfaces.iter().map(|interface| interface.index).max().unwrap_or(0) + 1;
@@ -92,14 +97,14 @@ pub fn add_interface(host: &mut Host, name: &str) {
     }
 }
 
-/// What happened to a packet.
+/// The trace and the fate of one packet.
 pub struct Explanation {
     packet: String,
     trace: Trace,
     fate: Fate,
 }
 
-/// Sends one packet through the model, whose state table is empty.
+/// Sends one packet through the model, with an empty state table.
 pub fn explain(ruleset: &Ruleset, host: &Host, arrival: &Arrival) -> Explanation {
     let mut firewall = Firewall::new(ruleset.clone(), host.clone());
     let packet = scenario::test_packet(arrival);
@@ -108,7 +113,8 @@ pub fn explain(ruleset: &Ruleset, host: &Host, arrival: &Arrival) -> Explanation
 }
 
 impl Explanation {
-    /// The packet, a line for each stage, the verdict and the deciding rule.
+    /// Prints the packet, a line for each stage, the verdict and the deciding rule. `where_written`
+    /// names the location of a line number.
     pub fn text(&self, ruleset: &Ruleset, where_written: &dyn Fn(u32) -> String) -> String {
         let mut text = format!("{}\n", self.packet);
         for stage in &self.trace.stages {
@@ -139,7 +145,7 @@ impl Explanation {
         }
     }
 
-    /// The same as an object.
+    /// Returns an object with the trace, the verdict, the deciding rule and the answers.
     pub fn json(&self, ruleset: &Ruleset) -> serde_json::Value {
         let id = match &self.fate.decision {
             Decision::Rule(id) => Some(id),

@@ -1,5 +1,5 @@
-//! What showing asks of a filter. The one in the kernel answers; so does whatever else evaluates
-//! rules and wants to be shown in the same words.
+//! The interface through which `pfctl -s` reads a filter. The filter in the kernel implements it;
+//! other evaluators can implement it to be shown in the same format.
 
 use std::collections::BTreeMap;
 
@@ -12,50 +12,93 @@ use skipstep_kernel::table::{EntryInfo, TableInfo};
 use skipstep_ruleset::TableName;
 use skipstep_scenario::engine::{LimiterView, RuleCounters, SourceView, StateView};
 
-/// A filter with rules in force.
+/// A filter whose rules and counters can be shown.
 pub trait Filter {
-    /// The rules, and who loaded them.
+    /// Returns the rule set in force, with the time, user and process of each load.
+    ///
+    /// # Errors
+    /// Fails if the record of the rule set cannot be read.
     fn loaded(&self) -> Result<Loaded>;
 
-    /// Counters of every rule of an anchor, of the main rule set if the path is empty, in order.
+    /// Returns the counters of an anchor's rules in order. The empty path is the main rule set.
+    ///
+    /// # Errors
+    /// Fails if the record or a counter map cannot be read.
     fn rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>>;
 
-    /// The same of old rules.
+    /// Returns the counters of an anchor's legacy rules in order. The empty path is the main rule
+    /// set.
+    ///
+    /// # Errors
+    /// Fails if the record or a counter map cannot be read.
     fn old_rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>>;
 
-    /// All states in order of creation.
+    /// Returns all states in order of creation.
+    ///
+    /// # Errors
+    /// Fails if the state table cannot be read.
     fn states(&self) -> Result<Vec<StateView>>;
 
-    /// The sources that rules track, by rule.
+    /// Returns the source nodes, by rule.
+    ///
+    /// # Errors
+    /// Fails if the map of source nodes cannot be read.
     fn sources(&self) -> Result<Vec<SourceView>>;
 
-    /// Limiters in the order of their numbers, those of states first.
+    /// Returns the limiters in the order of their numbers, state limiters first.
+    ///
+    /// # Errors
+    /// Fails if the limiter maps or the record cannot be read.
     fn limiters(&self) -> Result<Vec<LimiterView>>;
 
-    /// True unless the fingerprints of operating systems were flushed.
+    /// True unless `-F osfp` has removed the fingerprints of operating systems.
+    ///
+    /// # Errors
+    /// Fails if the instance's files cannot be read.
     fn has_fingerprints(&self) -> Result<bool> {
         Ok(true)
     }
 
-    /// Second of the clock that states count by.
+    /// Returns the time in seconds, on the clock of the states' timestamps.
+    ///
+    /// # Errors
+    /// Fails if the clock cannot be read.
     fn now(&self) -> Result<u32>;
 
-    /// State, limits and counters of the whole.
+    /// Returns the state, limits and global counters of the filter.
+    ///
+    /// # Errors
+    /// Fails if a map or the instance's files cannot be read.
     fn status(&self) -> Result<InstanceStatus>;
 
-    /// Interfaces that are there or that rules name.
+    /// Returns the interfaces that exist or that rules name.
+    ///
+    /// # Errors
+    /// Fails if a map or the instance's files cannot be read.
     fn interfaces(&self) -> Result<Vec<InterfaceView>>;
 
-    /// Numbers of the queues, which packets name them by.
+    /// Returns the numbers of the queues by name. Packets carry these numbers.
+    ///
+    /// # Errors
+    /// Fails if the instance's files cannot be read.
     fn queue_numbers(&self) -> Result<BTreeMap<String, u16>>;
 
-    /// What went through the queues of an interface, by their names.
+    /// Returns the counters of the queues of an interface, by name. `interface` is its index.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses to list the queues.
     fn queue_stats(&self, interface: u32) -> Result<BTreeMap<String, QueueStats>>;
 
-    /// All tables but those of dynamic addresses.
+    /// Returns all tables, except the internal tables of dynamic addresses.
+    ///
+    /// # Errors
+    /// Fails if a map or the record cannot be read.
     fn tables(&self) -> Result<Vec<TableInfo>>;
 
-    /// What is in a table.
+    /// Returns the entries of a table with their counters.
+    ///
+    /// # Errors
+    /// Fails if the table does not exist or cannot be read.
     fn table_entries(&self, name: &TableName) -> Result<Vec<EntryInfo>>;
 }
 

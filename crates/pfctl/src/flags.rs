@@ -1,6 +1,6 @@
-//! The one table of flags. The command line is read by it, and `-h`, the manual page and the shell
-//! completions are made of it; each row's test stands below it,
-//! in the file of its subject.
+//! The table of flags. The parser of the command line uses it; `-h`, the manual page and the shell
+//! completions are made from it. Each flag's test stands below the flag, in the file of its
+//! subject.
 
 pub mod flag;
 

@@ -1,4 +1,4 @@
-//! `-F`: removing rules, states, counters, tables and what options changed.
+//! `-F`: removes rules, states, counters and tables, and resets options.
 
 use anyhow::{Result, bail};
 use skipstep_kernel::Instance;
@@ -8,8 +8,11 @@ use crate::filter::Filter;
 use crate::request::{Anchor, Args};
 use crate::words::Flush;
 
-/// Flushes `what` and says so. Where there is no instance there is nothing to flush, which is said
-/// in the same words.
+/// Flushes `what` and reports the result through `say`. Without an instance there is nothing to
+/// flush, and the messages are the same.
+///
+/// # Errors
+/// Fails if the anchor or interface does not exist, or if the kernel part refuses the change.
 pub fn run(
     instance: Option<&mut Instance>,
     what: Flush,
@@ -31,7 +34,8 @@ pub fn run(
     }
 }
 
-/// What belongs to an anchor, or if there is none everything.
+/// Flushes an anchor's rules and tables; for the main rule set also states, sources, counters and
+/// fingerprints.
 fn all(mut instance: Option<&mut Instance>, anchor: &Anchor, say: &dyn Fn(&str)) -> Result<()> {
     rules(instance.as_deref_mut(), anchor, say)?;
     tables(instance.as_deref(), anchor, say)?;
@@ -44,7 +48,7 @@ fn all(mut instance: Option<&mut Instance>, anchor: &Anchor, say: &dyn Fn(&str))
     fingerprints(instance.as_deref(), say)
 }
 
-/// The anchors to flush. One that is not there has nothing in it, which is no error.
+/// Returns the anchors to flush. Flushing a single anchor that does not exist is no error.
 fn meant(instance: Option<&Instance>, anchor: &Anchor) -> Result<Vec<String>> {
     match anchor.recursive {
         true => anchors::meant(instance.map(|instance| instance as &dyn Filter), anchor),
@@ -55,7 +59,7 @@ fn meant(instance: Option<&Instance>, anchor: &Anchor) -> Result<Vec<String>> {
 fn rules(instance: Option<&mut Instance>, anchor: &Anchor, say: &dyn Fn(&str)) -> Result<()> {
     let paths = meant(instance.as_deref(), anchor)?;
     if let Some(instance) = instance {
-        // the deepest first: what goes is never called
+        // the deepest anchors first, so an anchor is flushed after all anchors below it
         for path in paths.iter().rev() {
             match path.as_str() {
                 "" => instance.flush_rules()?,
@@ -67,7 +71,7 @@ fn rules(instance: Option<&mut Instance>, anchor: &Anchor, say: &dyn Fn(&str)) -
     Ok(())
 }
 
-/// FreeBSD's `-F nat`.
+/// Implements FreeBSD's `-F nat`.
 fn translation(instance: Option<&Instance>, anchor: &Anchor, say: &dyn Fn(&str)) -> Result<()> {
     let paths = meant(instance, anchor)?;
     if let Some(instance) = instance {
@@ -131,7 +135,7 @@ fn fingerprints(instance: Option<&Instance>, say: &dyn Fn(&str)) -> Result<()> {
     Ok(())
 }
 
-/// Options as they are by default; rules and tables stay.
+/// Resets all options to their defaults; rules and tables stay.
 fn reset(instance: Option<&mut Instance>, say: &dyn Fn(&str)) -> Result<()> {
     if let Some(instance) = instance {
         instance.reset_options()?;

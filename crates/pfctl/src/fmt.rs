@@ -1,4 +1,4 @@
-//! `pfctl fmt`: pf.confs in canonical spacing.
+//! `pfctl fmt`: prints pf.confs in canonical spacing.
 
 use std::process::ExitCode;
 
@@ -10,8 +10,11 @@ use crate::load::{self, Source, report};
 use crate::output::print;
 use crate::request::Args;
 
-/// Formats the files of the operands, or standard input: to standard output, back into the files
-/// (`--write`), or only says which would change (`--check`).
+/// Formats the files of the operands, or standard input. The result goes to standard output or,
+/// with `--write`, back into the files. `--check` only prints the names of files that would change.
+///
+/// # Errors
+/// Fails if a file cannot be read or written, or if standard output cannot.
 pub fn run(args: &Args) -> Result<ExitCode> {
     let standard_input = ["-".to_string()];
     let files = if args.operands.is_empty() { &standard_input[..] } else { &args.operands };
@@ -40,8 +43,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(status)
 }
 
-/// Whether the text is no pf.conf; then the messages have been printed. Names that nobody knows on
-/// this machine do not matter.
+/// Prints the syntax errors of the text, and returns true if there are any. Names that are unknown
+/// on this machine are no syntax errors.
 fn has_syntax_error(source: &Source, args: &Args) -> bool {
     let Err(rejected) = load::parse(source, args, &Host::default()) else {
         return false;

@@ -1,4 +1,5 @@
-//! `pfctl bridge`: joins interfaces by a transparent bridge, in the words of OpenBSD's ifconfig(8).
+//! `pfctl bridge`: joins interfaces to a transparent bridge, with the words of OpenBSD's
+//! ifconfig(8).
 
 mod rule;
 pub mod show;
@@ -13,7 +14,7 @@ use crate::access::{create, open};
 use crate::output::print;
 use crate::request::Args;
 
-/// What is to be done.
+/// A parsed `pfctl bridge` command.
 #[derive(Debug, PartialEq, Eq)]
 enum Command<'a> {
     Add(&'a [String]),
@@ -27,7 +28,7 @@ enum Command<'a> {
     FlushRules(&'a str),
 }
 
-/// Reads the words behind `bridge`.
+/// Parses the words behind `bridge`.
 fn parse(words: &[String]) -> Result<Command<'_>> {
     let Some((command, operands)) = words.split_first() else { bail!("bridge: no command given") };
     let one = |what: &str| match operands {
@@ -84,7 +85,11 @@ fn parse_rule(words: &[String]) -> Result<Command<'_>> {
     })
 }
 
-/// Does what the operands say.
+/// Runs the `bridge` command of the operands.
+///
+/// # Errors
+/// Fails if the command is wrong, if the user is not root, or if there is no bridge to change. Also
+/// fails if the kernel part refuses the change.
 pub fn run(args: &Args) -> Result<ExitCode> {
     let command = parse(&args.operands)?;
     match command {

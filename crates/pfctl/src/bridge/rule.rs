@@ -1,4 +1,4 @@
-//! Rules for frames: `block in on em0 src 0:0:5e:0:53:1 arp`.
+//! Bridge rules for frames, such as `block in on em0 src 0:0:5e:0:53:1 arp`.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use skipstep_kernel::bridge::{FrameRule, LinkAddress};
 use skipstep_ruleset::Direction;
 
-/// EtherTypes that have names.
+/// EtherTypes that have names, in host byte order.
 const TYPES: &[(&str, u16)] = &[
     ("ip", 0x0800),
     ("arp", 0x0806),
@@ -17,14 +17,17 @@ const TYPES: &[(&str, u16)] = &[
     ("lldp", 0x88cc),
 ];
 
-/// A rule, and the port that has it.
+/// A rule and the port that it belongs to.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PortRule {
     pub port: String,
     pub rule: FrameRule,
 }
 
-/// Reads a rule.
+/// Parses the words of a rule.
+///
+/// # Errors
+/// Fails if a word is unknown, missing, given twice, or one of ifconfig's words that are not built.
 pub fn parse(words: &[String]) -> Result<PortRule> {
     let mut words = words.iter().map(String::as_str);
     let pass = match words.next() {
@@ -66,7 +69,8 @@ fn address(word: Option<&str>) -> Result<LinkAddress> {
     word.parse().map_err(|()| anyhow::anyhow!("{word}: is no link address"))
 }
 
-/// A name, or a number from 0x0600 on: what is less is a length.
+/// Parses the name or number of an EtherType. Numbers below 0x0600 are lengths, so they are
+/// refused.
 fn ether_type(word: Option<&str>) -> Result<u16> {
     let word = word.context("no type is given")?;
     if let Some((_, number)) = TYPES.iter().find(|(name, _)| *name == word) {
@@ -79,7 +83,7 @@ fn ether_type(word: Option<&str>) -> Result<u16> {
     number.filter(|number| *number >= 0x0600).with_context(|| format!("{word}: is no EtherType"))
 }
 
-/// The rule as it is read.
+/// Prints the rule in the syntax that [`parse`] reads.
 pub fn text(port: &str, rule: &FrameRule) -> String {
     let direction = match rule.direction {
         Some(Direction::In) => "in",

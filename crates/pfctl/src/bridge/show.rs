@@ -1,4 +1,4 @@
-//! `pfctl bridge show`: the bridges, their ports and the stations behind them.
+//! `pfctl bridge show`: prints the bridges, their ports and the stations behind them.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use skipstep_kernel::bridge::{BridgeView, PortView, Station};
 
 use super::rule;
 
-/// Names of the counters of dropped frames.
+/// Names of the counters of dropped frames, with their indexes.
 const DROPS: [(&str, usize); drop::MAX] = [
     ("rule", drop::RULE),
     ("non-ip", drop::NON_IP),
@@ -16,7 +16,7 @@ const DROPS: [(&str, usize); drop::MAX] = [
     ("source", drop::SOURCE),
 ];
 
-/// Much as ifconfig(8) shows a bridge; with `verbose` counters and rules too.
+/// Prints bridges in the style of ifconfig(8); `verbose` adds the counters and rules of each port.
 pub fn text(bridges: &[BridgeView], verbose: bool) -> String {
     let mut text = String::new();
     for bridge in bridges {
@@ -69,7 +69,8 @@ fn port_text(port: &PortView, verbose: bool) -> String {
     text
 }
 
-/// The rules for frames, as they are read; those of one port if it is named.
+/// Prints the rules for frames, in the syntax that `bridge rule add` reads. `port` selects one
+/// port.
 pub fn rules(bridges: &[BridgeView], port: Option<&str>) -> String {
     let ports = bridges.iter().flat_map(|bridge| &bridge.ports);
     ports
@@ -78,7 +79,7 @@ pub fn rules(bridges: &[BridgeView], port: Option<&str>) -> String {
         .collect()
 }
 
-/// A list with an object for each bridge.
+/// Returns a list with an object for each bridge.
 pub fn json(bridges: &[BridgeView]) -> Value {
     let port = |port: &PortView| {
         let stats = &port.stats;

@@ -1,4 +1,4 @@
-//! What addresses a criterion means, and where it ends.
+//! The set of addresses that a criterion of a rule selects, and the boundaries of this set.
 
 use std::net::IpAddr;
 
@@ -7,23 +7,25 @@ use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::interface::{Host, InterfaceAddress};
 use skipstep_ruleset::{Address, Table};
 
-/// A criterion as data that tells addresses apart.
+/// The addresses that a criterion selects, as data.
 pub enum Addresses {
-    /// Networks; the longest that contains an address says whether it is meant (`!` in a table).
+    /// Networks. The longest prefix that contains an address decides; false stands for `!` in a
+    /// table.
     Nets(Vec<(IpNet, bool)>),
-    /// Both ends included.
+    /// The first and last address of a range, both inclusive.
     Range(IpAddr, IpAddr),
-    /// Whether the host has no route to it, or another one than the packet came by: what counts is
-    /// the interface of the route.
+    /// `no-route` or `urpf-failed`. The result depends on the route to the address, so only the
+    /// interface of the route distinguishes addresses.
     Route,
 }
 
-/// The addresses that `criterion` means, `None` if it does not look at them.
+/// Returns the addresses that `criterion` selects, or `None` if it is not about addresses, or names
+/// an unknown table.
 pub fn addresses(criterion: &Address, tables: &[Table], host: &Host) -> Option<Addresses> {
     Some(match criterion {
         Address::Any | Address::RouteLabel(_) => return None,
         Address::Net(net) => Addresses::Nets(vec![(*net, true)]),
-        // its first address and those beside it
+        // the address itself only; `boundaries` adds its neighbours
         Address::Masked(address, _) => Addresses::Nets(vec![(IpNet::from(*address), true)]),
         Address::Range(low, high) => Addresses::Range(*low, *high),
         Address::Table(name) => {
@@ -45,7 +47,8 @@ fn of_interface(dynamic: &DynamicAddress, host: &Host) -> Vec<(IpNet, bool)> {
     addresses.filter_map(|address| part(dynamic, address)).map(|net| (net, true)).collect()
 }
 
-/// What of an interface's address is meant.
+/// Returns the part of an interface's address that `dynamic` selects, or `None` if the part is
+/// absent.
 fn part(dynamic: &DynamicAddress, address: &InterfaceAddress) -> Option<IpNet> {
     if dynamic.broadcast {
         return address.broadcast.map(IpNet::from);
@@ -61,7 +64,7 @@ fn part(dynamic: &DynamicAddress, address: &InterfaceAddress) -> Option<IpNet> {
 }
 
 impl Addresses {
-    /// Whether `address` is meant.
+    /// True if the set contains `address`. For [`Addresses::Route`] the result is always false.
     pub fn contains(&self, address: IpAddr) -> bool {
         match self {
             Addresses::Nets(nets) => nets
@@ -76,7 +79,7 @@ impl Addresses {
         }
     }
 
-    /// The addresses just inside and just outside.
+    /// Returns the addresses on both sides of each boundary of the set.
     pub fn boundaries(&self) -> Vec<IpAddr> {
         let around = |low: IpAddr, high: IpAddr| {
             [before(low), Some(low), Some(high), after(high)].into_iter().flatten()

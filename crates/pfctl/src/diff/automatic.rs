@@ -1,13 +1,13 @@
-//! Tables without a name in the text: those that pools with several addresses become. Their numbers
-//! mean nothing, so they are compared and shown as what is in them.
+//! Tables that pfctl creates for pools with several addresses. Their names have meaningless
+//! numbers, so `pfctl diff` compares and shows the entries instead.
 
 use skipstep_ruleset::{Table, automatic};
 
-/// The names of such tables, each with its list.
+/// Pairs of an automatic table's name and its entries as a list, `{ a, b }`.
 pub struct Lists(Vec<(String, String)>);
 
 impl Lists {
-    /// Those among the tables of a rule set.
+    /// Collects the automatic tables among `tables`.
     pub fn of(tables: &[Table]) -> Self {
         let lists = tables.iter().filter(|table| is_automatic(table)).map(|table| {
             let entries = table.entries.iter().map(|entry| {
@@ -23,7 +23,8 @@ impl Lists {
         Lists(lists.collect())
     }
 
-    /// `text` with the lists in place of the names, which stand between `before` and `after`.
+    /// Replaces the names of automatic tables in `text` by their lists. Each name stands between
+    /// the characters `before` and `after`, which are replaced, too.
     pub fn spell_out(&self, mut text: String, before: char, after: char) -> String {
         if !text.contains(automatic::PREFIX) {
             return text;
@@ -35,12 +36,12 @@ impl Lists {
     }
 }
 
-/// Whether nobody wrote the table's name.
+/// True if pfctl created the table, so that no pf.conf names it.
 pub fn is_automatic(table: &Table) -> bool {
     table.name.starts_with(automatic::PREFIX)
 }
 
-/// A network, or a single address without its length.
+/// Prints a network, or a single address without its prefix length.
 fn net(net: ipnet::IpNet) -> String {
     if net.prefix_len() == net.max_prefix_len() { net.addr().to_string() } else { net.to_string() }
 }

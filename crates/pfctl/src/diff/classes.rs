@@ -1,5 +1,5 @@
-//! The packets that two rule sets can tell apart: for each property of a packet the values at the
-//! edges of the criteria, one for each set of criteria that it meets.
+//! Classes of packets that two rule sets can distinguish. For each property of a packet there are
+//! values at the boundaries of the criteria, one value for each set of criteria that match.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -15,11 +15,12 @@ use super::Side;
 use super::address::{Addresses, addresses};
 use super::packet::{Point, Shape, Transport};
 
-/// Values that are looked at, at most, before those alike are put together; likewise criteria.
+/// Most boundary addresses that are tried for one endpoint, before [`distinct`] removes equivalent
+/// ones.
 const MOST: usize = 2048;
 const MOST_CRITERIA: usize = 512;
 
-/// For each property of packets the values to be combined.
+/// The values of each property of packets, to be combined.
 #[derive(Debug, Clone)]
 pub struct Classes {
     directions: Vec<Direction>,
@@ -37,14 +38,15 @@ pub struct Classes {
     draws: Vec<u32>,
 }
 
-/// All criteria of one kind in both rule sets, those of the rules that changed first.
+/// The rules of both rule sets, changed rules first, and the context that their criteria need.
 struct Criteria<'a> {
     rules: Vec<&'a Rule>,
     sides: [&'a Side; 2],
     host: &'a Host,
 }
 
-/// The values that `old` and `new` tell apart on `host`; `changed` are the rules that differ.
+/// Returns the values that `old` and `new` distinguish on `host`. `changed` are the rules that
+/// differ.
 pub fn classes(old: &Side, new: &Side, changed: &[&Rule], host: &Host) -> Classes {
     let all =
         [old, new].into_iter().flat_map(|side| side.ruleset.all_rules().map(|(_, rule)| rule));
@@ -67,11 +69,12 @@ pub fn classes(old: &Side, new: &Side, changed: &[&Rule], host: &Host) -> Classe
     }
 }
 
-/// Where packets come from and go to that no criterion speaks of: documentation addresses.
+/// Documentation addresses (RFC 5737, RFC 3849) as source and destination of packets for which no
+/// criterion selects an address.
 const SOURCES: [&str; 2] = ["192.0.2.1", "2001:db8::1"];
 const DESTINATIONS: [&str; 2] = ["198.51.100.2", "2001:db8::2"];
 
-/// One of the values for each signature, the first.
+/// Keeps the first value of each signature.
 fn distinct<T, S: Hash + Eq>(
     values: impl IntoIterator<Item = T>,
     signature: impl Fn(&T) -> S,
@@ -81,7 +84,7 @@ fn distinct<T, S: Hash + Eq>(
 }
 
 impl<'a> Criteria<'a> {
-    /// Different ones of what `of` finds in the rules.
+    /// Returns the distinct criteria that `of` extracts from the rules, [`MOST_CRITERIA`] at most.
     fn of<T: PartialEq>(&self, of: impl Fn(&'a Rule) -> Option<T>) -> Vec<T> {
         let mut criteria = Vec::new();
         for criterion in self.rules.iter().filter_map(|rule| of(rule)) {
@@ -144,7 +147,8 @@ impl<'a> Criteria<'a> {
         })
     }
 
-    /// The tables of both sides, and of each anchor; a criterion without a table is in the first.
+    /// Returns the tables of both sides and of all their anchors, one slice for each rule set.
+    /// Criteria are looked up in each slice, because a rule here does not name its anchor.
     fn tables(&self) -> Vec<&'a [Table]> {
         let mut tables = Vec::new();
         for side in self.sides {
@@ -216,7 +220,8 @@ impl<'a> Criteria<'a> {
         shapes
     }
 
-    /// A rule with `probability` p matches if p is greater than the draw plus 1.
+    /// Returns draws on both sides of each `probability`. A rule with probability p matches if p is
+    /// greater than the draw plus 1.
     fn draws(&self) -> Vec<u32> {
         let criteria = self.of(|rule| rule.probability);
         let edges = criteria.iter().flat_map(|p| [p.saturating_sub(2), p.saturating_sub(1)]);
@@ -226,7 +231,7 @@ impl<'a> Criteria<'a> {
     }
 }
 
-/// Whether packets with this address are not dropped for what they are.
+/// True if the filter does not drop packets for having this address.
 fn is_ordinary(address: &IpAddr) -> bool {
     !address.is_unspecified() && !address.is_multicast()
 }
@@ -244,8 +249,8 @@ fn meets_interface(criterion: &InterfaceMatch, name: &str, host: &Host) -> bool 
 }
 
 impl Classes {
-    /// Those of the values that meet the criteria of `rule`, as far as it can be said of one value
-    /// alone.
+    /// Keeps the values that match the criteria of `rule`. Only criteria that depend on a single
+    /// value are evaluated.
     pub fn within(&self, rule: &Rule, sides: [&Side; 2], host: &Host) -> Classes {
         let mut classes = self.clone();
         let on = |criterion: &Option<Not<InterfaceMatch>>, name: &str| {
@@ -278,7 +283,7 @@ impl Classes {
         classes
     }
 
-    /// How many packets all combinations make.
+    /// Returns the number of all combinations, impossible ones included.
     pub fn size(&self) -> u128 {
         self.lengths().iter().map(|length| *length as u128).product()
     }
@@ -301,7 +306,7 @@ impl Classes {
         ]
     }
 
-    /// Combination number `index`; `None` if its parts do not go together.
+    /// Returns combination number `index`, or `None` if its values exclude each other.
     pub fn point(&self, mut index: u128) -> Option<Point> {
         let lengths = self.lengths();
         let digits = lengths.map(|length| {

@@ -1,4 +1,4 @@
-//! Packets that fare differently under two rule sets, one for each pair of deciding rules.
+//! Packets with different fates under two rule sets, one for each pair of deciding rules.
 
 use std::collections::BTreeMap;
 use std::collections::HashSet;
@@ -16,12 +16,12 @@ use super::packet::Rank;
 use super::rules::Change;
 use crate::explain::add_interface;
 
-/// Rules that may be asked in all, for both rule sets together: a bound on the time.
+/// Most rule evaluations over all packets, for both rule sets together. It bounds the time.
 const EFFORT: usize = 20_000_000;
-/// Packets that are tried, at most and at least.
+/// Upper and lower bound of the number of packets that are tried.
 const PACKETS: (usize, usize) = (60_000, 500);
 
-/// A packet with both its fates.
+/// A packet with its fates under both rule sets.
 #[derive(Debug, Clone)]
 pub struct Example {
     arrival: Arrival,
@@ -30,11 +30,11 @@ pub struct Example {
     new: Outcome,
 }
 
-/// At most `limit` examples of what `changes` mean for packets.
+/// Finds at most `limit` packets on which `changes` have an effect.
 ///
-/// Only packets that meet a changed rule, in either rule set, can fare differently; so those are
-/// tried, with all combinations of values that any rule tells apart if there are not too many, and
-/// else with combinations spread evenly over all.
+/// Only packets that match a changed rule can have another fate, so only these are tried. If there
+/// are few combinations of values, all are tried. Otherwise the tried combinations are spread
+/// evenly.
 pub fn find(old: &Side, new: &Side, changes: &[Change], host: &Host, limit: usize) -> Vec<Example> {
     let host = with_named_interfaces(host, [old, new]);
     let changed = changed_rules(old, new, changes);
@@ -70,16 +70,16 @@ pub fn find(old: &Side, new: &Side, changes: &[Change], host: &Host, limit: usiz
     found.into_values().map(|(_, example)| example).take(limit).collect()
 }
 
-/// At most `count` of the numbers below `size`, evenly spread.
+/// Returns at most `count` evenly spread numbers below `size`.
 fn spread(size: u128, count: usize) -> impl Iterator<Item = u128> {
-    // the golden section: no two steps come near each other soon
+    // a step of the golden section of `size` keeps successive numbers far apart
     let step = if size <= count as u128 { 1 } else { (size / 1000 * 618).max(1) | 1 };
     let count = size.min(count as u128);
     (0..count).map(move |number| number.wrapping_mul(step) % size)
 }
 
-/// The rules that changed, those whose tables changed among them. If a setting changed, any packet
-/// may be concerned.
+/// Returns the changed rules, and all rules that use a changed table. A changed setting can affect
+/// each packet, so it adds a rule without criteria.
 fn changed_rules<'a>(old: &'a Side, new: &'a Side, changes: &[Change]) -> Vec<&'a Rule> {
     static ANY: std::sync::LazyLock<Rule> = std::sync::LazyLock::new(Rule::default);
     let mut rules: Vec<&Rule> = Vec::new();
@@ -106,7 +106,7 @@ fn uses(rule: &Rule, table: &str) -> bool {
         .any(|end| matches!(&end.host.address, Address::Table(name) if name == table))
 }
 
-/// The host with every interface that rules name and that is not there yet.
+/// Returns the host with all interfaces that rules name; missing interfaces are added.
 fn with_named_interfaces(host: &Host, sides: [&Side; 2]) -> Host {
     let mut host = host.clone();
     for side in sides {
@@ -124,7 +124,7 @@ fn with_named_interfaces(host: &Host, sides: [&Side; 2]) -> Host {
 }
 
 impl Example {
-    /// Lines of a scenario file, with both fates behind the packet.
+    /// Prints the packet in the notation of scenario files, with both fates behind it.
     pub fn text(&self, old: &Side, new: &Side) -> String {
         let draw = match self.draw {
             0 => String::new(),
@@ -138,7 +138,7 @@ impl Example {
         )
     }
 
-    /// The same as an object.
+    /// Returns an object with the packet and both fates.
     pub fn json(&self, old: &Side, new: &Side) -> serde_json::Value {
         json!({
             "packet": self.arrival.to_string(),

@@ -1,7 +1,7 @@
-//! `pfctl diff`: what changes from one pf.conf to another.
+//! `pfctl diff`: the differences between two pf.confs.
 //!
-//! [`rules`] compares what the texts mean, rule by rule; [`examples`] looks for packets that fare
-//! differently, between the values that the criteria of both rule sets tell apart ([`classes`]).
+//! [`rules`] compares the meaning of the texts, rule by rule. [`examples`] looks for packets with
+//! different fates, at the boundaries of the criteria of both rule sets ([`classes`]).
 
 mod address;
 mod automatic;
@@ -26,28 +26,31 @@ use crate::load::{self, Source, report};
 use crate::output::{complain, print};
 use crate::request::Args;
 
-/// Exit status of trouble, as of diff(1).
+/// Exit status if the files cannot be compared, as of diff(1).
 const TROUBLE: u8 = 2;
-/// Examples that are printed unless `--examples` says otherwise.
+/// Number of examples without `--examples`.
 const EXAMPLES: usize = 20;
 
-/// One of the two rule sets.
+/// One of the two compared rule sets.
 pub struct Side {
-    /// Name of the file.
+    /// Name of the file, as messages show it.
     pub file: String,
-    /// What it means.
+    /// The rule set that the file means.
     pub ruleset: Ruleset,
 }
 
 impl Side {
-    /// Where a rule stands.
+    /// Returns the file and line of a rule, as `file:line`.
     fn place(&self, rule: &Rule) -> String {
         format!("{}:{}", rule.file.as_deref().unwrap_or(&self.file), rule.line)
     }
 }
 
-/// Compares the two files of the operands. Exit status 0: they mean the same, 1: they do not, 2:
-/// that cannot be said.
+/// Compares the two files of the operands. The exit status is 0 if they mean the same, 1 if they
+/// differ, and 2 if an error prevents the comparison.
+///
+/// # Errors
+/// Never fails: errors are printed and become exit status 2.
 pub fn run(args: &Args) -> Result<ExitCode> {
     match compare(args) {
         Ok(Some(true)) => Ok(ExitCode::SUCCESS),
@@ -60,10 +63,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
 }
 
-/// Prints the differences and says whether there are none; nothing if a file cannot be read.
+/// Prints the differences. Returns true if there are none, and `None` if a file has errors.
 fn compare(args: &Args) -> Result<Option<bool>> {
     let host = host::read()?;
-    // as they were written, with names for lists that are the same in both
+    // without optimization, and with the same names for automatic tables in both rule sets
     let args = &Args { optimization: Some(Optimization::None), no_action: true, ..args.clone() };
     let mut sides = Vec::new();
     for file in &args.operands {
@@ -84,17 +87,17 @@ fn compare(args: &Args) -> Result<Option<bool>> {
     Ok(Some(difference.is_empty()))
 }
 
-/// What changes from one rule set to another.
+/// The differences between two rule sets.
 pub struct Difference<'a> {
     old: &'a Side,
     new: &'a Side,
     changes: Vec<rules::Change>,
-    /// Packets that fare differently.
+    /// Packets with different fates.
     examples: Vec<examples::Example>,
 }
 
 impl<'a> Difference<'a> {
-    /// Compares on `host`, with so many examples.
+    /// Compares two rule sets on `host`, and looks for at most `limit` examples.
     pub fn between(old: &'a Side, new: &'a Side, host: &Host, limit: usize) -> Self {
         let changes = rules::changes(old, new);
         let examples = match changes.is_empty() {
@@ -104,12 +107,13 @@ impl<'a> Difference<'a> {
         Difference { old, new, changes, examples }
     }
 
-    /// Whether nothing changes.
+    /// True if the rule sets mean the same.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// Lines as diff(1) prints them, the rules in pf's words with their places as comments.
+    /// Prints the changes in the style of diff(1). Rules are in pf's syntax, with file and line as
+    /// comments.
     pub fn text(&self) -> String {
         if self.is_empty() {
             return String::new();
@@ -128,7 +132,7 @@ impl<'a> Difference<'a> {
         text
     }
 
-    /// The same as an object.
+    /// Returns an object with the changes and the examples.
     pub fn json(&self) -> serde_json::Value {
         let examples = &self.examples;
         json!({

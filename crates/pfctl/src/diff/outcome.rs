@@ -1,4 +1,4 @@
-//! What becomes of a packet under one of the rule sets, as far as somebody notices.
+//! The observable fate of a packet under one of the rule sets.
 
 use serde_json::json;
 use skipstep_model::{Decision, Draw, Fate, Firewall, Verdict};
@@ -14,14 +14,14 @@ use super::{Side, printed};
 #[derive(Debug, Clone)]
 pub struct Outcome {
     decision: Decision,
-    /// Verdict, answer, state, tag and so on.
+    /// Words for verdict, answer, tag, priority, rewritten packet and log.
     fate: Vec<String>,
-    /// How the state is that it made.
+    /// Words for the properties of the state that the packet created; empty if it created none.
     state: Vec<String>,
 }
 
 impl Outcome {
-    /// Sends `arrival` through `firewall`, whose state table is empty, with random draws that
+    /// Sends `arrival` through a copy of `firewall`. The state table is empty, and random draws
     /// return `draw`.
     pub fn of(firewall: &Firewall, arrival: &Arrival, draw: u32) -> Outcome {
         let mut firewall = firewall.clone();
@@ -50,17 +50,18 @@ impl Outcome {
         }
     }
 
-    /// Whether somebody notices the difference.
+    /// True if a user can observe the difference.
     pub fn differs(&self, other: &Outcome) -> bool {
         self.fate != other.fate || self.state != other.state
     }
 
-    /// What decides, to tell the rules apart that do.
+    /// Returns a key of the deciding rule, which groups examples by rule.
     pub fn decision(&self) -> String {
         format!("{:?}", self.decision)
     }
 
-    /// The fate and the rule that decided; of the state only what is not as in `other`.
+    /// Prints the fate and the deciding rule. Of the state, only properties that differ from
+    /// `other` are printed.
     pub fn text(&self, side: &Side, other: &Outcome) -> String {
         let by = match (self.rule(side), &self.decision) {
             (Some(rule), _) => format!("by {}", side.place(rule)),
@@ -73,7 +74,7 @@ impl Outcome {
         format!("{} {by}", words.join(", "))
     }
 
-    /// The same as an object.
+    /// Returns an object with the fate, the state and the deciding rule.
     pub fn json(&self, side: &Side) -> serde_json::Value {
         json!({
             "fate": self.fate,
@@ -93,20 +94,20 @@ impl Outcome {
     }
 }
 
-/// What else the rule says of the states it makes.
+/// Returns the words of a rule's state options, timeouts excepted.
 fn kept(options: &StateOptions) -> Vec<String> {
     let kind = match options.kind {
         KeepKind::Keep => "keep state",
         KeepKind::Modulate => "modulate state",
         KeepKind::Synproxy => "synproxy state",
     };
-    // of the timeouts, those that concern the state follow
+    // `lifetimes` prints the timeouts that concern the state
     let options = StateOptions { timeouts: Vec::new(), ..options.clone() };
     let words = state_options(&options).into_iter().map(|option| format!("state ({option})"));
     std::iter::once(kind.to_string()).chain(words).collect()
 }
 
-/// How long a state of that protocol lives in each of its phases.
+/// Returns the timeouts of a state of `protocol`, in seconds, one for each phase of its life.
 fn lifetimes(
     options: Option<&StateOptions>,
     defaults: &Timeouts,
@@ -127,7 +128,7 @@ fn lifetimes(
     )
 }
 
-/// The fate in the words of scenario files.
+/// Returns the words of a fate, in the notation of scenario files.
 fn words(fate: &Fate) -> Vec<String> {
     let passes = fate.verdict == Verdict::Pass;
     let verdict = match fate.verdict {
@@ -147,7 +148,7 @@ fn words(fate: &Fate) -> Vec<String> {
     words
 }
 
-/// An answer of the firewall: a RST or an ICMP error.
+/// Prints an answer of the firewall: a RST or an ICMP error.
 fn answer(reply: &[u8]) -> String {
     let (protocol, header) = match reply {
         [first, ..] if first >> 4 == 4 => (reply.get(9), usize::from(first & 15) * 4),

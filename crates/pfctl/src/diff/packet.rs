@@ -1,4 +1,4 @@
-//! A packet as a combination of values, and as scenario files write it.
+//! Packets as combinations of values, and their notation in scenario files.
 
 use std::net::IpAddr;
 
@@ -11,10 +11,10 @@ use skipstep_scenario::packet::{
 };
 use skipstep_wire::{protocol, tcp_flag};
 
-/// See [`Point::rank`].
+/// The sort key of [`Point::rank`].
 pub type Rank = (bool, u8, usize, IpAddr, u16);
 
-/// A value for each property of a packet that rules look at.
+/// A value for each property of a packet that rules can match.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub struct Point {
@@ -30,14 +30,14 @@ pub struct Point {
     pub tag: Option<String>,
     pub received_on: Option<String>,
     pub shape: Shape,
-    /// What random draws return.
+    /// Result of all random draws.
     pub draw: u32,
 }
 
-/// What a packet carries.
+/// The transport protocol of a packet, with the fields that rules can match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Transport {
-    /// TCP with these flags
+    /// TCP with these flags, as in the header
     Tcp(u8),
     /// UDP
     Udp,
@@ -47,23 +47,24 @@ pub enum Transport {
     Icmp(u8, u8),
     /// ICMPv6, type and code
     Icmp6(u8, u8),
-    /// another protocol
+    /// another protocol, by number
     Other(u8),
 }
 
-/// How a packet is made.
+/// The IP-level form of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Shape {
-    /// in one piece, without options
+    /// unfragmented, without options
     Whole,
-    /// a later fragment
+    /// a fragment that is not the first
     Fragment,
     /// with options in its IP header
     WithOptions,
 }
 
 impl Transport {
-    /// A protocol that is none of the others.
+    /// Returns protocol `number` as [`Transport::Other`], or `None` if it has a variant of its own
+    /// or is an IPv6 extension header.
     pub fn other(number: u8) -> Option<Transport> {
         let known = [protocol::TCP, protocol::UDP, protocol::SCTP, protocol::ICMP, protocol::ICMP6];
         let extensions = [
@@ -77,7 +78,7 @@ impl Transport {
             .then_some(Transport::Other(number))
     }
 
-    /// Number of the protocol.
+    /// Returns the number of the protocol.
     pub fn sort(self) -> u8 {
         match self {
             Transport::Tcp(_) => protocol::TCP,
@@ -89,7 +90,7 @@ impl Transport {
         }
     }
 
-    /// Whether it meets what `rule` says of protocol, flags and ICMP types.
+    /// True if the transport matches the criteria of `rule` on protocol, TCP flags and ICMP type.
     pub fn meets(self, rule: &Rule) -> bool {
         let flags = match self {
             Transport::Tcp(flags) => {
@@ -110,7 +111,8 @@ impl Transport {
 }
 
 impl Point {
-    /// Whether there can be such a packet, and no other point says the same.
+    /// True if such a packet can exist: one address family, its ICMP, and `received-on` only on
+    /// egress.
     pub fn is_possible(&self) -> bool {
         let ipv4 = self.source.is_ipv4();
         let icmp = match self.transport {
@@ -123,7 +125,8 @@ impl Point {
             && (self.direction == Direction::Out || self.received_on.is_none())
     }
 
-    /// How ordinary the packet is: the least is the one to show.
+    /// Returns a sort key: the least key belongs to the most usual packet, which is the best
+    /// example.
     pub fn rank(&self, host: &Host) -> Rank {
         let loopback = host.interface(&self.interface).is_some_and(|interface| interface.loopback);
         let sort = match self.transport {
@@ -136,14 +139,14 @@ impl Point {
         (loopback, sort, self.arrival().to_string().len(), self.source, self.destination_port)
     }
 
-    /// The packet and how it arrives.
+    /// Returns the packet with its interface and metadata, as a scenario step.
     pub fn arrival(&self) -> Arrival {
         let ipv4 = self.source.is_ipv4();
         let options = self.shape == Shape::WithOptions;
         let fragment = self.shape == Shape::Fragment;
         let ip = Ip {
             tos: (self.tos != 0).then_some(self.tos),
-            // three times nothing and an end; in IPv6 nothing, 6 bytes long
+            // three NOPs and an end of options; in IPv6 a PadN of 6 bytes
             options: (options && ipv4).then(|| vec![1, 1, 1, 0]),
             extensions: match options && !ipv4 {
                 true => vec![Extension::HopByHop(vec![1, 4, 0, 0, 0, 0])],

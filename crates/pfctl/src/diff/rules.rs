@@ -1,4 +1,4 @@
-//! The statements of two rule sets, compared by their meaning.
+//! Comparison of the statements of two rule sets by their meaning.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,35 +12,37 @@ use skipstep_ruleset::{OldRule, Rule, Ruleset, Table};
 use super::automatic::{Lists, is_automatic};
 use super::{Side, printed, settings};
 
-/// A statement that is not the same in both rule sets.
+/// A statement that differs between the rule sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// Only in the old one.
+    /// A statement of the old rule set only.
     Removed(Statement),
-    /// Only in the new one.
+    /// A statement of the new rule set only.
     Added(Statement),
-    /// In both, but in another place among the others: where it was, where it is.
+    /// A statement of both rule sets, at different positions: the old one, the new one.
     Moved(Statement, Statement),
 }
 
-/// A statement as pf prints it.
+/// A statement in canonical form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
-    /// In pf's words.
+    /// The statement as pf prints it.
     pub text: String,
-    /// What it means, whatever its place.
+    /// All properties of the statement but its location. Statements with equal meanings are the
+    /// same.
     meaning: String,
-    /// `file:line`, empty if nobody wrote it.
+    /// `file:line`, or empty if no line of the file defines the statement.
     place: String,
-    /// Path of the anchor it stands in.
+    /// Path of the anchor that contains the statement; empty for the main rule set.
     anchor: String,
-    /// Which rule of the anchor it is, if it is a filter rule.
+    /// Number of the rule in its anchor; `None` if the statement is no filter rule.
     rule: Option<usize>,
-    /// The table it defines.
+    /// Name of the table that the statement defines or fills.
     pub table: Option<String>,
 }
 
-/// What changes from `old` to `new`, in the order of pf.conf: settings, tables, queues, rules.
+/// Returns the changes from `old` to `new`, in the order of pf.conf: settings, queues, tables,
+/// rules.
 pub fn changes(old: &Side, new: &Side) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut compare =
@@ -78,7 +80,7 @@ fn differences(old: Vec<Statement>, new: Vec<Statement>) -> Vec<Change> {
     changes
 }
 
-/// What is removed in one place and added in another is moved.
+/// Joins the removal and addition of equal statements to [`Change::Moved`].
 fn moved(changes: Vec<Change>) -> Vec<Change> {
     let mut removed: HashMap<String, Vec<Statement>> = HashMap::new();
     for change in &changes {
@@ -129,13 +131,13 @@ fn old_rules(side: &Side, anchor: &str, rules: &[OldRule]) -> Vec<Statement> {
     rules.iter().map(statement).collect()
 }
 
-/// Everything about a rule but its place.
+/// Returns all properties of a rule but its number, file and line.
 fn meaning(rule: &Rule) -> String {
     let anywhere = Rule { number: 0, line: 0, file: None, ..rule.clone() };
     format!("{anywhere:?}")
 }
 
-/// A statement that belongs to no line.
+/// Makes a statement without a location.
 fn placeless(text: String) -> Statement {
     Statement {
         meaning: text.clone(),
@@ -147,7 +149,7 @@ fn placeless(text: String) -> Statement {
     }
 }
 
-/// One statement for each table and one for each of its addresses.
+/// Returns a statement for each table and for each of its entries. Automatic tables are left out.
 fn tables(anchor: &str, tables: &[Table]) -> Vec<Statement> {
     let mut statements = Vec::new();
     let mut sorted: Vec<&Table> = tables.iter().filter(|table| !is_automatic(table)).collect();
@@ -176,14 +178,14 @@ fn tables(anchor: &str, tables: &[Table]) -> Vec<Statement> {
     statements
 }
 
-/// Queues and limiters.
+/// Returns the statements of queues and limiters.
 fn others(ruleset: &Ruleset) -> Vec<Statement> {
     let queues = ruleset.queues.iter().map(queues::line);
     queues.chain(ruleset.limiters.iter().map(queues::limiter)).map(placeless).collect()
 }
 
 impl Statement {
-    /// The rule it is, if it is a filter rule of `ruleset`.
+    /// Returns the filter rule of `ruleset` that the statement stands for, if any.
     pub fn rule<'a>(&self, ruleset: &'a Ruleset) -> Option<&'a Rule> {
         let number = self.rule? as u32;
         ruleset.rule(&RuleId::new(&self.anchor, number))
@@ -193,14 +195,14 @@ impl Statement {
         json!({ "text": self.text, "place": self.place, "anchor": self.anchor })
     }
 
-    /// The path of the anchor, if it stands in one, in front of the text.
+    /// Returns the anchor's path and a colon, or an empty text for the main rule set.
     fn path(&self) -> String {
         if self.anchor.is_empty() { String::new() } else { format!("{}: ", self.anchor) }
     }
 }
 
 impl Change {
-    /// The statement in the old rule set and in the new one.
+    /// Returns the statement in the old rule set and in the new one.
     pub fn statements(&self) -> [Option<&Statement>; 2] {
         match self {
             Change::Removed(old) => [Some(old), None],
@@ -209,7 +211,7 @@ impl Change {
         }
     }
 
-    /// As an object.
+    /// Returns an object with the kind of change and both statements.
     pub fn json(&self) -> serde_json::Value {
         let [old, new] = self.statements().map(|side| side.map(Statement::json));
         let change = match self {

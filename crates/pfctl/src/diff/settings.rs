@@ -1,4 +1,4 @@
-//! The settings of a rule set as `set` lines, those that nobody wrote included.
+//! The settings of a rule set as `set` lines, defaults included.
 
 use crate::words::debug_level_name;
 use skipstep_ruleset::{
@@ -6,7 +6,7 @@ use skipstep_ruleset::{
     Timeout, Unattached,
 };
 
-/// One line for each setting, always in the same order.
+/// Returns a line for each setting, in a fixed order.
 pub fn lines(options: &Options) -> Vec<String> {
     let Options {
         timeouts,

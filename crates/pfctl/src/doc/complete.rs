@@ -6,7 +6,7 @@ use crate::flags::FLAGS;
 use crate::flags::flag::{Flag, Name};
 use crate::verbs::VERBS;
 
-/// Shell commands that print what a value can be; names in the kernel are root's to see.
+/// Shell commands that print the possible values. Tables and anchors are visible to root only.
 const INTERFACES: &str = "ls /sys/class/net";
 const TABLES: &str = "pfctl -q -s Tables 2>/dev/null";
 const ANCHORS: &str = "pfctl -q -s Anchors 2>/dev/null";
@@ -15,13 +15,13 @@ fn verb_names() -> String {
     VERBS.iter().map(|row| row.name).collect::<Vec<_>>().join(" ")
 }
 
-/// Verbs whose operands are files, with `separator` between them.
+/// Returns the verbs that take files as operands, joined by `separator`.
 fn file_verbs(separator: &str) -> String {
     let rows = VERBS.iter().filter(|row| matches!(row.operands, Completion::File));
     rows.map(|row| row.name).collect::<Vec<_>>().join(separator)
 }
 
-/// bash: one function that looks at the word before the one to complete, and at the verb.
+/// Returns a bash function that completes by the word in front of the cursor, and by the verb.
 pub fn bash() -> String {
     let flags: Vec<String> = FLAGS.iter().map(|flag| written(flag)).collect();
     let mut text = "# bash completion for pfctl, made from crates/pfctl/src/flags.rs and verbs.rs\n\
@@ -67,7 +67,7 @@ fn bash_reply(kind: Completion) -> String {
     format!("COMPREPLY=($(compgen {choices} -- \"$word\")); ")
 }
 
-/// zsh: a list of specifications for `_arguments`.
+/// Returns a zsh function: a list of specifications for `_arguments`.
 pub fn zsh() -> String {
     let mut text =
         "#compdef pfctl\n# made from crates/pfctl/src/flags.rs and verbs.rs\n_arguments -s -S \\\n"
@@ -102,7 +102,7 @@ fn zsh_action(kind: Completion) -> String {
     }
 }
 
-/// fish: one command for each flag and verb.
+/// Returns fish's `complete` commands, one for each flag and verb.
 pub fn fish() -> String {
     let mut text =
         "# made from crates/pfctl/src/flags.rs and verbs.rs\ncomplete -c pfctl -f\n".to_string();

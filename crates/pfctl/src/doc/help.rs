@@ -1,4 +1,4 @@
-//! The usage, printed when a command line is wrong, and the help that `-h` prints.
+//! The usage, printed for a wrong command line, and the help that `-h` prints.
 
 use super::{letter, plain_letters, written};
 use crate::flags::FLAGS;
@@ -7,7 +7,7 @@ use crate::verbs::VERBS;
 
 const WIDTH: usize = 78;
 
-/// The synopsis, in OpenBSD's form.
+/// Returns the synopsis in OpenBSD's form.
 pub fn usage() -> String {
     let values = FLAGS.iter().filter(|flag| !is_of_table(flag) && letter(flag).is_some());
     let mut parts = vec![format!("[-{}]", plain_letters()), "[--json]".into(), "[--remove]".into()];
@@ -21,12 +21,12 @@ pub fn usage() -> String {
     wrap("usage: pfctl", &parts) + &verbs
 }
 
-/// `-t` and `-T` stand together at the end.
+/// True for `-t` and `-T`, which stand together at the end of the synopsis.
 fn is_of_table(flag: &Flag) -> bool {
     matches!(letter(flag), Some('t' | 'T'))
 }
 
-/// Lines of at most [`WIDTH`] characters, all but the first indented by a tab.
+/// Wraps `parts` to lines of at most [`WIDTH`] characters. A tab indents all lines but the first.
 fn wrap(head: &str, parts: &[String]) -> String {
     let mut text = head.to_string();
     let mut column = head.len();
@@ -44,7 +44,7 @@ fn wrap(head: &str, parts: &[String]) -> String {
     text + "\n"
 }
 
-/// The usage and a line for each flag.
+/// Returns the usage and a line for each flag and verb.
 pub fn help() -> String {
     let mut text = usage() + "\n";
     for flag in FLAGS {

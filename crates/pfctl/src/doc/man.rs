@@ -96,7 +96,7 @@ Ask what would happen to a packet before loading the rules:
 .Xr tcpdump 8
 ";
 
-/// The page.
+/// Returns the text of the manual page.
 pub fn page() -> String {
     let mut text = HEAD.to_string() + &synopsis() + DESCRIPTION;
     for flag in FLAGS {
@@ -129,7 +129,7 @@ fn synopsis() -> String {
     text
 }
 
-/// A verb's usage in mdoc: `[-f file]` becomes `.Op Fl f Ar file`.
+/// Converts a verb's usage to mdoc: `[-f file]` becomes `.Op Fl f Ar file`.
 fn verb_synopsis(row: &Row) -> String {
     let mut text = String::new();
     let mut rest = row.usage;
@@ -149,7 +149,7 @@ fn mdoc_word(word: &str) -> String {
     }
 }
 
-/// A verb's operands without its flags.
+/// Returns the operands of a verb's usage without its flags.
 fn operands(row: &Row) -> &str {
     let end = row.usage.rsplit_once("] ").map_or(row.usage, |(_, operands)| operands);
     end.trim_matches(['[', ']'])
@@ -187,7 +187,7 @@ mod tests {
         }
     }
 
-    /// mdoc takes a line that begins with a dot or a quote for a macro.
+    /// In mdoc, a line that begins with a dot or a quote is a macro.
     #[test]
     fn texts_are_mdoc() {
         for flag in FLAGS {

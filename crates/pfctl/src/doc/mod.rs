@@ -1,4 +1,4 @@
-//! What is made of the table of flags: the usage, `-h`, the manual page and shell completions.
+//! Documents that are made from the table of flags: usage, `-h`, manual page and shell completions.
 
 pub mod complete;
 pub mod help;
@@ -7,7 +7,7 @@ pub mod man;
 use crate::flags::FLAGS;
 use crate::flags::flag::{Flag, Name};
 
-/// The files below `man/` that are made from the table, with their contents.
+/// Returns names below `man/` and contents of the files that are made from the table.
 pub fn files() -> [(&'static str, String); 4] {
     [
         ("pfctl.8", man::page()),
@@ -17,7 +17,7 @@ pub fn files() -> [(&'static str, String); 4] {
     ]
 }
 
-/// The letters of the flags that take no value, for `[-degq]`.
+/// Returns the letters of all flags without a value, for the usage's `[-degq]`.
 fn plain_letters() -> String {
     let letters = FLAGS.iter().filter(|flag| flag.value.is_none());
     letters.filter_map(|flag| letter(flag)).collect()
@@ -30,7 +30,7 @@ fn letter(flag: &Flag) -> Option<char> {
     }
 }
 
-/// `-f` or `--json`.
+/// Returns the flag as typed: `-f` or `--json`.
 fn written(flag: &Flag) -> String {
     match flag.name {
         Name::Letter(letter) => format!("-{letter}"),
