@@ -1,4 +1,4 @@
-//! `pfctl import`: rules in another firewall's language, printed as a pf.conf.
+//! `pfctl import`: converts another firewall's rules to a pf.conf.
 
 use std::process::ExitCode;
 
@@ -9,13 +9,16 @@ use crate::load::{Source, report};
 use crate::output::print;
 use crate::request::Args;
 
-/// Makes a pf.conf of a text; the second argument is what messages call it.
+/// Converts a text to a pf.conf. Messages show the second argument as the file's name.
 type Importer = fn(&str, &str) -> Result<Imported, Refused>;
 
-/// What can be read, by name.
+/// The importers by the name of their language.
 const LANGUAGES: [(&str, Importer); 2] = [("iptables", iptables::import), ("pcf", pcf::import)];
 
-/// Prints what the file in the given language becomes.
+/// Prints the pf.conf that the file in the given language is converted to.
+///
+/// # Errors
+/// Fails if the operands are not a known language and a file, or if the file cannot be read.
 pub fn run(args: &Args) -> Result<ExitCode> {
     let names = LANGUAGES.map(|(name, _)| name).join(", ");
     let [language, file] = args.operands.as_slice() else {

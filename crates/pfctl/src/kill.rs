@@ -1,5 +1,5 @@
-//! `-k`: removing states by host, label, id or key, and sources of limiters by address; `-K`:
-//! source tracking entries by host.
+//! `-k` removes states by host, label, id, key or next hop, and sources of limiters by address.
+//! `-K` removes source nodes.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,10 @@ use skipstep_scenario::kill::Target;
 use crate::load::addresses_of;
 use crate::request::Args;
 
-/// Reads the values of one or two `-k`.
+/// Parses the values of one or two `-k`.
+///
+/// # Errors
+/// Fails if a value is missing, or is no valid network, id or key.
 pub fn parse(keys: &[String]) -> Result<Target> {
     let second = |what: &str| match keys.get(1) {
         Some(key) if !key.is_empty() => Ok(key.as_str()),
@@ -32,7 +35,8 @@ pub fn parse(keys: &[String]) -> Result<Target> {
     }
 }
 
-/// An address or a network, whose host bits do not count, or the first address of a host name.
+/// Parses an address or network, or looks up a host name and takes its first address. Host bits of
+/// a network are cleared.
 fn network(text: &str) -> Result<IpNet> {
     if let Ok(address) = text.parse::<IpAddr>() {
         return Ok(address.into());
@@ -46,7 +50,7 @@ fn network(text: &str) -> Result<IpNet> {
     }
 }
 
-/// `id` or `id/creatorid`, in hexadecimal.
+/// Parses `id` or `id/creatorid`, both in hexadecimal.
 fn parse_id(text: &str) -> Result<Target> {
     let (id, creator) = match text.split_once('/') {
         Some((id, creator)) => (id, Some(creator)),
@@ -62,7 +66,7 @@ fn parse_id(text: &str) -> Result<Target> {
     Ok(Target::Id(id, creator))
 }
 
-/// `protocol host1:port1 direction host2:port2`, as `-ss` prints it.
+/// Parses `protocol host1:port1 direction host2:port2`, as `-ss` prints it.
 fn parse_key(text: &str) -> Result<Target> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let [protocol, left, arrow, right] = words[..] else {
@@ -79,7 +83,7 @@ fn parse_key(text: &str) -> Result<Target> {
     }
 }
 
-/// `192.0.2.1:80`, `2001:db8::1[80]`
+/// Parses `192.0.2.1:80` or `2001:db8::1[80]`.
 fn endpoint(text: &str) -> Option<(IpAddr, u16)> {
     if let Some((address, port)) = text.strip_suffix(']').and_then(|text| text.split_once('[')) {
         return Some((IpAddr::V6(address.parse().ok()?), port.parse().ok()?));
@@ -88,7 +92,7 @@ fn endpoint(text: &str) -> Option<(IpAddr, u16)> {
     Some((IpAddr::V4(address.parse().ok()?), port.parse().ok()?))
 }
 
-/// What OpenBSD prints afterwards.
+/// Returns OpenBSD's message about the number of killed states.
 fn message(target: &Target, killed: u64) -> String {
     match target {
         Target::Hosts(from, to) => {
@@ -100,7 +104,7 @@ fn message(target: &Target, killed: u64) -> String {
     }
 }
 
-/// Has a limiter forget a source; what to say.
+/// Removes a source from a source limiter, and returns the message.
 fn limited(instance: Option<&Instance>, args: &Args) -> Result<String> {
     let Some(id) = args.limiter else {
         bail!("-k source needs the number of a source limiter (-I)");
@@ -120,7 +124,11 @@ fn limited(instance: Option<&Instance>, args: &Args) -> Result<String> {
     }
 }
 
-/// Removes states, or a source of a limiter, and returns what to say about it.
+/// Removes states, or a source of a limiter, and returns the message to print.
+///
+/// # Errors
+/// Fails if the values of `-k` are wrong, if the limiter or its source is unknown, or if the kernel
+/// part refuses the change.
 pub fn run(instance: Option<&Instance>, args: &Args) -> Result<String> {
     if args.kill[0] == "source" {
         return limited(instance, args);
@@ -134,7 +142,7 @@ pub fn run(instance: Option<&Instance>, args: &Args) -> Result<String> {
     let meant = |state: &StateView| {
         interface.is_none_or(|name| state.interface.as_deref() == Some(name))
             && target.matches(state, hostid)
-            // an id says all
+            // an id is unique over all routing domains
             && (matches!(target, Target::Id(..)) || state.rdomain == rdomain)
     };
     let killed = match &target {
@@ -144,8 +152,11 @@ pub fn run(instance: Option<&Instance>, args: &Args) -> Result<String> {
     Ok(message(&target, killed))
 }
 
-/// `-K`: forgets the sources in a network, those whose pool chose an address of the second one if
-/// there are two; what to say.
+/// Implements `-K`: removes the source nodes of the first network, and returns the message to
+/// print. A second network restricts this to nodes whose pool chose an address in it.
+///
+/// # Errors
+/// Fails if a key is no address, network or host name, or if the kernel part refuses the change.
 pub fn sources(instance: Option<&Instance>, keys: &[String]) -> Result<String> {
     let nets = keys.iter().map(|key| network(key)).collect::<Result<Vec<_>>>()?;
     let meant = |source: &SourceView| {
@@ -175,7 +186,7 @@ mod tests {
         line.iter().map(|key| key.to_string()).collect()
     }
 
-    /// 10.0.1.5:1025 -> 192.0.2.7:80, through the firewall in the given direction.
+    /// Returns the state of 10.0.1.5:1025 -> 192.0.2.7:80 in the given direction.
     fn state(direction: Direction) -> StateView {
         let from = ("10.0.1.5".parse().unwrap(), 1025);
         let to = ("192.0.2.7".parse().unwrap(), 80);

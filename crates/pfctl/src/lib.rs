@@ -1,8 +1,7 @@
 //! pfctl: OpenBSD's flags, messages and output for skipstep.
 //!
-//! The command line becomes [`request::Args`] by the table in [`flags`], and [`run`] does what it
-//! asks for. [`show`] turns views of the firewall into text and knows no kernel; [`live`] reads the
-//! views from it.
+//! [`args`] parses the command line into [`request::Args`] by the table in [`flags`], and [`run`]
+//! executes it. [`live`] reads views from the filter; [`show`] prints views and needs no kernel.
 
 pub mod access;
 pub mod anchors;

@@ -1,4 +1,4 @@
-//! `-s`: reads what a modifier shows from the filter and has it printed.
+//! `-s`: reads the data of a show modifier from the filter and prints it.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -37,11 +37,15 @@ use crate::show::{
 use crate::views::{self, Counted, seconds};
 use crate::words::Show;
 
-/// Title of the rules in `-s all`.
+/// Title of the rules in `-s all`, as OpenBSD prints it.
 const RULES_TITLE: &str = "FILTER RULES:";
 
-/// Writes what `show` prints. Without a filter nothing was ever loaded: there are the defaults.
-/// `host` reads the machine's interfaces, which not every modifier wants to know.
+/// Writes the output of a show modifier to `out`. Without a filter, it shows the defaults and no
+/// rules. `host` reads the host's interfaces, and is called only by modifiers that need them.
+///
+/// # Errors
+/// Fails if the anchor does not exist, if the filter, host or fingerprints cannot be read, or if
+/// `out` cannot be written.
 pub fn write(
     filter: Option<&dyn Filter>,
     host: &dyn Fn() -> Result<Host>,
@@ -64,13 +68,13 @@ pub fn write(
     Ok(out.flush()?)
 }
 
-/// The filter with the rules that are loaded now.
+/// The filter with the rules that are loaded now, and the arguments that select the output.
 struct Live<'a> {
     filter: Option<&'a dyn Filter>,
     host: &'a dyn Fn() -> Result<Host>,
     args: &'a Args,
     anchor: Anchor,
-    /// The anchor that is shown and, if wanted, those below it.
+    /// The shown anchor and, if `-a` is recursive, all anchors below it.
     paths: Vec<String>,
     loaded: Option<Loaded>,
     ruleset: Ruleset,
@@ -185,7 +189,7 @@ impl<'a> Live<'a> {
             };
             sets.insert(path, set);
         }
-        // reading them takes a while, and only -vv and -g print them
+        // the sizes are slow to read, and only -vv and -g print them
         let (sizes, host) = match self.detail.very_verbose() || self.detail.debug {
             true => (self.table_sizes()?, (self.host)()?),
             false => (BTreeMap::new(), Host::default()),
@@ -217,7 +221,7 @@ impl<'a> Live<'a> {
     ) -> Result<T> {
         let mut sets = BTreeMap::new();
         let own = self.anchor.path.as_str();
-        // a call may lead to any anchor
+        // an anchor call may refer to any anchor
         let others = self.ruleset.anchors.keys().map(String::as_str).chain([""]);
         let others = others.filter(|path| self.anchor.recursive && *path != own);
         for path in others.chain([own]) {
@@ -240,7 +244,7 @@ impl<'a> Live<'a> {
         }))
     }
 
-    /// Who loaded the rules of an anchor.
+    /// Returns the user and process that loaded the rules of an anchor.
     fn inserted(&self, path: &str) -> Inserted {
         let Some(loaded) = &self.loaded else { return Inserted::default() };
         match loaded.anchors.get(path) {
@@ -249,21 +253,21 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Number of addresses in each table that exists.
+    /// Returns the number of addresses in each active table.
     fn table_sizes(&self) -> Result<BTreeMap<TableName, usize>> {
         let Some(filter) = self.filter else { return Ok(BTreeMap::new()) };
         let tables = filter.tables()?.into_iter().filter(|table| table.active);
         Ok(tables.map(|table| (table.name, table.entries as usize)).collect())
     }
 
-    /// All anchors but those that are the filter's own.
+    /// Calls `show` with the paths of all anchors.
     fn with_anchors<T>(&self, show: impl FnOnce(&[&str]) -> T) -> Result<T> {
         let paths = self.filter.map(crate::anchors::paths).transpose()?.unwrap_or_default();
         Ok(show(&paths.iter().map(String::as_str).collect::<Vec<_>>()))
     }
 
-    /// The rules of the anchor, and with `-a '*'` of those below it, among which are those with
-    /// labels.
+    /// Calls `show` with the rules of the anchor, and with `-a '*'` of all anchors below it. `show`
+    /// selects the rules with labels.
     fn with_labels<T>(&self, show: impl FnOnce(&[(&Rule, RuleCounters)]) -> T) -> Result<T> {
         let mut rules = Vec::new();
         for path in &self.paths {
@@ -303,8 +307,8 @@ impl<'a> Live<'a> {
         Ok(show(&StatesView { states: &states, now, hostid, host }))
     }
 
-    /// Returns the fingerprints that the rules in force name, or else those of the machine; none if
-    /// they were flushed.
+    /// Returns the fingerprints of the file in `set fingerprints`, else of the host's file. Returns
+    /// none if the fingerprints were flushed.
     fn fingerprints(&self) -> Result<Fingerprints> {
         if !self.filter.map_or(Ok(true), Filter::has_fingerprints)? {
             return Ok(Fingerprints::default());
@@ -371,13 +375,13 @@ impl<'a> Live<'a> {
         })
     }
 
-    /// Numbers of queues, which only `-g` shows.
+    /// Returns the numbers of queues for `-g`; otherwise none.
     fn queue_numbers(&self) -> Result<BTreeMap<String, u16>> {
         let filter = self.filter.filter(|_| self.detail.debug);
         filter.map_or(Ok(BTreeMap::new()), Filter::queue_numbers)
     }
 
-    /// The queues of every interface, or of that of `-i`.
+    /// Returns the queues of all interfaces, or of the interface of `-i`.
     fn queues(&self) -> Result<Vec<QueueTree<'_>>> {
         let queues = &self.ruleset.queues;
         let wanted = self.args.interface.as_deref();
@@ -410,7 +414,7 @@ impl<'a> Live<'a> {
         Ok(views::interfaces(&host, &self.ruleset, &states, &counters, loaded_at))
     }
 
-    /// The tables of the anchor and of those below it, if wanted, by name.
+    /// Returns the tables of the selected anchors, by name.
     fn tables(&self) -> Result<Vec<TableView>> {
         let mut tables = Vec::new();
         for table in self.filter.map_or(Ok(Vec::new()), Filter::tables)? {
@@ -436,12 +440,12 @@ impl<'a> Live<'a> {
     }
 }
 
-/// `-r`: what the name service says, and `?` where it says nothing.
+/// Returns the name of an address from the name service for `-r`, or `?` if it has none.
 pub fn host_name(address: IpAddr) -> String {
     dns_lookup::lookup_addr(&address).unwrap_or_else(|_| "?".to_owned())
 }
 
-/// Names of ports on this machine.
+/// Reads the names of ports and protocols on this host.
 fn names() -> Names {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     Names::parse(&read("/etc/services"), &read("/etc/protocols"))

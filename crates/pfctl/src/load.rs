@@ -1,4 +1,4 @@
-//! `-f`: from a file to rules in force.
+//! `-f`: reads a file and loads its rules.
 
 use std::collections::HashSet;
 use std::io::{IsTerminal, Read};
@@ -22,16 +22,19 @@ use crate::request::Args;
 use crate::session;
 use crate::verbs::Verb;
 
-/// A text and what it is called in messages.
+/// A text and its name in messages.
 pub struct Source {
     /// Path, or `stdin`.
     pub name: String,
-    /// Contents.
+    /// Contents of the file.
     pub text: String,
 }
 
 impl Source {
-    /// Reads `file`; `-` is standard input.
+    /// Reads `file`, or standard input if `file` is `-`.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read or is not UTF-8.
     pub fn read(file: &str) -> Result<Source> {
         if file == "-" {
             let mut text = String::new();
@@ -43,14 +46,17 @@ impl Source {
     }
 }
 
-/// Parses a rule set on this machine: with its interfaces, its names and its files.
+/// Parses a rule set with the interfaces, names and files of this host.
+///
+/// # Errors
+/// Fails with the diagnostics if the text has an error.
 pub fn parse(source: &Source, args: &Args, host: &Host) -> Result<Loaded, Rejected> {
     in_context(source, args, host, resolver(args), |context| {
         skipstep_pfconf::load(&source.text, context)
     })
 }
 
-/// Calls `use_it` with what a rule set means on this machine, and names that `resolve` knows.
+/// Calls `use_it` with the context of this host. `resolve` looks host names up.
 fn in_context<T>(
     source: &Source,
     args: &Args,
@@ -79,7 +85,7 @@ fn in_context<T>(
             false => AutomaticTables::for_loading(fastrand::u32(..)),
         },
         random: match args.verb {
-            // a key that nobody gave is the same in both rule sets
+            // both rule sets get the same value for a random key
             Some(Verb::Diff) => &|| 0,
             _ => Context::new(host).random,
         },
@@ -90,8 +96,13 @@ fn in_context<T>(
     use_it(&context)
 }
 
-/// `--room-for`: makes room for what a file asks for. Without enough memory, or without the file,
-/// the room is what it is, and a warning says so: other rules are to be loaded all the same.
+/// Implements `--room-for`: sizes the maps for the limits and rules of a file. If memory or the
+/// file is missing, it prints a warning and leaves the sizes as they are, because other rules are
+/// loaded next.
+///
+/// # Errors
+/// Fails if the host cannot be read, or if the instance cannot be opened or made for another reason
+/// than memory.
 pub fn make_room(args: &Args, file: &str) -> Result<()> {
     let source = match Source::read(file) {
         Ok(source) => source,
@@ -100,7 +111,7 @@ pub fn make_room(args: &Args, file: &str) -> Result<()> {
             return Ok(());
         }
     };
-    // no name service answers yet where this matters, so that each name stands for two addresses
+    // at boot no name service answers yet, so each name counts as two addresses
     let resolve = |_: &str| vec![Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
     let room = in_context(&source, args, &host::read()?, &resolve, |context| {
         skipstep_pfconf::room(&source.text, context)
@@ -118,8 +129,8 @@ pub fn make_room(args: &Args, file: &str) -> Result<()> {
     Ok(())
 }
 
-/// `-a`: the queues of the main rules in force that rules can assign to; none if they cannot be
-/// asked for.
+/// Returns the queues of the loaded main rule set that rules of an anchor (`-a`) can name. Returns
+/// none if the filter cannot be read.
 fn queues_in_force(args: &Args) -> Vec<String> {
     let is_anchor = args.anchor.as_ref().is_some_and(|anchor| !anchor.path.is_empty());
     let loaded = is_anchor.then(|| access::open(args).ok()??.loaded().ok()).flatten();
@@ -127,7 +138,8 @@ fn queues_in_force(args: &Args) -> Vec<String> {
     queues.filter(|queue| queue.parent.is_some()).map(|queue| queue.name).collect()
 }
 
-/// `-o profile`: the rules in force with what they matched; none if they cannot be asked for.
+/// Returns the loaded rules with their packet counters for `-o profile`. Returns none if the filter
+/// cannot be read.
 fn profile(args: &Args, path: &str) -> Vec<Counted> {
     let Ok(Some(instance)) = access::open(args) else { return Vec::new() };
     let (Ok(loaded), Ok(counters)) = (instance.loaded(), instance.rule_counters(path)) else {
@@ -138,7 +150,10 @@ fn profile(args: &Args, path: &str) -> Vec<Counted> {
     rules.zip(packets).map(|(rule, packets)| Counted { rule, packets }).collect()
 }
 
-/// The fingerprints of the machine, or if it has none our own.
+/// Reads the host's fingerprints, or the built-in ones if the host has no file.
+///
+/// # Errors
+/// Fails if the file exists and cannot be read.
 pub fn fingerprints() -> std::io::Result<String> {
     match std::fs::read_to_string(fingerprint::FILE) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -148,12 +163,13 @@ pub fn fingerprints() -> std::io::Result<String> {
     }
 }
 
-/// How host names get addresses: with `-N` not at all.
+/// Returns the resolver of host names. With `-N` the resolver finds no addresses.
 pub fn resolver(args: &Args) -> &'static (dyn Fn(&str) -> Vec<IpAddr> + Sync) {
     if args.no_dns { &|_| Vec::new() } else { &addresses_of }
 }
 
-/// What the system's name service says, IPv4 first.
+/// Returns the addresses of a host name from the system's name service, IPv4 first. Returns none if
+/// the lookup fails.
 pub fn addresses_of(name: &str) -> Vec<IpAddr> {
     let Ok(found) = (name, 0).to_socket_addrs() else { return Vec::new() };
     let mut addresses: Vec<IpAddr> = found.map(|address| address.ip()).collect();
@@ -162,7 +178,7 @@ pub fn addresses_of(name: &str) -> Vec<IpAddr> {
     addresses
 }
 
-/// Prints messages: OpenBSD's lines, with the source below on a terminal.
+/// Prints diagnostics as OpenBSD's lines; on a terminal, the source line follows.
 pub fn report(diagnostics: &[Diagnostic]) {
     let terminal = std::io::stderr().is_terminal();
     for diagnostic in diagnostics {
@@ -174,11 +190,12 @@ pub fn report(diagnostics: &[Diagnostic]) {
     }
 }
 
-/// Parses and prints, by `-v`, what was read. `None` if it cannot be loaded.
+/// Parses a source and prints the diagnostics and, with `-v`, the rules. Returns `None` if the
+/// source has an error.
 fn read_rules(args: &Args, source: &Source, host: &Host) -> Result<Option<Loaded>> {
     match parse(source, args, host) {
         Ok(loaded) => {
-            // OpenBSD only tells of unused macros when asked twice
+            // OpenBSD reports unused macros with `-vv` only
             let mut warnings = loaded.warnings.clone();
             warnings.retain(|warning| warning.kind != Kind::Note || args.verbose >= 2);
             report(&warnings);
@@ -197,7 +214,7 @@ fn read_rules(args: &Args, source: &Source, host: &Host) -> Result<Option<Loaded
     }
 }
 
-/// The text of `-f`; `None`, and a message, if it cannot be read.
+/// Reads the file of `-f`; on failure prints a message and returns `None`.
 fn open(file: &str) -> Option<Source> {
     match Source::read(file) {
         Ok(source) => Some(source),
@@ -208,7 +225,11 @@ fn open(file: &str) -> Option<Source> {
     }
 }
 
-/// `-nf`: only parses.
+/// Implements `-nf`: parses a file and prints the diagnostics.
+///
+/// # Errors
+/// Fails if the host cannot be read or standard output cannot be written. Errors in the file give
+/// exit status 1.
 pub fn check(args: &Args, file: &str) -> Result<ExitCode> {
     let Some(source) = open(file) else { return Ok(ExitCode::FAILURE) };
     Ok(match read_rules(args, &source, &host::read()?)? {
@@ -217,12 +238,16 @@ pub fn check(args: &Args, file: &str) -> Result<ExitCode> {
     })
 }
 
-/// `-f`: replaces the rules in force, with `-a` those of an anchor. If anything is wrong they stay
-/// as they are.
+/// Implements `-f`: replaces the loaded rules, or with `-a` the rules of an anchor. If there is an
+/// error, the loaded rules stay.
+///
+/// # Errors
+/// Fails if the user is not root, if the host cannot be read, or if the kernel part refuses the
+/// rules. Errors in the file give exit status 1.
 pub fn load(args: &Args, file: &str) -> Result<ExitCode> {
     let host = host::read()?;
     let source = open(file);
-    // of two large rule sets the old one is read while the new one is parsed
+    // a thread reads the loaded rule set while the new one is parsed
     let known = match args.anchor {
         None => access::open(args).ok().flatten().map(|instance| (instance.read_ahead(), instance)),
         Some(_) => None,
@@ -236,7 +261,10 @@ pub fn load(args: &Args, file: &str) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `-T load`: the tables of a rule set come into force, its rules do not.
+/// Implements `-T load`: loads the tables of a rule set, but not its rules.
+///
+/// # Errors
+/// Fails without `-f`, and otherwise like [`load`].
 pub fn load_tables(args: &Args) -> Result<ExitCode> {
     let Some(file) = &args.file else { return Err(UsageError.into()) };
     let host = host::read()?;
@@ -257,7 +285,7 @@ pub fn load_tables(args: &Args) -> Result<ExitCode> {
     let defined: HashSet<&str> = new.iter().map(|table| table.name.as_str()).collect();
     let mut tables = ruleset.tables_of(path).to_vec();
     tables.retain(|table| !defined.contains(table.name.as_str()));
-    // those that stay keep what is in them now
+    // tables that the file does not define keep their entries
     tables.iter_mut().for_each(|table| table.initialized = false);
     tables.extend(new.iter().filter(|table| table.defined).cloned());
     if path.is_empty() {
@@ -270,7 +298,8 @@ pub fn load_tables(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Puts what was read in force, in place of what is `known` already if that is still there.
+/// Commits a rule set. `known` is the result of reading the loaded rules ahead; it is used if the
+/// instance is still current.
 fn put_in_force(
     args: &Args,
     ruleset: Ruleset,
@@ -310,9 +339,9 @@ fn put_in_force(
     warn_of_long_walk(&instance)
 }
 
-/// Warns of rules for which a packet may keep a CPU longer than a millisecond. They are in force:
-/// a load that fails would leave an old rule set in force, and how many packets go so far only the
-/// user knows.
+/// Warns of rules that can keep a CPU busy with one packet for more than a millisecond. The rules
+/// are loaded anyway: a failed load would leave the previous rules in force, and only the user
+/// knows how many packets are concerned.
 fn warn_of_long_walk(instance: &Instance) -> Result<()> {
     let rules = instance.longest_walk();
     if rules <= LONG_WALK {
@@ -338,8 +367,11 @@ fn warn_of_long_walk(instance: &Instance) -> Result<()> {
     Ok(())
 }
 
-/// Names the interfaces that are not filtered, and those that `set xdp on` names and that do
-/// without XDP, with the reasons. Packets of the latter are filtered all the same.
+/// Prints warnings for interfaces that are not filtered, and for interfaces of `set xdp on` whose
+/// drivers lack XDP. The latter are filtered on tcx.
+///
+/// # Errors
+/// Fails if the instance's files cannot be read.
 pub fn warn_of_interfaces(instance: &Instance) -> Result<()> {
     let fate = if instance.is_guarded() { "are dropped" } else { "pass" };
     for (interface, why) in instance.unattached()? {

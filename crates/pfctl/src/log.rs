@@ -1,4 +1,4 @@
-//! `pfctl log`: prints what skipstepd writes to a log, a line a packet, as it comes.
+//! `pfctl log`: follows a log of skipstepd and prints a line for each packet.
 
 mod file;
 mod record;
@@ -14,12 +14,16 @@ use crate::request::Args;
 use file::Follower;
 pub use record::Record;
 
-/// Where skipstepd writes what is logged to pflog0.
+/// The file of skipstepd for packets that are logged to pflog0.
 const FILE: &str = "/var/log/skipstep/pflog0";
-/// How often a log is looked at for something new.
+/// Interval between two checks for new records.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Follows the log until somebody ends the program; with `--all` from its beginning on.
+/// Prints new records until the process is ended; with `--all`, prints the existing records first.
+///
+/// # Errors
+/// Fails if there are several operands, or if the log cannot be read or is no pflog file. Also
+/// fails if standard output cannot be written.
 pub fn run(args: &Args) -> Result<ExitCode> {
     let path = match &args.operands[..] {
         [] => FILE,

@@ -1,6 +1,6 @@
 //! The program `pfctl`.
 
-/// Of 100,000 rules the lists alone have some hundred megabytes.
+/// Large pages, because a rule set of 100,000 rules takes some hundred megabytes.
 #[global_allocator]
 static ALLOCATOR: skipstep_kernel::allocator::InLargePages =
     skipstep_kernel::allocator::InLargePages;

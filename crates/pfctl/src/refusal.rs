@@ -1,8 +1,8 @@
-//! What is wrong with a command line.
+//! Errors of the command line.
 
 use std::fmt;
 
-/// The command line is wrong in a way that needs no words but the usage.
+/// A wrong command line for which only the usage is printed.
 #[derive(Debug)]
 pub struct UsageError;
 
@@ -14,11 +14,11 @@ impl fmt::Display for UsageError {
 
 impl std::error::Error for UsageError {}
 
-/// Why a command line is not accepted.
+/// The reason for refusing a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is wrong: message (perhaps empty), then the usage.
+    /// A wrong command line: a message, which may be empty, and then the usage.
     Usage(String),
-    /// It is understood, but cannot be done: message only.
+    /// A well-formed command line that cannot be executed: only a message.
     Failure(String),
 }

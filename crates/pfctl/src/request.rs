@@ -1,4 +1,4 @@
-//! What a command line asks for.
+//! The parsed command line.
 
 use skipstep_ruleset::Optimization;
 
@@ -9,102 +9,106 @@ use crate::words::{Flush, Show, TableCommand};
 /// Longest path of an anchor, in bytes.
 const LONGEST_PATH: usize = 1023;
 
-/// What was asked for.
+/// The values of all flags, the verb and the operands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Args {
-    /// A verb instead of flags alone.
+    /// Verb, if the first operand is one.
     pub verb: Option<Verb>,
-    /// `-a`
+    /// `-a`: anchor that the other flags work on.
     pub anchor: Option<Anchor>,
     /// `-D`: macros, name and value.
     pub macros: Vec<(String, String)>,
-    /// `-d`
+    /// `-d`: disable the filter.
     pub disable: bool,
-    /// `-e`
+    /// `-e`: enable the filter.
     pub enable: bool,
-    /// `-F`
+    /// `-F`: objects to flush.
     pub flush: Option<Flush>,
-    /// `-f`; `-` is standard input
+    /// `-f`: file of rules or addresses; `-` is standard input.
     pub file: Option<String>,
-    /// `-g`
+    /// `-g`: print debug details.
     pub debug: bool,
-    /// `-h`
+    /// `-h`: print the help.
     pub help: bool,
-    /// `-I`
+    /// `-I`: number of a source limiter, from 1 to 255.
     pub limiter: Option<u32>,
-    /// `-i`
+    /// `-i`: interface that restricts the operation.
     pub interface: Option<String>,
-    /// `-K`, one or two
+    /// `-K`: network of sources, then of chosen addresses; two at most.
     pub kill_sources: Vec<String>,
-    /// `-k`, one or two
+    /// `-k`: keys of states or of a limiter's source; two at most.
     pub kill: Vec<String>,
-    /// `-L`
+    /// `-L`: file to load states from.
     pub load_states: Option<String>,
-    /// `-N`
+    /// `-N`: do not look up host names.
     pub no_dns: bool,
-    /// `-n`
+    /// `-n`: parse only, change nothing.
     pub no_action: bool,
-    /// `-o`
+    /// `-o`: optimization, instead of the rule set's own.
     pub optimization: Option<Optimization>,
-    /// `-P`
+    /// `-P`: print ports by name.
     pub port_names: bool,
-    /// `-p`
+    /// `-p`: name of the instance; `None` for the default.
     pub instance: Option<String>,
-    /// `-q`
+    /// `-q`: print errors and warnings only.
     pub quiet: bool,
-    /// `-R`
+    /// `-R`: number of the only rule to show.
     pub rule: Option<u32>,
-    /// `-r`
+    /// `-r`: print host names instead of addresses.
     pub host_names: bool,
-    /// `-S`
+    /// `-S`: file to store states in.
     pub store_states: Option<String>,
-    /// `-s`
+    /// `-s`: objects to show.
     pub show: Option<Show>,
-    /// `-T`
+    /// `-T`: command on a table.
     pub command: Option<TableCommand>,
-    /// `-t`
+    /// `-t`: name of the table, of 1 to 31 bytes.
     pub table: Option<String>,
-    /// `-V`
+    /// `-V`: routing domain for `-k`; `None` means 0.
     pub rdomain: Option<u32>,
-    /// how many `-v`
+    /// Number of `-v`.
     pub verbose: u8,
-    /// `-x`, as syslog counts
+    /// `-x`: debug level, from 0 (emerg) to 7 (debug), as in syslog.
     pub debug_level: Option<u8>,
-    /// `-z`
+    /// `-z`: clear the counters of rules.
     pub zero: bool,
-    /// `--json`
+    /// `--json`: print JSON.
     pub json: bool,
-    /// `--openbsd`
+    /// `--openbsd`: refuse the syntax of FreeBSD and of old versions of OpenBSD.
     pub openbsd: bool,
-    /// `--junit`
+    /// `--junit`: file for a JUnit report.
     pub junit: Option<String>,
-    /// `--remove`
+    /// `--remove`: remove the filter from the kernel.
     pub remove: bool,
-    /// `--room-for`
+    /// `--room-for`: file whose limits and rules the maps are sized for.
     pub room_for: Option<String>,
-    /// `--check`
+    /// `--check`: only name the files that `fmt` would change.
     pub check: bool,
-    /// `--write`
+    /// `--write`: let `fmt` write the files back.
     pub write: bool,
-    /// `--examples`
+    /// `--examples`: most examples that `diff` prints.
     pub examples: Option<usize>,
-    /// `--all`
+    /// `--all`: let `log` print existing records, too.
     pub all: bool,
     /// Addresses of `-T`, the packet of `explain`, the files of the other verbs.
     pub operands: Vec<String>,
 }
 
-/// What `-a` names.
+/// An anchor as `-a` names it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Anchor {
-    /// Path from the main rule set, which is the empty one.
+    /// Path from the main rule set, without slashes at the ends; the main rule set has the empty
+    /// path.
     pub path: String,
-    /// `/*`: those below it, too.
+    /// True for `path/*` and `*`: all anchors below are selected, too.
     pub recursive: bool,
 }
 
 impl Anchor {
-    /// Reads `spam`, `spam/*`, `*`.
+    /// Parses `spam`, `spam/*` or `*`.
+    ///
+    /// # Errors
+    /// Fails if the text is empty or the path has more than 1023 bytes.
     pub fn parse(text: &str) -> Result<Anchor, Refusal> {
         if text.is_empty() {
             return Err(Refusal::Failure("anchor name must not be empty".into()));
@@ -120,7 +124,8 @@ impl Anchor {
         Ok(Anchor { path: path.trim_matches('/').to_owned(), recursive })
     }
 
-    /// Names that begin with `_` are the filter's own.
+    /// True if a name in the path begins with `_`. Such anchors belong to the filter, which makes
+    /// them for braces without a name.
     pub fn is_reserved(&self) -> bool {
         self.path.split('/').any(|name| name.starts_with('_'))
     }

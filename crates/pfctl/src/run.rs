@@ -1,5 +1,5 @@
-//! Does what the command line asks for, in OpenBSD's order: disable, show, flush, kill, tables,
-//! load, enable, debug level, store and load states.
+//! Executes the command line in OpenBSD's order: disable, show, flush, kill, tables, load, enable,
+//! debug level, store and load states.
 
 use std::io;
 use std::process::ExitCode;
@@ -21,7 +21,7 @@ use crate::{
     table,
 };
 
-/// The program: reads the command line, does it, and says what went wrong.
+/// Parses and executes the command line, prints errors, and returns the exit status.
 pub fn main() -> ExitCode {
     let words: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
@@ -55,7 +55,7 @@ fn fail(message: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Whoever reads the output has seen enough.
+/// True if the reader of the output has closed the pipe, which is no error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let error = error.downcast_ref::<io::Error>();
     error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
@@ -79,7 +79,7 @@ fn run(args: &Args) -> Result<ExitCode> {
     }
 }
 
-/// With `-n` only what is read is looked at.
+/// Executes a command line with `-n`: parses the input and changes nothing.
 fn run_dry(args: &Args) -> Result<ExitCode> {
     if let Some(command) = args.command {
         return table::run(args, command);
@@ -103,7 +103,7 @@ fn run_flags(args: &Args) -> Result<ExitCode> {
         }
     }
     if args.remove {
-        // also what another version has left
+        // works on instances of other versions, too
         Instance::remove_named(&instance_name(args))?;
         say("pf removed");
     }
@@ -134,7 +134,7 @@ fn run_flags(args: &Args) -> Result<ExitCode> {
         let instance = create(args)?;
         let is_new = instance.enable()?;
         load::warn_of_interfaces(&instance)?;
-        // the filter is as it is wanted, so this is no error; OpenBSD's pfctl ends with 1
+        // the filter is enabled as requested, so the exit status is 0; OpenBSD's pfctl exits 1
         say(if is_new { "pf enabled" } else { "pfctl: pf already enabled" });
     }
     if let Some(level) = args.debug_level {
@@ -150,7 +150,7 @@ fn run_flags(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `-s` and `-z`: what is shown are the counters before they are cleared.
+/// Executes `-s` and `-z`. The counters are shown before they are cleared.
 fn show_and_zero(args: &Args) -> Result<()> {
     if args.show.is_none() && !args.zero {
         return Ok(());

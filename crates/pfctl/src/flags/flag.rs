@@ -1,25 +1,25 @@
-//! A flag, and what those of one kind have in common.
+//! The type of a flag, and parsers that several flags use.
 
 use crate::completion::Completion;
 use crate::refusal::Refusal;
 use crate::request::Args;
 use crate::words;
 
-/// A flag: one row of the table.
+/// A flag: a row of the table.
 pub struct Flag {
-    /// How it is written.
+    /// The flag as it is typed.
     pub name: Name,
-    /// What its value is, if it takes one.
+    /// The flag's value, or `None` if the flag takes no value.
     pub value: Option<Value>,
-    /// One line, for `-h` and completions.
+    /// One line for `-h` and completions.
     pub brief: &'static str,
     /// The paragraph of the manual page, in mdoc(7).
     pub text: &'static str,
-    /// Notes it down. Only looks at the value, does nothing else.
+    /// Stores the flag in the arguments. It validates the value and has no other effect.
     pub set: fn(&mut Args, &str) -> Result<(), Refusal>,
 }
 
-/// How a flag is written.
+/// The spelling of a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Name {
     /// `-x`
@@ -28,21 +28,21 @@ pub enum Name {
     Long(&'static str),
 }
 
-/// A flag's value: its name in the usage, and what a shell can complete it with.
+/// A flag's value: its name in the usage, and its completions.
 #[derive(Debug, Clone, Copy)]
 pub struct Value {
-    /// Name in the usage.
+    /// Name in the usage and the manual page.
     pub name: &'static str,
-    /// What completes it.
+    /// Source of the shell's completions.
     pub kind: Completion,
 }
 
-/// The names in a word list.
+/// Returns the words of a list.
 pub(super) fn names<T>(list: &[words::Word<T>]) -> Vec<&'static str> {
     list.iter().map(|(name, _)| *name).collect()
 }
 
-/// A number as strtonum(3) reads it; `what` names it in messages.
+/// Parses a number as strtonum(3) does. Messages call the number `what`.
 pub(super) fn number(text: &str, what: &str) -> Result<u32, Refusal> {
     let number: Result<i128, _> = text.trim_start().parse();
     let wrong = match number.map(|number| (number, u32::try_from(number))) {

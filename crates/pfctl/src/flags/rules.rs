@@ -1,4 +1,4 @@
-//! Flags about rule sets: which one, from where, and how it is read.
+//! Flags that select a rule set and control how it is read.
 
 use super::flag::{Flag, Name, Value, names, number};
 #[cfg(test)]

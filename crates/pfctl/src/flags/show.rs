@@ -1,4 +1,4 @@
-//! Flags about what is shown, and how.
+//! Flags that select the output and its form.
 
 use super::flag::{Flag, Name, Value, names};
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Flags about states and tracked sources.
+//! Flags about states, source nodes and limiters.
 
 use super::flag::{Flag, Name, Value, number};
 #[cfg(test)]
@@ -23,7 +23,7 @@ fn interface() {
     assert_eq!(tests::args(&["-i", "em0", "-ss"]).interface.as_deref(), Some("em0"));
 }
 
-/// Numbers of limiters.
+/// Valid numbers of limiters.
 const LIMITERS: std::ops::RangeInclusive<u32> = 1..=255;
 
 pub(super) const LIMITER: Flag = Flag {

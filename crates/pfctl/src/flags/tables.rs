@@ -43,7 +43,7 @@ pub(super) const TABLE: Flag = Flag {
     brief: "the table that -T is about",
     text: "The table that\n.Fl T\nis about.",
     set: |args, value| {
-        // 31 bytes and a zero in OpenBSD's structures
+        // OpenBSD's structures have room for 31 bytes and a NUL
         if value.is_empty() || value.len() > 31 {
             return Err(Refusal::Usage(format!("table name '{value}' must have 1 to 31 bytes")));
         }

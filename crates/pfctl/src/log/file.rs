@@ -1,30 +1,35 @@
-//! A pcap file that somebody appends to, cuts off and puts another in the place of.
+//! A pcap file that another process appends to, truncates and replaces (rotates).
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// pcap's magic number for microseconds, in the byte order that skipstepd writes.
+/// pcap's magic number for microseconds, read as little-endian, the order that skipstepd writes.
 const MAGIC: u32 = 0xa1b2_c3d4;
 /// `LINKTYPE_PFLOG`
 const LINK_TYPE: u32 = 117;
 const FILE_HEADER: u64 = 24;
-/// Bytes in front of each record: when, and how long.
+/// Bytes of a record's pcap header: seconds, microseconds, captured length, original length.
 pub const RECORD_HEADER: usize = 16;
-/// Longer records there are not.
+/// Bytes of the largest valid record, its header included. A larger record means that the file is
+/// no log.
 const LONGEST: usize = 1 << 18;
 
-/// Reads records as they come.
+/// A reader that waits for records at the end of a log.
 pub struct Follower {
     path: PathBuf,
     file: File,
-    /// Where the next record begins.
+    /// Offset of the next record in bytes; 0 before the file header was read.
     at: u64,
 }
 
 impl Follower {
-    /// Opens a log at its end, or at its beginning.
+    /// Opens a log at its beginning or behind its last record.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read. Without `from_beginning`, also fails if it is no pflog
+    /// file.
     pub fn open(path: &Path, from_beginning: bool) -> io::Result<Follower> {
         let mut follower = Follower { path: path.into(), file: File::open(path)?, at: 0 };
         if !from_beginning {
@@ -33,14 +38,17 @@ impl Follower {
         Ok(follower)
     }
 
-    /// The next record with its header, if there is one by now. Where the file was replaced or cut
-    /// off, that is the first of the new one.
+    /// Returns the next record with its pcap header, or `None` if it is not complete yet. If the
+    /// file was replaced or truncated, the next record is the first record of the new contents.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read or is no pflog file.
     pub fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         if let Some(record) = self.here()? {
             return Ok(Some(record));
         }
         let there = match std::fs::metadata(&self.path) {
-            // between one file and the next
+            // a rotation has moved the file, and the next file does not exist yet
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             there => there?,
         };
@@ -52,7 +60,7 @@ impl Follower {
         self.here()
     }
 
-    /// The next whole record of this file.
+    /// Returns the next record of the open file, if it is complete.
     fn here(&mut self) -> io::Result<Option<Vec<u8>>> {
         if self.at == 0 {
             let Some(header) = self.bytes(0, FILE_HEADER as usize)? else { return Ok(None) };
@@ -73,7 +81,7 @@ impl Follower {
         Ok(record)
     }
 
-    /// So many bytes from a place on, if they are all there.
+    /// Reads `length` bytes at offset `at`; `None` if the file is shorter.
     fn bytes(&mut self, at: u64, length: usize) -> io::Result<Option<Vec<u8>>> {
         let mut bytes = vec![0; length];
         self.file.seek(SeekFrom::Start(at))?;
@@ -89,7 +97,7 @@ fn not_a_log() -> io::Error {
     io::Error::new(ErrorKind::InvalidData, "is not a pflog file")
 }
 
-/// The number at a place of a header.
+/// Returns the little-endian number at offset `at`, or 0 if the bytes end before it.
 pub fn number(bytes: &[u8], at: usize) -> u32 {
     let four = bytes.get(at..at + 4).and_then(|four| four.try_into().ok());
     u32::from_le_bytes(four.unwrap_or_default())

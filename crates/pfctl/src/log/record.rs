@@ -1,4 +1,4 @@
-//! What a log says of a packet: OpenBSD's pflog header and the packet's first bytes.
+//! Records of a log: OpenBSD's pflog header (`if_pflog.h`) and the first bytes of the packet.
 
 use chrono::{DateTime, TimeZone, Utc};
 use serde_json::{Value, json};
@@ -7,39 +7,41 @@ use skipstep_wire::print;
 
 use super::file::{RECORD_HEADER, number};
 
-/// Bytes of the pflog header.
+/// Length of the pflog header in bytes.
 const HEADER: usize = 100;
-/// Number of a rule that there is not.
+/// Number in the header for "no rule".
 const NO_RULE: i32 = -1;
 const UNKNOWN_UID: u32 = u32::MAX;
 
-/// A packet in a log.
+/// A logged packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// When it came.
+    /// Time of arrival.
     pub time: DateTime<Utc>,
-    /// Number of the rule in the main rule set; none for the default rule.
+    /// Number of the rule in the main rule set; `None` for the default rule.
     pub rule: Option<u32>,
-    /// The anchor's own name and the number of the rule there, if the rule is in an anchor.
+    /// Name of the anchor (its last component) and number of the rule in it, if the rule is in an
+    /// anchor.
     pub anchor: Option<(String, u32)>,
-    /// Why it was logged, as `pfctl -si` calls it.
+    /// Reason of the log entry, as named by `pfctl -si`; `unknown` for an unknown number.
     pub reason: &'static str,
-    /// `pass`, `block`, `match`
+    /// `pass`, `block`, `match`, or FreeBSD's `nat`, `binat`, `rdr`.
     pub action: &'static str,
-    /// `in`, `out`
+    /// `in` or `out`.
     pub direction: &'static str,
-    /// Interface.
+    /// Name of the interface.
     pub interface: String,
-    /// User whose socket it belongs to, with `log (user)`.
+    /// Owner of the packet's socket, with `log (user)`.
     pub uid: Option<u32>,
-    /// Bytes it had.
+    /// Length of the packet in bytes, from the IP header on.
     pub length: u32,
-    /// The first of them, from the IP header on.
+    /// Captured bytes of the packet, from the IP header on.
     pub packet: Vec<u8>,
 }
 
 impl Record {
-    /// Reads a record of a pcap file, with its header; `None` if it is not one of pflog's.
+    /// Parses a record of a pcap file, with its pcap header. Returns `None` if it is no pflog
+    /// record.
     pub fn parse(bytes: &[u8]) -> Option<Record> {
         let (pcap, rest) = bytes.split_at_checked(RECORD_HEADER)?;
         let (header, packet) = rest.split_at_checked(HEADER)?;
@@ -47,7 +49,7 @@ impl Record {
             let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
             String::from_utf8_lossy(&bytes[..end]).into_owned()
         };
-        // rules are in network order
+        // rule numbers are in network byte order
         let rule = |at: usize| {
             let number = i32::from_be_bytes(header.get(at..at + 4)?.try_into().ok()?);
             (number != NO_RULE).then_some(number as u32)
@@ -75,7 +77,7 @@ impl Record {
         })
     }
 
-    /// A line in the manner of tcpdump, with the time as `zone` has it.
+    /// Prints the record as a line in the style of tcpdump, with the time in `zone`.
     pub fn line<Z: TimeZone>(&self, zone: &Z) -> String
     where
         Z::Offset: std::fmt::Display,
@@ -96,7 +98,7 @@ impl Record {
         )
     }
 
-    /// The same for programs.
+    /// Returns the record as an object.
     pub fn json(&self) -> Value {
         let anchor = self.anchor.as_ref();
         json!({
@@ -121,7 +123,7 @@ pub mod tests {
 
     use super::*;
 
-    /// A SYN that rule 1 of anchor `web`, called by rule 3, let pass.
+    /// Returns a record of a SYN that rule 1 of anchor `web`, called by rule 3, passed.
     pub fn bytes(uid: u32) -> Vec<u8> {
         let packet = ipv4([10, 0, 0, 1], [10, 0, 0, 2]).tcp(&Tcp::new(4000, 22).flags("S").seq(7));
         let mut bytes = Vec::new();
