@@ -1,4 +1,4 @@
-//! `pfctl test`: scenario files on the model.
+//! `pfctl test`: runs scenario files on the model.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,11 @@ use skipstep_scenario::{Model, junit, parse, run as scenario};
 use crate::output::print;
 use crate::request::Args;
 
-/// Runs the files, prints what went wrong and a closing line.
+/// Runs the files of the operands, and prints the failures and a closing line.
+///
+/// # Errors
+/// Fails if a file cannot be read or parsed, or if the JUnit report or standard output cannot be
+/// written. A failed scenario gives exit status 1.
 pub fn run(args: &Args) -> Result<ExitCode> {
     let mut suites: Vec<(String, Vec<Outcome>)> = Vec::new();
     for name in &args.operands {

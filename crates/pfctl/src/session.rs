@@ -1,7 +1,7 @@
-//! The ssh session somebody types in: a warning before a load that would cut it off.
+//! A warning before a load that would cut off the ssh session that pfctl runs in.
 //!
-//! A connection that is older than the filter has no state, and its next packet carries no SYN.
-//! Rules that pass new connections only (`flags S/SA`, the default) block it.
+//! A connection that is older than the filter has no state, and its next packet has no SYN. So
+//! rules that pass new connections only (`flags S/SA`, the default) block it.
 
 use std::net::IpAddr;
 
@@ -17,17 +17,18 @@ use crate::request::Args;
 
 const TCP: u8 = 6;
 
-/// A connection of sshd.
+/// An ssh connection, seen from the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Session {
-    /// Where somebody types.
+    /// Address and port of the client, in host byte order.
     pub client: (IpAddr, u16),
-    /// This machine.
+    /// Address and port of sshd on this host.
     pub server: (IpAddr, u16),
 }
 
 impl Session {
-    /// Reads what sshd puts into `SSH_CONNECTION`: both addresses with their ports.
+    /// Parses the environment variable `SSH_CONNECTION` of sshd: both addresses, each with its
+    /// port.
     pub fn parse(text: &str) -> Option<Session> {
         let mut words = text.split_whitespace();
         let mut endpoint = || Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?));
@@ -35,14 +36,14 @@ impl Session {
         Some(Session { client, server })
     }
 
-    /// Whether `state` is this connection's, coming in.
+    /// True if `state` is the inbound state of this session.
     fn has(&self, state: &StateView) -> bool {
         state.protocol == TCP
             && state.direction == Direction::In
             && state.wire == [self.client, self.server]
     }
 
-    /// Its next packet from the client, which has no SYN.
+    /// Makes the session's next packet from the client: an ACK without SYN.
     fn next_packet(&self, interface: &str) -> Packet {
         let segment = Tcp::new(self.client.1, self.server.1).flags("A").seq(1).ack(1).window(512);
         Packet {
@@ -56,8 +57,9 @@ impl Session {
         }
     }
 
-    /// The rule of `ruleset` that would block the session if it has no state; `Some(None)` if no
-    /// rule in particular does.
+    /// Evaluates `ruleset` for the session's next packet, without a state. Returns `None` if the
+    /// packet passes, the deciding rule if a rule blocks it, and `Some(None)` if another reason
+    /// does.
     pub fn blocked_by(&self, ruleset: &Ruleset, host: &Host) -> Option<Option<RuleId>> {
         let interface = &host.route(self.client.0, 0)?.interface;
         let mut firewall = Firewall::new(ruleset.clone(), host.clone());
@@ -70,8 +72,12 @@ impl Session {
     }
 }
 
-/// What to say before `ruleset` is put in force, if the session this process belongs to would not
-/// survive it.
+/// Returns a warning if `ruleset` would block the ssh session of this process. There is none if the
+/// filter is and stays disabled, or if the session has a state.
+///
+/// # Errors
+/// Fails if the user is not root, or if the instance cannot be opened or its states read. Without
+/// an ssh session it always succeeds.
 pub fn warning(args: &Args, ruleset: &Ruleset, host: &Host) -> Result<Option<String>> {
     let text = std::env::var("SSH_CONNECTION").unwrap_or_default();
     let Some(session) = Session::parse(&text) else {

@@ -1,5 +1,5 @@
-//! `-S` and `-L`: states in a file, a JSON object a line. The first line tells what follows, and of
-//! which rules; the others are a state each, as `skipstep_kernel::saved::SavedState` says.
+//! `-S` and `-L`: states in a file, one JSON object a line. The first line has format, version and
+//! rules. Each other line is a state, a [`SavedState`].
 
 use std::fs;
 use std::io::Write;
@@ -12,17 +12,18 @@ use skipstep_kernel::{Instance, private};
 
 use crate::views;
 
-/// What such a file is.
+/// Name of the file format, in the first line.
 const FORMAT: &str = "skipstep states";
-/// How its lines are to be read.
+/// Version of the file format; files of other versions are refused.
 const VERSION: u32 = 1;
 
-/// The first line.
+/// The first line of a file of states.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     format: String,
     version: u32,
-    /// MD5 of the rules, in hexadecimal: states belong to rules of the same sum.
+    /// MD5 of the main rules, in hexadecimal. States keep their rules if the loaded rules have the
+    /// same sum.
     rules: String,
 }
 
@@ -35,7 +36,10 @@ impl Head {
     }
 }
 
-/// Writes all states to `file`, in one piece.
+/// Writes all states to `file`, which is replaced in one step.
+///
+/// # Errors
+/// Fails if no rules are loaded, if the states cannot be read, or if the file cannot be written.
 pub fn store(instance: Option<&Instance>, file: &str) -> Result<()> {
     let Some(instance) = instance else { bail!("no rules are loaded: there are no states") };
     let mut text = serde_json::to_string(&Head::of(instance)?)? + "\n";
@@ -44,14 +48,18 @@ pub fn store(instance: Option<&Instance>, file: &str) -> Result<()> {
         text.push('\n');
     }
     let unfinished = Path::new(file).with_extension("new");
-    // who talks to whom is nobody's business
+    // connections are private, so only root may read the file
     private::new_file(&unfinished)
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .and_then(|()| fs::rename(&unfinished, file))
         .with_context(|| file.to_owned())
 }
 
-/// Puts the states of `file` in place, but for those that are there.
+/// Restores the states of `file`. States whose key is taken stay as they are.
+///
+/// # Errors
+/// Fails if the file cannot be read or parsed, or if the kernel refuses to run the restoring
+/// program.
 pub fn load(instance: &Instance, file: &str) -> Result<()> {
     let text = fs::read_to_string(file).with_context(|| file.to_owned())?;
     let (head, states) = read(&text).with_context(|| file.to_owned())?;
@@ -60,10 +68,10 @@ pub fn load(instance: &Instance, file: &str) -> Result<()> {
     Ok(())
 }
 
-/// Reads a file of states: its first line, and the states.
+/// Parses a file of states into its first line and its states.
 ///
 /// # Errors
-/// The text is no such file, or of another version.
+/// Fails if the text is no file of states, has another version, or has an invalid line.
 pub fn read(text: &str) -> Result<(Head, Vec<SavedState>)> {
     let mut lines = text.lines().zip(1..);
     let head = lines.next().and_then(|(line, _)| serde_json::from_str::<Head>(line).ok());

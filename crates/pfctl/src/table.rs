@@ -1,5 +1,5 @@
-//! `-T`: a table's addresses. What a command does is worked out first and then done, so that `-n`
-//! says the same without doing it.
+//! `-T`: commands on a table's addresses. A command is planned first and executed then, so `-n`
+//! prints the same without a change.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -24,32 +24,32 @@ use crate::show::tables::{Contents, Lookup, contents, contents_json, entry_line,
 use crate::words::TableCommand;
 use crate::{live, load, views};
 
-/// What OpenBSD's pfctl exits with when a table command fails.
+/// Exit status of a failed table command, as of OpenBSD's pfctl.
 const TABLE_ERROR: u8 = 255;
-/// … and when `-T test` finds an address that does not match.
+/// Exit status of `-T test` if an address does not match, as of OpenBSD's pfctl.
 const NO_MATCH: u8 = 2;
 
-/// What happens to an address.
+/// The effect of a command on an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Feedback {
-    /// nothing: it is there, or is not
+    /// no effect
     None,
-    /// it is added
+    /// the address is added
     Added,
-    /// it is deleted
+    /// the address is deleted
     Deleted,
-    /// its negation changes
+    /// the negation of the address changes
     Changed,
-    /// its counters are cleared
+    /// the counters of the address are cleared
     Cleared,
-    /// it was given twice
+    /// the address was given twice
     Duplicate,
-    /// it is there with the opposite negation
+    /// the table has the address with the opposite negation
     Conflict,
 }
 
 impl Feedback {
-    /// OpenBSD's letter.
+    /// Returns OpenBSD's letter.
     fn letter(self) -> char {
         match self {
             Feedback::None => ' ',
@@ -63,10 +63,10 @@ impl Feedback {
     }
 }
 
-/// Addresses with what happens to them.
+/// Addresses with the effect of the command on each.
 type Plan = Vec<(TableEntry, Feedback)>;
 
-/// What is in a table: networks, and whether they are negated.
+/// Returns the networks of a table, with true for negated entries.
 fn negations(current: &[TableEntry]) -> HashMap<IpNet, bool> {
     current.iter().map(|entry| (entry.net, entry.negated)).collect()
 }
@@ -116,7 +116,7 @@ fn plan_zero(current: &[TableEntry], given: &[TableEntry]) -> Plan {
     given.iter().copied().zip(given.iter().map(feedback)).collect()
 }
 
-/// Without those that were given before.
+/// Removes repetitions of a network; the first entry stays.
 fn first_of_each(given: &[TableEntry]) -> Vec<TableEntry> {
     let mut seen = HashSet::new();
     given.iter().copied().filter(|entry| seen.insert(entry.net)).collect()
@@ -126,7 +126,7 @@ fn with(plan: &Plan, wanted: Feedback) -> Vec<TableEntry> {
     plan.iter().filter(|(_, feedback)| *feedback == wanted).map(|(entry, _)| *entry).collect()
 }
 
-/// The addresses that `-v` (those something happens to) or `-vv` (all) lists.
+/// Prints the addresses for `-v` (those with an effect) or `-vv` (all).
 fn plan_text(plan: &Plan, verbose: u8) -> String {
     plan.iter()
         .filter(|(_, feedback)| verbose >= 2 || (verbose == 1 && *feedback != Feedback::None))
@@ -134,7 +134,12 @@ fn plan_text(plan: &Plan, verbose: u8) -> String {
         .collect()
 }
 
-/// Does a table command.
+/// Executes a table command.
+///
+/// # Errors
+/// Fails if the command line is wrong, if the user is not root, or if the host or table cannot be
+/// read. Also fails if the kernel part refuses the change. A missing or constant table is no error
+/// here, but gives OpenBSD's message and exit status.
 pub fn run(args: &Args, command: TableCommand) -> Result<ExitCode> {
     let Some(name) = &args.table else { return load::load_tables(args) };
     let name = &TableName::new(args.anchor.as_ref().map_or("", |anchor| &anchor.path), name);
@@ -204,7 +209,7 @@ pub fn run(args: &Args, command: TableCommand) -> Result<ExitCode> {
     }
 }
 
-/// The operand of `-T expire`, as strtonum(3) reads it.
+/// Parses the operand of `-T expire`, as strtonum(3) does. The unit is seconds.
 fn expiry(operands: &[String]) -> Result<u32> {
     let [seconds] = operands else { return Err(UsageError.into()) };
     match seconds.parse::<i128>() {
@@ -217,7 +222,7 @@ fn expiry(operands: &[String]) -> Result<u32> {
     }
 }
 
-/// The addresses given as operands and in the file. `None`, and a message, if one is wrong.
+/// Parses the addresses of operands and file. If one is wrong, prints a message and returns `None`.
 fn addresses(args: &Args, hosts_only: bool) -> Result<Option<Vec<TableEntry>>> {
     let mut sources = Vec::new();
     if !args.operands.is_empty() {
@@ -238,7 +243,7 @@ fn addresses(args: &Args, hosts_only: bool) -> Result<Option<Vec<TableEntry>>> {
         match skipstep_pfconf::table_file(&source.text, &context) {
             Ok(read) => entries.extend(read),
             Err(mut diagnostic) => {
-                // an operand has no place in a file
+                // an operand has no line in a file
                 diagnostic.bare = args.file.as_ref() != Some(&source.name);
                 report(std::slice::from_ref(&diagnostic));
                 return Ok(None);
@@ -253,15 +258,19 @@ fn addresses(args: &Args, hosts_only: bool) -> Result<Option<Vec<TableEntry>>> {
     Ok(Some(entries))
 }
 
-/// A table that exists.
+/// A table that exists, with its entries.
 pub struct Table {
     info: TableInfo,
-    /// What is in it.
+    /// Entries with their counters.
     pub entries: Vec<EntryInfo>,
 }
 
 impl Table {
-    /// The table of this name; one that rules only name does not exist.
+    /// Looks a table up by name. A table that only rules name does not exist, so the result is
+    /// `None`.
+    ///
+    /// # Errors
+    /// Fails if the tables or the entries cannot be read.
     pub fn find(filter: &dyn Filter, name: &TableName) -> Result<Option<Table>> {
         let found = filter.tables()?.into_iter().find(|table| table.name == *name);
         let Some(info) = found.filter(|table| table.active) else {
@@ -272,7 +281,7 @@ impl Table {
     }
 }
 
-/// A command at work: without an instance it only says what it would do.
+/// A table command in execution. Without an instance (`-n`) it changes nothing.
 struct Work<'a> {
     args: &'a Args,
     name: &'a TableName,
@@ -386,7 +395,7 @@ impl Work<'_> {
     }
 }
 
-/// What `-T show` prints of a table with these entries.
+/// Returns the output of `-T show` for these entries.
 pub fn shown(entries: &[EntryInfo], args: &Args) -> String {
     let addresses = views::addresses(entries);
     let detail = Detail { verbose: args.verbose, debug: args.debug };
@@ -398,17 +407,17 @@ pub fn shown(entries: &[EntryInfo], args: &Args) -> String {
     }
 }
 
-/// What `-T test` says.
+/// The output of `-T test`.
 pub struct Tested {
-    /// On standard output.
+    /// Text for standard output.
     pub text: String,
-    /// The closing line, which goes to standard error.
+    /// Closing line for standard error.
     pub summary: String,
-    /// The exit status.
+    /// Exit status: 0 if all addresses match, else 2.
     pub status: u8,
 }
 
-/// Looks addresses up in a table with these entries.
+/// Looks the `given` addresses up in a table with these entries.
 pub fn tested(entries: &[EntryInfo], given: &[TableEntry], args: &Args) -> Tested {
     let contents = Contents::new(entries.iter().map(|info| info.entry));
     let lookups: Vec<Lookup> =

@@ -1,12 +1,12 @@
-//! The one table of verbs, as [`crate::flags`] is that of flags: the command line is read by it,
-//! and `-h`, the manual page and the shell completions are made of it.
+//! The table of verbs. Like [`crate::flags`], it defines the command line, `-h`, the manual page
+//! and the shell completions.
 
 use crate::completion::Completion;
 
-/// What pfctl does besides flags.
+/// A subcommand of pfctl.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// what happens to a packet, and why
+    /// explain the fate of a packet
     Explain,
     /// run scenario files
     Test,
@@ -22,23 +22,23 @@ pub enum Verb {
     Bridge,
 }
 
-/// A verb: one row of the table.
+/// A verb: a row of the table.
 pub struct Row {
-    /// Which it is.
+    /// Verb of this row.
     pub verb: Verb,
-    /// How it is written.
+    /// Word on the command line.
     pub name: &'static str,
-    /// Its flags and operands in the usage: brackets around what may be left out.
+    /// Flags and operands in the usage; optional ones are in brackets.
     pub usage: &'static str,
-    /// What completes its operands.
+    /// Source of the completions of operands.
     pub operands: Completion,
-    /// One line, for `-h` and completions.
+    /// One line for `-h` and completions.
     pub brief: &'static str,
     /// The paragraphs of the manual page, in mdoc(7).
     pub text: &'static str,
-    /// Its first operand is a command, and flags may stand behind that.
+    /// True if the first operand is a command, behind which flags may stand.
     pub has_commands: bool,
-    /// What is missing of so many operands, if anything is.
+    /// Returns the message for a wrong number of operands, or `None` if the number is right.
     pub lacks: fn(usize) -> Option<&'static str>,
 }
 
@@ -176,7 +176,7 @@ const BRIDGE: Row = Row {
     lacks: |operands| (operands == 0).then_some("no command given"),
 };
 
-/// The verb that is written `name`.
+/// Looks a verb up by its word.
 pub fn find(name: &str) -> Option<&'static Row> {
     VERBS.iter().find(|row| row.name == name)
 }

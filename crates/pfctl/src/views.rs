@@ -1,4 +1,5 @@
-//! Makes views for [`crate::show`] of what a rule set says and what was counted, whoever counted.
+//! Conversions of rule sets and counters to the views of [`crate::show`]. The counters may come
+//! from any evaluator.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -20,7 +21,7 @@ use crate::show::interfaces::InterfaceTraffic;
 use crate::show::interfaces::InterfaceView;
 use crate::show::tables::{AddressView, TableView, sort};
 
-/// How often rules name each interface, group or `any`, those of anchors too.
+/// Counts the references of rules to each interface, group or `any`, including rules of anchors.
 pub fn interface_references(ruleset: &Ruleset) -> BTreeMap<String, u64> {
     let mut references = BTreeMap::new();
     let mut count = |name: &str| *references.entry(name.to_string()).or_default() += 1;
@@ -39,19 +40,19 @@ pub fn interface_references(ruleset: &Ruleset) -> BTreeMap<String, u64> {
     references
 }
 
-/// What was counted on an interface, and since which second of the wall clock.
+/// The counters of an interface.
 #[derive(Debug, Clone, Default)]
 pub struct Counted {
-    /// `[inet, inet6][in, out][pass, block]`
+    /// Counters `[inet, inet6][in, out][pass, block]`.
     pub traffic: [[[Traffic; 2]; 2]; 2],
-    /// Seconds since 1970.
+    /// Time of the last clearing, in seconds since 1970.
     pub cleared: i64,
-    /// Where the filter sees its packets.
+    /// Hook of the filter on the interface; `None` if the filter does not know it.
     pub hook: Option<Hook>,
 }
 
-/// Every interface, group and name in rules, sorted by name, with what was counted under the name.
-/// Names without statistics are as old as the rule set.
+/// Returns a view of each interface, group and name in rules, sorted by name. Names without
+/// counters get `loaded_at` as the time of clearing.
 pub fn interfaces(
     host: &Host,
     ruleset: &Ruleset,
@@ -89,14 +90,15 @@ pub fn interfaces(
         .collect()
 }
 
-/// How many addresses `address` stands for, of one family or of both.
+/// Returns the number of addresses that `address` stands for, of one family or of both.
 pub fn dynamic_size(host: &Host, address: &DynamicAddress, family: Option<Family>) -> usize {
     let counts = |net: &IpNet| family.is_none_or(|family| family == Family::of(net.addr()));
     dynamic::contents(address, host).iter().filter(|net| counts(net)).count()
 }
 
-/// The tables that pf would list, sorted by name: those that are kept or that rules name, and one
-/// for each interface in parentheses, whose addresses pf keeps in a table of a hidden anchor.
+/// Returns the tables that pf lists, sorted by name: tables that persist or that rules use. For
+/// each dynamic address a table is added, because pf keeps its addresses in a table of a hidden
+/// anchor.
 pub fn tables(tables: Vec<TableView>, ruleset: &Ruleset) -> Vec<TableView> {
     let mut tables = tables;
     tables.retain(|table| table.persist || table.rules > 0 || table.anchors > 0);
@@ -112,7 +114,7 @@ pub fn tables(tables: Vec<TableView>, ruleset: &Ruleset) -> Vec<TableView> {
     tables
 }
 
-/// `em0:network:0`
+/// Returns a name such as `em0:network:0`.
 fn dynamic_name(address: &DynamicAddress) -> String {
     let modifiers = [
         (address.network, ":network"),
@@ -124,7 +126,7 @@ fn dynamic_name(address: &DynamicAddress) -> String {
     address.interface.clone() + &modifiers.collect::<String>()
 }
 
-/// Puts packets and bytes together that were counted side by side.
+/// Joins the arrays of packets and bytes of an interface.
 pub fn traffic(packets: [[[u64; 2]; 2]; 2], bytes: [[[u64; 2]; 2]; 2]) -> [[[Traffic; 2]; 2]; 2] {
     let cell = |family: usize, direction: usize, verdict: usize| Traffic {
         packets: packets[family][direction][verdict],
@@ -135,26 +137,26 @@ pub fn traffic(packets: [[[u64; 2]; 2]; 2], bytes: [[[u64; 2]; 2]; 2]) -> [[[Tra
     })
 }
 
-/// The same for a table's.
+/// Joins the arrays of packets and bytes of a table.
 pub fn table_traffic(packets: [[u64; 4]; 2], bytes: [[u64; 4]; 2]) -> [[Traffic; 4]; 2] {
     let cell =
         |way: usize, what: usize| Traffic { packets: packets[way][what], bytes: bytes[way][what] };
     [0, 1].map(|way| [0, 1, 2, 3].map(|what| cell(way, what)))
 }
 
-/// The same for an entry of a table.
+/// Joins the arrays of packets and bytes of a table's entry.
 fn entry_traffic(packets: [[u64; 3]; 2], bytes: [[u64; 3]; 2]) -> [[Traffic; 3]; 2] {
     let cell =
         |way: usize, what: usize| Traffic { packets: packets[way][what], bytes: bytes[way][what] };
     [0, 1].map(|way| [0, 1, 2].map(|what| cell(way, what)))
 }
 
-/// A table's contents in the order of pf.
+/// Returns the views of a table's entries, in pf's order.
 pub fn addresses(entries: &[EntryInfo]) -> Vec<AddressView> {
     let view = |info: &EntryInfo| AddressView {
         entry: info.entry,
         cleared: info.cleared.into(),
-        // pf keeps both in one place, which it makes for either
+        // pf has one structure for counters and states, and allocates it if either is needed
         traffic: match (info.traffic, info.states) {
             (Some(traffic), _) => Some(entry_traffic(traffic.packets, traffic.bytes)),
             (None, states) => states.map(|_| Default::default()),
@@ -166,8 +168,8 @@ pub fn addresses(entries: &[EntryInfo]) -> Vec<AddressView> {
     addresses
 }
 
-/// MD5 of the rules as they are printed, one line each: equal for equal rule sets. (OpenBSD hashes
-/// its own structures; only that of no rules is the same.)
+/// Returns the MD5 of the printed rules, one a line, which is equal for equal rules. OpenBSD hashes
+/// its own structures, so only the sum of an empty rule set is the same.
 pub fn checksum(rules: &[Rule]) -> [u8; 16] {
     let mut hash = Md5::new();
     for rule in rules {
@@ -177,7 +179,7 @@ pub fn checksum(rules: &[Rule]) -> [u8; 16] {
     hash.finalize().into()
 }
 
-/// Seconds since 1970.
+/// Converts a time to seconds since 1970; earlier times become 0.
 pub fn seconds(time: SystemTime) -> i64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
 }

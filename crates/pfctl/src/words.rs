@@ -1,25 +1,24 @@
-//! The words that `-F`, `-s`, `-T`, `-o` and `-x` take, which may be cut short as long as they
-//! stay unambiguous.
+//! The words of `-F`, `-s`, `-T`, `-o` and `-x`. A word may be abbreviated if it stays unambiguous.
 
 use skipstep_ruleset::Optimization;
 
 use crate::refusal::Refusal;
 
-/// A word of a list with its meaning.
+/// A word with its meaning.
 pub type Word<T> = (&'static str, T);
 
-/// What `-s` shows.
+/// A modifier of `-s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Show {
     /// queues
     Queues,
     /// rules
     Rules,
-    /// translation rules of old times
+    /// legacy translation rules
     Nat,
     /// anchors
     Anchors,
-    /// source tracking entries
+    /// source nodes
     Sources,
     /// states
     States,
@@ -41,34 +40,34 @@ pub enum Show {
     StateLimiters,
     /// source limiters
     SourceLimiters,
-    /// everything but interfaces
+    /// most of the above, as in OpenBSD: no anchors, interfaces and limiters
     All,
 }
 
-/// What `-F` flushes.
+/// A modifier of `-F`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flush {
     /// rules
     Rules,
-    /// translation rules of old times
+    /// legacy translation rules
     Nat,
-    /// source tracking entries
+    /// source nodes
     Sources,
     /// states
     States,
-    /// counters
+    /// counters that do not belong to rules
     Info,
     /// tables
     Tables,
     /// fingerprints of operating systems
     Fingerprints,
-    /// options, which become what they are by default
+    /// options, which are reset to their defaults
     Reset,
-    /// all but options
+    /// everything but options
     All,
 }
 
-/// What `-T` does with a table.
+/// A command of `-T`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableCommand {
     /// delete the table
@@ -79,7 +78,7 @@ pub enum TableCommand {
     Add,
     /// remove addresses
     Delete,
-    /// make the contents these addresses
+    /// replace all addresses by the given ones
     Replace,
     /// print the contents
     Show,
@@ -87,7 +86,7 @@ pub enum TableCommand {
     Test,
     /// clear the counters
     Zero,
-    /// remove addresses that nothing was counted for since some time
+    /// remove addresses whose counters were last cleared before some time
     Expire,
     /// load the tables of a rule set
     Load,
@@ -159,15 +158,18 @@ pub const DEBUG_LEVEL: &[Word<u8>] = &[
     ("emerg", 0),
 ];
 
-/// How `-si` and `-x` name a debug level.
+/// Returns the name of a debug level for `-si` and `-x`; `unknown` above 7.
 pub fn debug_level_name(level: u8) -> &'static str {
     const NAMES: [&str; 8] =
         ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"];
     NAMES.get(usize::from(level)).copied().unwrap_or("unknown")
 }
 
-/// The meaning of `word`, which may be the beginning of one word of `list`; `what` names the list
-/// in messages.
+/// Returns the meaning of `word`, which may be the beginning of one word of `list`. Messages call
+/// the list `what`.
+///
+/// # Errors
+/// Fails with the usage if no word of `list` begins with `word`, and with a message if several do.
 pub fn lookup<T: Copy>(list: &[Word<T>], word: &str, what: &str) -> Result<T, Refusal> {
     let mut found = list.iter().filter(|(name, _)| !word.is_empty() && name.starts_with(word));
     let Some((_, meaning)) = found.next() else {

@@ -1,22 +1,23 @@
-//! `-s all`: what the other modifiers print, each under its title. Interfaces are not part of it.
+//! `-s all`: the output of most modifiers, each under its title. As in OpenBSD, interfaces are left
+//! out.
 
-/// Sections with their titles; `None` for a section that is only shown if there is something.
+/// A section of `-s all`.
 pub struct Section {
-    /// Title, as `STATES:`; empty if the text has its own.
+    /// Title, such as `STATES:`; empty if the text has its own.
     pub title: &'static str,
-    /// Text below it.
+    /// Text below the title; may be empty.
     pub text: String,
-    /// Show the title even above nothing.
+    /// True if the title is printed even if the text is empty.
     pub always: bool,
 }
 
-/// Whether one of the rules printed has a label: then the title of labels stands, even if those of
-/// this rule set have none.
+/// True if a printed rule has a label. Then the title of the labels is printed, even if all labels
+/// belong to other rule sets.
 pub fn has_label(rules: &str) -> bool {
     rules.contains(" label \"")
 }
 
-/// The sections one below the other, an empty line between two.
+/// Joins the sections, with an empty line between two.
 pub fn text(sections: &[Section]) -> String {
     let shown: Vec<String> = sections
         .iter()

@@ -1,11 +1,11 @@
-//! `-s Anchors`: the paths of anchors, one a line.
+//! `-s Anchors`: prints the paths of anchors, one a line.
 
 use serde_json::{Value, json};
 
 use super::Detail;
 
-/// The anchors below `path`, of `paths` in order. Those that have no name of their own, being in
-/// braces, appear with `-v`.
+/// Prints the anchors of `paths` that are below `path`, in order. Anchors whose path begins with a
+/// generated name (`_`, for braces without a name) are printed with `-v` only.
 pub fn text(paths: &[&str], path: &str, detail: Detail) -> String {
     below(paths, path)
         .filter(|path| detail.verbose() || !path.starts_with('_'))
@@ -20,7 +20,7 @@ fn below<'a>(paths: &'a [&'a str], path: &'a str) -> impl Iterator<Item = &'a st
     paths.iter().copied().filter(below)
 }
 
-/// A list of paths.
+/// Returns a list of the paths below `path`.
 pub fn json(paths: &[&str], path: &str) -> Value {
     json!(below(paths, path).collect::<Vec<_>>())
 }

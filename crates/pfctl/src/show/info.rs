@@ -1,4 +1,4 @@
-//! `-s info`: status and counters.
+//! `-s info`: prints status and counters.
 
 use serde_json::{Map, Value, json};
 use skipstep_kernel::report::{FragmentStatus, LIMIT_COUNTERS};
@@ -10,8 +10,9 @@ use super::interfaces::InterfaceTraffic;
 use super::{Detail, Traffic};
 use crate::words::debug_level_name;
 
-/// For whom packets go by the kernel's forwarding that could go past it, in text and in JSON, in
-/// the order of `enum pf_left_to` of bpf/abi/status.h.
+/// Fast-path bypass reasons: the receivers for whose sake a packet was left to the kernel's
+/// forwarding. Each has a name for the text and one for JSON, in the order of `enum pf_left_to` of
+/// bpf/abi/status.h.
 pub const LEFT_TO: [(&str, &str); 4] = [
     ("left to upper devices", "upper"),
     ("left to other programs", "program"),
@@ -19,57 +20,58 @@ pub const LEFT_TO: [(&str, &str); 4] = [
     ("left to netfilter", "netfilter"),
 ];
 
-/// What there is to know about the firewall as a whole.
+/// Status and counters of the filter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InfoView {
-    /// Filtering now.
+    /// True if the filter is enabled.
     pub enabled: bool,
-    /// Seconds since it was enabled or disabled; 0 if it never was.
+    /// Seconds since the filter was enabled or disabled; 0 if it never was.
     pub seconds: u64,
-    /// Debug level as syslog counts.
+    /// Debug level from 0 (emerg) to 7 (debug), as in syslog.
     pub debug: u8,
-    /// `set hostid`, or what was drawn for it.
+    /// Host id: `set hostid`, or a random number.
     pub hostid: u32,
-    /// MD5 of the rules.
+    /// MD5 of the main rules ([`crate::views::checksum`]).
     pub checksum: [u8; 16],
-    /// `set loginterface` and its statistics.
+    /// Interface of `set loginterface` with its counters.
     pub interface: Option<InterfaceTraffic>,
     /// Counters of states and reasons.
     pub status: Status,
-    /// TCP states whose maker is not established.
+    /// TCP states whose creator has not completed the handshake.
     pub half_open: u64,
-    /// In the order of [`LIMIT_COUNTERS`].
+    /// Limit counters, in the order of [`LIMIT_COUNTERS`].
     pub limits: [u64; LIMIT_COUNTERS.len()],
-    /// When `set syncookies adaptive` begins and ends.
+    /// Numbers of half-open states at which `set syncookies adaptive` begins and ends.
     pub syncookie_marks: SyncookieMarks,
-    /// Fragments that wait, and what was done with them.
+    /// Counters of fragments that wait for reassembly, and of reassembly itself.
     pub fragments: FragmentStatus,
-    /// Log records that nobody took in time. OpenBSD's text has no place for them.
+    /// Log records that were lost because the reader was too slow. JSON only.
     pub log_lost: u64,
-    /// Reports of states that nobody took in time.
+    /// Flow records that were lost because the reader was too slow. JSON only.
     pub flow_lost: u64,
-    /// Seconds that the timer that sweeps states is overdue. OpenBSD's text says nothing of its
-    /// own.
+    /// Seconds by which the timer of the state sweep is overdue. Printed only if something is
+    /// wrong.
     pub sweep_late: u64,
-    /// Number of times that the kernel did not start that timer, and the latest error, an errno.
+    /// Number of failed starts of the sweep's timer, and the errno of the latest failure.
     pub timer_errors: (u32, u32),
-    /// Packets sent on past the kernel's forwarding, by tc and by XDP. OpenBSD's text has none.
+    /// Packets that the fast path forwarded, on tcx and in XDP. Not in OpenBSD's text.
     pub forwarded: [u64; 2],
-    /// Packets left to the kernel's forwarding, in the order of [`LEFT_TO`]. OpenBSD's text has
-    /// none.
+    /// Packets that were left to the kernel's forwarding, in the order of [`LEFT_TO`]. Not in
+    /// OpenBSD's text.
     pub left_to: [u64; LEFT_TO.len()],
-    /// Packets for programs, which OpenBSD's netstat counts.
+    /// Counters of diverted packets, which OpenBSD has in netstat. JSON only.
     pub divert: DivertCounters,
-    /// Packets for programs that did not come as far as skipstepd.
+    /// Diverted packets that were lost on the way to skipstepd. JSON only.
     pub divert_lost: u64,
-    /// Packets that wait before they leave.
+    /// Counters of delayed packets. JSON only.
     pub delay: DelayCounters,
 }
 
-/// Seconds by which a sweep may be late before that is said: nobody's time is up to the second.
+/// Seconds by which a sweep may be late without a message, because timers are not exact to the
+/// second.
 const SWEEP_MAY_BE_LATE: u64 = 2;
 
-/// The status, with `-v` also sources, fragments and limit counters.
+/// Prints the status; with `-v` also sources, fragments, limit counters and the fast path.
 pub fn text(view: &InfoView, detail: Detail) -> String {
     let mut text = status_line(view);
     if detail.verbose() {
@@ -103,7 +105,7 @@ pub fn text(view: &InfoView, detail: Detail) -> String {
     text += "Counters\n";
     for reason in Reason::ALL {
         let count = status.reasons[reason as usize];
-        // OpenBSD's output has no line for a reason of ours
+        // OpenBSD's output has no lines for the reasons that only skipstep has
         if reason.is_of_pf() || count != 0 {
             text += &counter_line(reason.name(), count, view.seconds);
         }
@@ -123,7 +125,7 @@ pub fn text(view: &InfoView, detail: Detail) -> String {
     text + &sweep_lines(view)
 }
 
-/// What is wrong with the sweep of expired states; mostly nothing.
+/// Prints the problems of the sweep of expired states; usually nothing.
 fn sweep_lines(view: &InfoView) -> String {
     let mut text = String::new();
     if view.enabled && view.sweep_late > SWEEP_MAY_BE_LATE {
@@ -171,7 +173,8 @@ fn interface_lines(interface: &InterfaceTraffic) -> String {
     .concat()
 }
 
-/// Which way packets are forwarded; nothing if OpenBSD's is all that there is.
+/// Prints the packets forwarded on the fast path and the reasons for bypassing it. Prints nothing
+/// if all are zero, so the output is OpenBSD's.
 fn fast_forward_lines(view: &InfoView) -> String {
     let by = ["tc", "XDP"].into_iter().zip(view.forwarded);
     let left = LEFT_TO.into_iter().map(|(to, _)| to).zip(view.left_to);
@@ -195,7 +198,7 @@ fn counter_line(name: &str, count: u64, seconds: u64) -> String {
     format!("  {name:<25} {count:>14} {rate}\n")
 }
 
-/// An object.
+/// Returns an object with status and counters.
 pub fn json(view: &InfoView) -> Value {
     let checksum: String = view.checksum.iter().map(|byte| format!("{byte:02x}")).collect();
     let reasons = Reason::ALL.map(|reason| (reason.name(), view.status.reasons[reason as usize]));
@@ -255,7 +258,7 @@ pub fn json(view: &InfoView) -> Value {
     })
 }
 
-/// Counters by their names.
+/// Returns an object of counters by name.
 fn counts<'a>(counters: impl IntoIterator<Item = (&'a str, u64)>) -> Map<String, Value> {
     counters.into_iter().map(|(name, count)| (name.to_string(), json!(count))).collect()
 }

@@ -1,33 +1,33 @@
-//! `-s Interfaces`: interfaces and groups, and the names that only rules know.
+//! `-s Interfaces`: prints interfaces, groups, and names that occur in rules only.
 
 use serde_json::{Value, json};
 use skipstep_kernel::report::Hook;
 
 use super::{Detail, Traffic, cleared_line, traffic_line};
 
-/// Statistics of an interface: `[inet, inet6][in, out][pass, block]`.
+/// Counters of an interface: `[inet, inet6][in, out][pass, block]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InterfaceTraffic {
-    /// Name.
+    /// Name of the interface.
     pub name: String,
-    /// Packets and bytes.
+    /// Packets and bytes by family, direction and verdict.
     pub traffic: [[[Traffic; 2]; 2]; 2],
 }
 
 /// An interface or a group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InterfaceView {
-    /// Name and statistics; a group has none of its own.
+    /// Name and counters; a group's counters are zero.
     pub statistics: InterfaceTraffic,
-    /// `set skip on`
+    /// True if `set skip on` names the interface.
     pub skip: bool,
-    /// Where the filter sees its packets, if it is one that the filter knows.
+    /// Hook of the filter on the interface; `None` if the filter does not know the interface.
     pub hook: Option<Hook>,
-    /// Wall-clock second at which the statistics began.
+    /// Time of the last clearing, in seconds since 1970.
     pub cleared: i64,
-    /// States bound to it; floating ones belong to `all`.
+    /// Number of states bound to the interface; floating states count for `all`.
     pub states: u64,
-    /// Places in rules that name it.
+    /// Number of references in rules.
     pub rules: u64,
 }
 
@@ -37,7 +37,7 @@ impl InterfaceView {
     }
 }
 
-/// The interfaces, which must be sorted by name; only one if `filter` is given.
+/// Prints the interfaces, which must be sorted by name. `filter` selects one by name.
 pub fn text(interfaces: &[InterfaceView], filter: Option<&str>, detail: Detail) -> String {
     selected(interfaces, filter).map(|interface| block(interface, detail)).collect()
 }
@@ -66,7 +66,7 @@ fn block(interface: &InterfaceView, detail: Detail) -> String {
         "\tReferences:  [ States:  {:<18} Rules: {:<18} ]\n",
         interface.states, interface.rules
     );
-    // OpenBSD's text has no such line, so there is none while nothing is attached
+    // OpenBSD's text has no such line, so it is left out while the filter is attached nowhere
     if let Some(hook) = interface.hook.as_ref().filter(|hook| **hook != Hook::None) {
         text += &format!("\tHook:        {}\n", hook_text(hook));
     }
@@ -80,7 +80,7 @@ fn block(interface: &InterfaceView, detail: Detail) -> String {
     text
 }
 
-/// A list with an object for each interface.
+/// Returns a list with an object for each interface. `filter` selects one by name.
 pub fn json(interfaces: &[InterfaceView], filter: Option<&str>) -> Value {
     selected(interfaces, filter)
         .map(|interface| {
@@ -110,7 +110,7 @@ fn hook_text(hook: &Hook) -> String {
     }
 }
 
-/// An object with packets and bytes by family, direction and verdict.
+/// Returns an object with packets and bytes by family, direction and verdict.
 pub fn traffic_json(traffic: &[[[Traffic; 2]; 2]; 2]) -> Value {
     let cell = |traffic: Traffic| json!({ "packets": traffic.packets, "bytes": traffic.bytes });
     let direction =

@@ -1,4 +1,4 @@
-//! `-s labels`: counters of the rules that have a label, for programs to read.
+//! `-s labels`: prints the counters of rules with labels, for programs to read.
 
 use serde_json::{Value, json};
 use skipstep_ruleset::Rule;
@@ -13,7 +13,8 @@ fn labelled<'a>(
         .map(|(rule, counters)| (rule.labels.join(" "), counters))
 }
 
-/// Label, evaluations, packets, bytes, then packets and bytes in and out, and states made.
+/// Prints a line for each rule with labels: label, evaluations, packets, bytes, packets in, bytes
+/// in, packets out, bytes out, states created.
 pub fn text(rules: &[(&Rule, RuleCounters)]) -> String {
     labelled(rules)
         .map(|(label, counters)| {
@@ -31,7 +32,7 @@ pub fn text(rules: &[(&Rule, RuleCounters)]) -> String {
         .collect()
 }
 
-/// A list with an object for each labelled rule.
+/// Returns a list with an object for each rule with labels.
 pub fn json(rules: &[(&Rule, RuleCounters)]) -> Value {
     labelled(rules)
         .map(|(label, counters)| {

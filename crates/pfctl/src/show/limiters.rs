@@ -1,11 +1,11 @@
-//! `-s LimiterStates`, `-s LimiterSrcs`
+//! `-s LimiterStates` and `-s LimiterSrcs`: print state limiters and source limiters.
 
 use serde_json::{Value, json};
 use skipstep_scenario::engine::{LimitedView, LimiterView};
 
 use super::Detail;
 
-/// One line for each state limiter below a heading, in OpenBSD's columns.
+/// Prints a heading and a line for each state limiter, in OpenBSD's columns.
 pub fn of_states(limiters: &[LimiterView]) -> String {
     let mut text = format!(
         "{:>3} {:>8}/{:<8} {:>5}/{:<5} {:>8} {:>8} {:>8}\n",
@@ -26,7 +26,7 @@ pub fn of_states(limiters: &[LimiterView]) -> String {
     text
 }
 
-/// The same for source limiters; with `-v` also their sources.
+/// Prints a heading and a line for each source limiter; with `-v` also its sources.
 pub fn of_sources(limiters: &[LimiterView], detail: Detail) -> String {
     let mut text = format!(
         "{:>3} {:>8}/{:<8} {:>5} {:>5}/{:<5} {:>8} {:>8} {:>8} {:>8}\n",
@@ -61,7 +61,7 @@ pub fn of_sources(limiters: &[LimiterView], detail: Detail) -> String {
     text
 }
 
-/// As pf prints a limiter without one.
+/// Returns the rate's states and seconds; without a rate both are `nil`, as in pf.
 fn rate(view: &LimiterView) -> (String, String) {
     match view.limiter.rate {
         Some((states, seconds)) => (states.to_string(), seconds.to_string()),
@@ -74,7 +74,7 @@ fn address(source: &LimitedView) -> String {
     if net.prefix_len() == whole { net.addr().to_string() } else { net.to_string() }
 }
 
-/// The limiters of one kind as JSON.
+/// Returns a list with an object for each state limiter, or for each source limiter.
 pub fn json(limiters: &[LimiterView], of_sources: bool) -> Value {
     let limiters = limiters.iter().filter(|view| view.limiter.source == of_sources);
     limiters.map(|view| if of_sources { source_limiter(view) } else { limiter(view) }).collect()

@@ -1,4 +1,4 @@
-//! `-s memory`: the hard limits.
+//! `-s memory`: prints the hard limits.
 
 use serde_json::{Value, json};
 use skipstep_ruleset::Limits;
@@ -15,7 +15,7 @@ fn rows(limits: &Limits) -> [(&'static str, u32); 7] {
     ]
 }
 
-/// One line for each limit.
+/// Prints a line for each limit; `u32::MAX` means unlimited.
 pub fn text(limits: &Limits) -> String {
     let line = |(name, limit)| match limit {
         u32::MAX => format!("{name:<13} unlimited\n"),
@@ -24,7 +24,7 @@ pub fn text(limits: &Limits) -> String {
     rows(limits).into_iter().map(line).collect()
 }
 
-/// An object with a number for each limit.
+/// Returns an object with a number for each limit.
 pub fn json(limits: &Limits) -> Value {
     rows(limits).into_iter().map(|(name, limit)| (name.to_string(), json!(limit))).collect()
 }

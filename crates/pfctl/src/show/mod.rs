@@ -1,5 +1,5 @@
-//! What `-s` prints: one file for each modifier, each a pure function from a view of the firewall
-//! to OpenBSD's text, with another to JSON beside it.
+//! The output of `-s`. Each modifier has a file with two pure functions, which turn a view of the
+//! filter into OpenBSD's text and into JSON.
 
 pub mod all;
 pub mod anchors;
@@ -19,47 +19,49 @@ pub mod timeouts;
 
 use chrono::{DateTime, Local};
 
-/// How much to print: `-v`, `-vv`, `-g`.
+/// The level of detail, from `-v`, `-vv` and `-g`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Detail {
-    /// how many `-v`
+    /// Number of `-v`.
     pub verbose: u8,
-    /// `-g`
+    /// True with `-g`.
     pub debug: bool,
 }
 
 impl Detail {
-    /// At least one `-v`.
+    /// True with at least one `-v`.
     pub fn verbose(self) -> bool {
         self.verbose >= 1
     }
 
-    /// Returns the indentation of a line so many levels deep: none where figures stand between.
+    /// Returns the indentation of a line at `depth`. With `-v` no line is indented, because lines
+    /// of counters stand between.
     fn indentation(self, depth: usize) -> String {
         if self.verbose() { String::new() } else { "  ".repeat(depth) }
     }
 
-    /// At least two `-v`.
+    /// True with at least two `-v`.
     pub fn very_verbose(self) -> bool {
         self.verbose >= 2
     }
 }
 
-/// Packets and bytes.
+/// A pair of counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// packets
+    /// Number of packets.
     pub packets: u64,
-    /// bytes of IP packets
+    /// Bytes of IP packets, headers included.
     pub bytes: u64,
 }
 
-/// The line that statistics of tables and interfaces are made of.
+/// Returns a line of the counters of a table or interface.
 fn traffic_line(name: &str, traffic: Traffic) -> String {
     format!("\t{name:<12} [ Packets: {:<18} Bytes: {:<18} ]\n", traffic.packets, traffic.bytes)
 }
 
-/// The line that says when counters were last cleared, as ctime(3) writes a wall-clock second.
+/// Returns the line with the time of the last clearing, in ctime(3)'s format and local time.
+/// `second` counts from 1970.
 fn cleared_line(second: i64) -> String {
     match DateTime::from_timestamp(second, 0) {
         Some(time) => {

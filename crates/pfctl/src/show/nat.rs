@@ -1,5 +1,5 @@
-//! `-s nat`: the translation rules of old times, in FreeBSD's order and words. `-s rules` begins
-//! with those that normalise.
+//! `-s nat`: prints the legacy translation rules (`nat`, `rdr`, `binat`) in FreeBSD's order and
+//! syntax. `-s rules` begins with the legacy `scrub` rules.
 
 use std::collections::BTreeMap;
 
@@ -12,29 +12,29 @@ use super::Detail;
 use super::rules::{Inserted, children, counters_line, inserted_line};
 use crate::anchors::is_below;
 
-/// The old rules of a rule set, and of those below it.
+/// The legacy rules of a rule set and of its anchors.
 pub struct OldRulesView<'a> {
-    /// The main rule set, under the empty path, and those of all anchors.
+    /// The legacy rules by anchor path; the main rule set has the empty path.
     pub sets: BTreeMap<&'a str, OldRuleSet<'a>>,
-    /// Path of the one to show.
+    /// Path of the rule set to show.
     pub path: &'a str,
-    /// Show those of the anchors that it calls, too (`-a '*'`).
+    /// True for `-a '*'`: called anchors are shown, too.
     pub recursive: bool,
-    /// Those that translate, else those that normalise.
+    /// True for `nat`, `rdr` and `binat` rules, false for `scrub` rules.
     pub translation: bool,
-    /// Only those with this number (`-R`).
+    /// Number of the only rules to show (`-R`).
     pub only: Option<u32>,
-    /// Print ports by these names (`-P`).
+    /// Names to print for ports (`-P`).
     pub port_names: Option<&'a Names>,
 }
 
-/// The old rules of one anchor, or the main ones.
+/// The legacy rules of one anchor or of the main rule set.
 pub struct OldRuleSet<'a> {
-    /// In order.
+    /// Rules in order.
     pub rules: &'a [OldRule],
-    /// Their counters, in the same order.
+    /// Counters of the rules, in the same order.
     pub counters: Vec<RuleCounters>,
-    /// User and process that loaded them.
+    /// User and process that loaded the rules.
     pub inserted: Inserted,
 }
 
@@ -45,7 +45,7 @@ impl OldRuleSet<'_> {
 }
 
 impl OldRulesView<'_> {
-    /// Returns the lists to show, in the order in which packets meet them.
+    /// Returns the kinds of rules to show, in the order in which packets meet them.
     fn kinds(&self) -> impl Iterator<Item = OldKind> {
         let wanted = |kind: &OldKind| (*kind != OldKind::Scrub) == self.translation;
         OldKind::ALL.into_iter().filter(wanted)
@@ -65,7 +65,7 @@ impl OldRulesView<'_> {
     }
 }
 
-/// Prints the rules list by list, each with the lines of figures that `detail` asks for.
+/// Prints the rules kind by kind, with the lines of counters that `detail` selects.
 pub fn text(view: &OldRulesView, detail: Detail) -> String {
     let options = view.options(detail.very_verbose() || detail.debug);
     let mut printer = Printer { view, detail, options, text: String::new() };
@@ -83,7 +83,7 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
-    /// Prints one list of a rule set, indented by twice `depth` if no figures stand between.
+    /// Prints the rules of one kind in a rule set. `depth` is the number of enclosing anchors.
     fn list(&mut self, path: &str, kind: OldKind, depth: usize) {
         let view = self.view;
         let Some(set) = view.sets.get(path) else { return };
@@ -107,7 +107,8 @@ impl Printer<'_> {
         }
     }
 
-    /// Prints the list of a called anchor, or those of the anchors below one that ends in `/*`.
+    /// Prints the rules of a called anchor. A call that ends in `/*` prints all anchors directly
+    /// below.
     fn called(&mut self, call: &AnchorCall, kind: OldKind, depth: usize) {
         if !call.wildcard {
             return self.list(&call.path, kind, depth);
@@ -126,8 +127,8 @@ impl Printer<'_> {
     }
 }
 
-/// Returns a list with an object for each rule of the rule set, and if the view is recursive for
-/// those of all anchors below it.
+/// Returns a list with an object for each rule of the rule set. If the view is recursive, rules of
+/// all anchors below are included.
 pub fn json(view: &OldRulesView) -> Value {
     let options = view.options(false);
     let wanted = |path: &str| path == view.path || view.recursive && is_below(path, view.path);
@@ -163,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the rules that translate of a rule set and its anchors, all counters 0.
+    /// Returns a view of the translation rules of a rule set and its anchors. All counters are 0.
     fn view(ruleset: &Ruleset, recursive: bool) -> OldRulesView<'_> {
         let paths = ruleset.anchors.keys().map(String::as_str).chain([""]);
         let sets = paths.map(|path| {

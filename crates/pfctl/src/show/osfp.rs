@@ -1,4 +1,4 @@
-//! `-s osfp`: operating systems that are known by their fingerprints.
+//! `-s osfp`: prints the operating systems that fingerprints can recognize.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use skipstep_ruleset::fingerprint::{Fingerprints, Names};
 
 const HEAD: &str = "Class\tVersion\tSubtype(subversion)\n-----\t-------\t-------------------\n";
 
-/// The names, each with those above it; nothing if there are none.
+/// Prints classes, versions and subtypes, each behind its parents; nothing without fingerprints.
 pub fn text(fingerprints: &Fingerprints) -> String {
     if fingerprints.names.is_empty() {
         return String::new();
@@ -16,7 +16,7 @@ pub fn text(fingerprints: &Fingerprints) -> String {
     text
 }
 
-/// How many there are, as `-s all` says.
+/// Prints the number of fingerprints for `-s all`; nothing without fingerprints.
 pub fn count(fingerprints: &Fingerprints) -> String {
     match fingerprints.count {
         0 => String::new(),
@@ -33,7 +33,7 @@ fn list(names: &Names, before: &str, text: &mut String) {
     }
 }
 
-/// An object of objects: classes, versions and subtypes.
+/// Returns the number of fingerprints, and nested objects of classes, versions and subtypes.
 pub fn json(fingerprints: &Fingerprints) -> Value {
     fn level(names: &Names) -> Value {
         names.values().map(|entry| (entry.name.clone(), level(&entry.below))).collect()

@@ -1,4 +1,4 @@
-//! `-s queue`: the queues of each interface, and with `-v` what went through them.
+//! `-s queue`: prints the queues of each interface, and with `-v` their counters.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,17 +10,18 @@ use skipstep_ruleset::Queue;
 
 use super::Detail;
 
-/// The tree of one interface.
+/// The queues of one interface.
 pub struct QueueTree<'a> {
-    /// The interface.
+    /// Name of the interface.
     pub interface: &'a str,
-    /// Its queues, the root first.
+    /// Queues of the tree, the root first.
     pub queues: Vec<&'a Queue>,
-    /// What went through those that the kernel has, by name.
+    /// Counters by queue name; queues that the kernel does not have are missing.
     pub stats: BTreeMap<String, QueueStats>,
 }
 
-/// The lines for all trees. What the kernel does not count has a `-`: the bytes of dropped packets.
+/// Prints a line for each queue; with `-v` its counters. The kernel does not count the bytes of
+/// dropped packets, so `-` stands for them.
 pub fn text(trees: &[QueueTree], detail: Detail) -> String {
     let mut text = String::new();
     for tree in trees {
@@ -44,7 +45,7 @@ pub fn text(trees: &[QueueTree], detail: Detail) -> String {
     text
 }
 
-/// The same for machines.
+/// Returns a list with an object for each queue.
 pub fn json(trees: &[QueueTree]) -> Value {
     let queues = trees.iter().flat_map(|tree| {
         tree.queues.iter().map(|queue| {

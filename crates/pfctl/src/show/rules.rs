@@ -1,4 +1,4 @@
-//! `-s rules`: the rules of a rule set, with those of the anchors that they call.
+//! `-s rules`: prints the rules of a rule set, and of the anchors that the rules call.
 
 use std::collections::BTreeMap;
 
@@ -12,48 +12,48 @@ use skipstep_scenario::engine::RuleCounters;
 use super::Detail;
 use crate::anchors::is_below;
 
-/// What there is to know about rules.
+/// The rules of a rule set and of its anchors, with everything that is printed about them.
 pub struct RulesView<'a> {
-    /// The main rule set, under the empty path, and those of all anchors.
+    /// The rules by anchor path; the main rule set has the empty path.
     pub sets: BTreeMap<&'a str, RuleSet<'a>>,
-    /// Path of the one to show.
+    /// Path of the rule set to show.
     pub path: &'a str,
-    /// Show those of anchors with names, too (`-a '*'`).
+    /// True for `-a '*'`: called anchors with names are shown, too.
     pub recursive: bool,
-    /// Only the rule with this number (`-R`).
+    /// Number of the only rule to show (`-R`).
     pub only: Option<u32>,
-    /// Print ports by these names (`-P`).
+    /// Names to print for ports (`-P`).
     pub port_names: Option<&'a Names>,
-    /// Number of addresses in a table that rules of an anchor name (`None`: not defined), for
-    /// `-vv`.
+    /// Returns the number of addresses in a table, by anchor path and name (`-vv`). `None` means
+    /// that the table is not defined.
     pub table_sizes: &'a dyn Fn(&str, &str) -> Option<usize>,
-    /// Number of addresses of an interface in parentheses, for `-vv`.
+    /// Returns the number of addresses of an interface in parentheses (`-vv`).
     pub dynamic_sizes: DynamicSizes<'a>,
-    /// Numbers of queues, for `-g`.
+    /// Numbers of queues by name (`-g`).
     pub queue_numbers: BTreeMap<String, u16>,
 }
 
-/// The rules of one anchor, or the main ones.
+/// The rules of one anchor or of the main rule set.
 pub struct RuleSet<'a> {
-    /// In order.
+    /// Rules in order.
     pub rules: &'a [Rule],
-    /// Their counters, in the same order.
+    /// Counters of the rules, in the same order.
     pub counters: Vec<RuleCounters>,
-    /// User and process that loaded them.
+    /// User and process that loaded the rules.
     pub inserted: Inserted,
 }
 
-/// Who loaded a rule set.
+/// The user and process that loaded a rule set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Inserted {
-    /// user id
+    /// User id.
     pub uid: u32,
-    /// process id
+    /// Process id.
     pub pid: u32,
 }
 
-/// The rules, each with the lines of figures that `detail` asks for. A `title` stands above every
-/// rule set, those in braces too, as OpenBSD has it in `-s all`.
+/// Prints the rules, each with the lines of counters that `detail` selects. As in OpenBSD's `-s
+/// all`, `title` stands above each rule set, including rule sets in braces.
 pub fn text(view: &RulesView, detail: Detail, title: Option<&str>) -> String {
     let mut printer = Printer { view, detail, title, text: String::new() };
     printer.set(view.path, 0, view.only);
@@ -68,7 +68,7 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
-    /// Figures stand at the margin, and so does what they belong to.
+    /// Prints a rule set. `depth` is the number of enclosing anchors.
     fn set(&mut self, path: &str, depth: usize, only: Option<u32>) {
         let view = self.view;
         if let Some(title) = self.title {
@@ -116,7 +116,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Prints the rules of a called anchor, or if it is a wildcard and there are none, each of the
+    /// Prints the rules of a called anchor. A wildcard call of an anchor without rules prints all
     /// anchors directly below.
     fn called(&mut self, call: &AnchorCall, depth: usize) {
         let own = self.view.sets.get(call.path.as_str());
@@ -132,7 +132,7 @@ impl Printer<'_> {
     }
 }
 
-/// Returns the paths of the anchors directly below one.
+/// Returns the paths of the anchors directly below `path`.
 pub(super) fn children<'a, T>(
     sets: &'a BTreeMap<&'a str, T>,
     path: &'a str,
@@ -143,8 +143,8 @@ pub(super) fn children<'a, T>(
     })
 }
 
-/// Where the evaluation goes on if a parameter does not match; steps to the very next rule are
-/// left out.
+/// Prints the skip steps of a rule: the next rule to evaluate if a parameter does not match. Steps
+/// to the very next rule are left out.
 fn skip_line(rule: usize, steps: &[u32; Skip::COUNT], rules: usize) -> String {
     let mut line = "  [ Skip steps: ".to_string();
     for skip in Skip::ALL {
@@ -158,7 +158,7 @@ fn skip_line(rule: usize, steps: &[u32; Skip::COUNT], rules: usize) -> String {
     line + "]\n"
 }
 
-/// The queues of a rule. One that names no second uses the first for all packets.
+/// Prints the queues of a rule. Without a second queue, the first is used for all packets.
 fn queue_line(rule: &Rule, numbers: &BTreeMap<String, u16>) -> String {
     let (name, second) = match rule.set_queue.as_deref() {
         Some((name, second)) => (name.as_str(), second.as_deref().unwrap_or_default()),
@@ -187,7 +187,8 @@ pub(super) fn inserted_line(inserted: Inserted, counters: &RuleCounters) -> Stri
     )
 }
 
-/// A list with an object for each rule of the rule set, and if it is recursive of those below it.
+/// Returns a list with an object for each rule of the rule set. If the view is recursive, rules of
+/// all anchors below are included.
 pub fn json(view: &RulesView) -> Value {
     let options = PrintOptions {
         port_names: view.port_names.is_some(),
@@ -244,7 +245,8 @@ mod tests {
         skipstep_pfconf::load(text, &skipstep_pfconf::Context::new(&host)).unwrap().ruleset
     }
 
-    /// What `-sr` prints of [`RULES`], in which nothing was counted; `pass out` is loaded as `b/c`.
+    /// Returns the output of `-sr` for [`RULES`], with all counters 0. `pass out` is loaded as
+    /// `b/c`.
     fn shown(path: &str, recursive: bool, detail: Detail) -> String {
         let mut ruleset = load(RULES);
         let anchor = Anchor { rules: load("pass out").rules, ..Anchor::default() };

@@ -1,4 +1,4 @@
-//! `-s Sources`
+//! `-s Sources`: prints the source nodes.
 
 use serde_json::{Value, json};
 use skipstep_ruleset::Ruleset;
@@ -7,18 +7,20 @@ use skipstep_scenario::engine::{NodeKind, SourceView};
 use super::Detail;
 use super::states::clock;
 
-/// What is shown of the tracked sources.
+/// The source nodes, with everything that is printed about them.
 pub struct SourcesView<'a> {
-    /// By rule.
+    /// Source nodes, ordered by rule.
     pub sources: &'a [SourceView],
-    /// Whose rules track them.
+    /// Rule set with the rules that track the sources.
     pub ruleset: &'a Ruleset,
-    /// Second of the clock that they count by.
+    /// Current time in seconds, on the clock of the source nodes.
     pub now: u32,
 }
 
 impl SourcesView<'_> {
-    /// Connections of late in tenths, and the seconds that the rule's limit counts them for.
+    /// Returns the current connection rate in tenths, and the seconds of the rule's
+    /// `max-src-conn-rate`. Without such a limit both are 0. The rate decays linearly since the
+    /// last connection.
     fn rate(&self, source: &SourceView) -> (u32, u32) {
         let rule = source.rule.as_ref().and_then(|rule| self.ruleset.rule(rule));
         let limit = rule.and_then(|rule| rule.state.as_ref()?.max_src_conn_rate);
@@ -36,7 +38,7 @@ impl SourcesView<'_> {
     }
 }
 
-/// The text of OpenBSD.
+/// Prints the source nodes in OpenBSD's format.
 pub fn text(view: &SourcesView, detail: Detail) -> String {
     view.sources.iter().map(|source| lines(view, source, detail)).collect()
 }
@@ -69,7 +71,7 @@ fn lines(view: &SourcesView, source: &SourceView, detail: Detail) -> String {
     text + "\n"
 }
 
-/// What stands before the address that a pool chose.
+/// Returns the word in front of the address that a pool chose.
 fn word(kind: NodeKind) -> &'static str {
     match kind {
         NodeKind::Track => "",
@@ -79,7 +81,7 @@ fn word(kind: NodeKind) -> &'static str {
     }
 }
 
-/// The same as JSON.
+/// Returns a list with an object for each source node.
 pub fn json(view: &SourcesView) -> Value {
     let sources = view.sources.iter().map(|source| {
         let (tenths, seconds) = view.rate(source);

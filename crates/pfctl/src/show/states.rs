@@ -1,4 +1,4 @@
-//! `-s states`
+//! `-s states`: prints the states.
 
 use std::io::{self, Write};
 use std::net::IpAddr;
@@ -17,35 +17,38 @@ const TCP: u8 = 6;
 const ICMP: u8 = 1;
 const ICMP6: u8 = 58;
 
-/// `synproxy` shakes hands with the source.
+/// Peer state during the handshake of `synproxy` with the source (`PF_TCPS_PROXY_SRC` in pfvar.h).
 const PROXY_SRC: u8 = 11;
-/// … with the destination.
+/// Peer state during its handshake with the destination (`PF_TCPS_PROXY_DST`).
 const PROXY_DST: u8 = 12;
 
 const WSCALE_MASK: u8 = 0x0f;
 const SLOPPY: u16 = 0x0002;
 const PFLOW: u16 = 0x0004;
 
-/// What there is to know about states.
+/// The states, with everything that is printed about them.
 pub struct StatesView<'a> {
     /// The states in order of creation.
     pub states: &'a [StateView],
-    /// Second on the clock that the states' times are of.
+    /// Current time in seconds, on the clock of the states.
     pub now: u32,
-    /// `set hostid`, or what was drawn for it.
+    /// Host id, printed as creator id: `set hostid`, or a random number.
     pub hostid: u32,
-    /// What is printed for an address: itself, or the name of the host (`-r`).
+    /// Returns the text for an address: the address, or with `-r` the host's name.
     pub host: &'a dyn Fn(IpAddr) -> String,
 }
 
 impl StatesView<'_> {
-    /// The states that are on `interface`, all if none is given. Floating ones are on `all`.
+    /// Returns the states on `interface`, or all states for `None`. Floating states are on `all`.
     fn on(&self, interface: Option<&str>) -> impl Iterator<Item = &StateView> {
         self.states.iter().filter(move |state| interface.is_none_or(|name| name == name_of(state)))
     }
 }
 
-/// Writes the states on `interface`, if one is given, one after the other: there may be millions.
+/// Writes the states on `interface`, or all states, one by one, because there may be millions.
+///
+/// # Errors
+/// Fails if `out` cannot be written.
 pub fn write(
     view: &StatesView,
     interface: Option<&str>,
@@ -65,7 +68,7 @@ pub fn write(
     Ok(())
 }
 
-/// The same as text.
+/// Returns the output of [`write`] as one text.
 pub fn text(view: &StatesView, interface: Option<&str>, detail: Detail) -> String {
     let mut text = Vec::new();
     write(view, interface, detail, &mut text).expect("memory takes everything");
@@ -76,7 +79,8 @@ fn name_of(state: &StateView) -> &str {
     state.interface.as_deref().unwrap_or("all")
 }
 
-/// `10.0.0.1`, `10.0.0.1@em0`, or `em0` if every packet's destination is next.
+/// Prints a next hop: `10.0.0.1`, `10.0.0.1@em0`, or `em0` if each packet's destination is the next
+/// hop.
 fn place_of(hop: &NextHop, host: &dyn Fn(IpAddr) -> String) -> String {
     match &hop.interface {
         None => host(hop.address),
@@ -85,19 +89,19 @@ fn place_of(hop: &NextHop, host: &dyn Fn(IpAddr) -> String) -> String {
     }
 }
 
-/// `all tcp 192.0.2.7:80 <- 10.0.1.5:1025       ESTABLISHED:ESTABLISHED`; in braces behind the
-/// destination stands the next hop of `route-to` and its like.
+/// Prints `all tcp 192.0.2.7:80 <- 10.0.1.5:1025       ESTABLISHED:ESTABLISHED`. The next hop of
+/// `route-to` and its like follows in braces.
 fn summary(state: &StateView, host: &dyn Fn(IpAddr) -> String) -> String {
     let (outer, mut inner, arrow) = match state.direction {
         Direction::Out => (state.wire, state.stack, "->"),
         Direction::In => (state.stack, state.wire, "<-"),
     };
     if matches!(state.protocol, ICMP | ICMP6) {
-        // the type of a query is never translated, but only one key has it in the right place
+        // the type of a query is never translated, but only one key has it at the right index
         let kind = if state.direction == Direction::Out { 0 } else { 1 };
         inner[kind].1 = outer[kind].1;
     }
-    // where packets cross to the other family they go out
+    // a state that crosses address families is always printed outbound
     let crosses = outer[0].0.is_ipv4() != inner[0].0.is_ipv4();
     let (arrow, inner) = if crosses { ("->", [inner[1], inner[0]]) } else { (arrow, inner) };
     let (left, right) = peers(state);
@@ -117,7 +121,7 @@ fn summary(state: &StateView, host: &dyn Fn(IpAddr) -> String) -> String {
     )
 }
 
-/// The states of both peers. While `synproxy` shakes hands there is one word for them.
+/// Prints the states of both peers. During a handshake of `synproxy` one word stands for both.
 fn peer_states(protocol: u8, left: u8, right: u8) -> String {
     let is = |state| protocol == TCP && (left == state || right == state);
     if is(PROXY_SRC) {
@@ -129,7 +133,8 @@ fn peer_states(protocol: u8, left: u8, right: u8) -> String {
     format!("{}:{}", peer_state(protocol, left, right), peer_state(protocol, right, left))
 }
 
-/// The peers as printed: the one on the left is the host's side of an outbound state.
+/// Returns the peers in printed order: first the peer on the host's side, which is the creator of
+/// an outbound state. Then follows the peer on the network's side.
 fn peers(state: &StateView) -> (&PeerView, &PeerView) {
     match state.direction {
         Direction::Out => (&state.src, &state.dst),
@@ -144,8 +149,8 @@ fn protocol_name(protocol: u8) -> String {
     }
 }
 
-/// An end of the connection, with what it is translated from in parentheses. In front of each
-/// stands the routing domain, if it is not 0.
+/// Prints an endpoint, with its untranslated address and port in parentheses. The routing domain
+/// stands in front of each address, if it is not 0.
 fn endpoint(
     outer: (IpAddr, u16),
     inner: (IpAddr, u16),
@@ -167,7 +172,8 @@ fn with_port(host: &str, port: u16, family: Family) -> String {
     }
 }
 
-/// The name of one peer's state. ICMP has none; a number beyond the names makes both numbers.
+/// Returns the name of a peer's state. ICMP has none; if one peer's state has no name, both are
+/// numbers.
 fn peer_state(protocol: u8, state: u8, other: u8) -> String {
     let names: &[&str] = match protocol {
         TCP => &TCP_STATES,
@@ -180,7 +186,8 @@ fn peer_state(protocol: u8, state: u8, other: u8) -> String {
     }
 }
 
-/// The TCP windows, as `[lowest acceptable + window]` with modulation and scaling.
+/// Prints the TCP windows as `[lowest acceptable sequence number + window]`, with modulation and
+/// scaling.
 fn windows(state: &StateView) -> String {
     if state.protocol != TCP {
         return String::new();
@@ -222,18 +229,21 @@ fn history(state: &StateView, now: u32) -> String {
     )
 }
 
-/// Hours, minutes, seconds.
+/// Formats seconds as hours, minutes and seconds.
 pub(super) fn clock(seconds: u32) -> String {
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
-/// Writes a list with an object for each state on `interface`, if one is given.
+/// Writes a list with an object for each state on `interface`, or for all states.
+///
+/// # Errors
+/// Fails if `out` cannot be written.
 pub fn write_json(
     view: &StatesView,
     interface: Option<&str>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    // a token at a time is written: nobody should have to look up where to
+    // the serializer writes single tokens; this buffer saves a virtual call for each
     let mut out = io::BufWriter::new(out);
     let mut serializer = Serializer::pretty(&mut out);
     let creatorid = format!("{:08x}", view.hostid);
@@ -246,14 +256,14 @@ pub fn write_json(
     out.flush()
 }
 
-/// The same as one value.
+/// Returns the list of [`write_json`] as one value.
 pub fn json(view: &StatesView, interface: Option<&str>) -> Value {
     let creatorid = format!("{:08x}", view.hostid);
     view.on(interface).map(|state| json!(Object::of(state, view.now, &creatorid))).collect()
 }
 
-/// A state as it is written, field by field: a [`Value`] of each would be most of the work. Fields
-/// are in the order that a `Value` has them in.
+/// A state with the fields of its JSON object. Serializing it directly is much faster than making a
+/// [`Value`] first. The fields are in alphabetical order, as in a `Value`.
 #[derive(Serialize)]
 struct Object<'a> {
     age: u32,

@@ -1,4 +1,4 @@
-//! `-s Tables`, and what `-T show` and `-T test` print of a table's contents.
+//! `-s Tables`, and the output of `-T show` and `-T test`.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -10,54 +10,55 @@ use skipstep_ruleset::TableEntry;
 use super::{Detail, Traffic, cleared_line, traffic_line};
 
 const DIRECTIONS: [&str; 2] = ["In", "Out"];
-/// Addresses have counters for the first three only.
+/// Names of the counters. Addresses have counters for the first three only.
 const OPERATIONS: [&str; 4] = ["Block", "Match", "Pass", "XPass"];
 
-/// A table.
+/// A table with its counters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TableView {
-    /// Name.
+    /// Name of the table.
     pub name: String,
-    /// Path of the anchor it is in; empty in the main rule set.
+    /// Path of the table's anchor; empty for the main rule set.
     pub anchor: String,
-    /// `const`
+    /// True if the table is `const`.
     pub constant: bool,
-    /// `persist`
+    /// True if the table is `persist`.
     pub persist: bool,
-    /// `counters`
+    /// True if the table has `counters` for addresses.
     pub counters: bool,
-    /// It exists; if not, rules name it only.
+    /// True if the table exists; false if rules name it only.
     pub active: bool,
-    /// Places in rules that name it.
+    /// Number of references in rules.
     pub rules: u64,
-    /// Interfaces in parentheses that pf would keep in a table of this name in a hidden anchor.
+    /// Number of dynamic addresses for which pf would keep a table of this name in a hidden anchor.
     pub anchors: u64,
-    /// Wall-clock second at which the statistics began.
+    /// Time of the last clearing, in seconds since 1970.
     pub cleared: i64,
-    /// How many addresses and networks are in it.
+    /// Number of addresses and networks in the table.
     pub addresses: usize,
-    /// Evaluations that did not find the address in it, and that did.
+    /// Lookups without a matching entry.
     pub nomatch: u64,
-    /// See `nomatch`.
+    /// Lookups with a matching entry.
     pub matches: u64,
-    /// `[in, out][block, match, pass, xpass]`
+    /// Counters `[in, out][block, match, pass, xpass]`.
     pub traffic: [[Traffic; 4]; 2],
 }
 
-/// An address in a table.
+/// An address in a table, with its counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddressView {
-    /// The address.
+    /// Address or network, with its negation and weight.
     pub entry: TableEntry,
-    /// Wall-clock second at which its statistics began.
+    /// Time of the last clearing, in seconds since 1970.
     pub cleared: i64,
-    /// `[in, out][block, match, pass]`, if the table has counters and a packet hit the address.
+    /// Counters `[in, out][block, match, pass]`. `None` if the table has no counters or no packet
+    /// matched.
     pub traffic: Option<[[Traffic; 3]; 2]>,
-    /// States that `least-states` pools gave it.
+    /// Number of states that `least-states` pools have assigned to the address.
     pub states: u32,
 }
 
-/// The tables, which must be sorted by name. Those that rules only name appear with `-g`.
+/// Prints the tables, which must be sorted by name. Tables that do not exist are printed with `-g`.
 pub fn text(tables: &[TableView], detail: Detail) -> String {
     tables
         .iter()
@@ -73,7 +74,7 @@ fn block(table: &TableView, detail: Detail) -> String {
             (table.constant, 'c'),
             (table.persist, 'p'),
             (table.active, 'a'),
-            (false, 'i'), // inactive: half of a load, which here nobody sees
+            (false, 'i'), // inactive: not committed yet, which is never visible here
             (table.rules > 0, 'r'),
             (table.anchors > 0, 'h'),
             (table.counters, 'C'),
@@ -110,8 +111,8 @@ fn traffic_lines<const N: usize>(traffic: &[[Traffic; N]; 2]) -> String {
     text
 }
 
-/// Sorts addresses as pf's radix tree gives them back: IPv4 first, by address, the longer of two
-/// prefixes of the same address first.
+/// Sorts addresses in the order of pf's radix tree: IPv4 first, by address. Of two prefixes of the
+/// same address, the longer one comes first.
 pub fn sort(addresses: &mut [AddressView]) {
     addresses.sort_by_key(|address| {
         let net = address.entry.net;
@@ -119,8 +120,8 @@ pub fn sort(addresses: &mut [AddressView]) {
     });
 }
 
-/// What `-T show` prints, one line for each address, with the name of the host if that is asked for
-/// (`-r`), and with `-v` its counters.
+/// Prints the addresses for `-T show`, one a line; with `-v` their counters. `host_name` returns
+/// the host's name (`-r`).
 pub fn contents(
     addresses: &[AddressView],
     detail: Detail,
@@ -150,12 +151,12 @@ pub fn contents(
     text
 }
 
-/// `M  10.0.0.1`: what happened to the address (a letter as of the command), then the address.
+/// Prints an address behind the letter for the result of a command: `M  10.0.0.1`.
 pub fn entry_line(what: char, entry: TableEntry) -> String {
     format!("{what} {}", entry_text(entry))
 }
 
-/// ` 10.0.0.0/8`, `!10.0.0.1`
+/// Prints an address behind a blank or `!`: ` 10.0.0.0/8`, `!10.0.0.1`.
 pub fn entry_text(entry: TableEntry) -> String {
     let not = if entry.negated { '!' } else { ' ' };
     let net = entry.net;
@@ -166,32 +167,31 @@ pub fn entry_text(entry: TableEntry) -> String {
     }
 }
 
-/// An address that `-T test` looked up, with the entry that it matched. An entry with `!` counts
-/// as none.
+/// The result of `-T test` for one address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lookup {
-    /// The address asked for.
+    /// Address that was looked up.
     pub address: IpAddr,
-    /// The longest match in the table.
+    /// Longest matching entry of the table, negated or not.
     pub entry: Option<TableEntry>,
 }
 
-/// The entries of a table, to look many addresses up in many.
+/// The entries of a table, indexed for many lookups.
 pub struct Contents {
     entries: HashMap<IpNet, TableEntry>,
-    /// Lengths of prefixes that there are.
+    /// Prefix lengths that occur in the table.
     lengths: BTreeSet<u8>,
 }
 
 impl Contents {
-    /// Of a table with these entries.
+    /// Makes the index of a table's entries.
     pub fn new(entries: impl Iterator<Item = TableEntry>) -> Contents {
         let entries: HashMap<_, _> = entries.map(|entry| (entry.net.trunc(), entry)).collect();
         let lengths = entries.keys().map(IpNet::prefix_len).collect();
         Contents { entries, lengths }
     }
 
-    /// Looks `address` up: the longest match decides.
+    /// Looks `address` up; the longest match decides.
     pub fn look_up(&self, address: IpAddr) -> Lookup {
         let nets = self.lengths.iter().rev().filter_map(|length| IpNet::new(address, *length).ok());
         let entry = nets.filter_map(|net| self.entries.get(&net.trunc()).copied()).next();
@@ -200,14 +200,14 @@ impl Contents {
 }
 
 impl Lookup {
-    /// Whether the address is in the table.
+    /// True if the address matches: its longest match is not negated.
     pub fn matches(&self) -> bool {
         self.entry.is_some_and(|entry| !entry.negated)
     }
 }
 
-/// What `-T test` prints: with `-v` the addresses that match, with `-vv` all with their entries.
-/// The closing line goes to standard error and is not part of it.
+/// Prints the output of `-T test`: with `-v` the addresses that match, with `-vv` all addresses
+/// with their entries. The closing line on standard error is not included.
 pub fn test(lookups: &[Lookup], detail: Detail) -> String {
     let mut text = String::new();
     for lookup in lookups {
@@ -226,7 +226,7 @@ pub fn test(lookups: &[Lookup], detail: Detail) -> String {
     text
 }
 
-/// A list with an object for each table.
+/// Returns a list with an object for each table.
 pub fn json(tables: &[TableView], detail: Detail) -> Value {
     tables
         .iter()
@@ -250,7 +250,7 @@ pub fn json(tables: &[TableView], detail: Detail) -> Value {
         .collect()
 }
 
-/// A list with an object for each address.
+/// Returns a list with an object for each address.
 pub fn contents_json(addresses: &[AddressView]) -> Value {
     addresses
         .iter()

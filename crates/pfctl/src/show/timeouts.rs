@@ -1,16 +1,17 @@
-//! `-s timeouts`
+//! `-s timeouts`: prints the timeouts.
 
 use serde_json::{Value, json};
 use skipstep_ruleset::{Timeout, Timeouts};
 
-/// OpenBSD's order, which is not that of the numbers: the youngest stands with the others of TCP.
+/// Returns the timeouts in OpenBSD's order. The timeout with the highest number belongs to TCP, so
+/// it stands behind the other TCP timeouts.
 fn in_order() -> impl Iterator<Item = Timeout> {
     let (youngest, others) = Timeout::ALL.split_last().expect("there are timeouts");
     let (tcp, rest) = others.split_at(Timeout::UdpFirst as usize);
     tcp.iter().chain([youngest]).chain(rest).copied()
 }
 
-/// One line for each timeout.
+/// Prints a line for each timeout.
 pub fn text(timeouts: &Timeouts) -> String {
     in_order()
         .map(|timeout| {
@@ -23,7 +24,7 @@ pub fn text(timeouts: &Timeouts) -> String {
         .collect()
 }
 
-/// An object with a number for each timeout.
+/// Returns an object with a number for each timeout, in seconds or, for `adaptive`, in states.
 pub fn json(timeouts: &Timeouts) -> Value {
     in_order().map(|timeout| (timeout.name().to_string(), json!(timeouts.get(timeout)))).collect()
 }
