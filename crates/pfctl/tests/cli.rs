@@ -1,4 +1,4 @@
-//! The program itself, as far as it needs no privileges: what it prints where, and its exit status.
+//! Tests of the program itself, without privileges: its output and its exit status.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -17,7 +17,7 @@ fn pfctl(arguments: &[&str], input: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// Exit status, standard output, standard error.
+/// Returns exit status, standard output and standard error.
 fn run(arguments: &[&str], input: &str) -> (i32, String, String) {
     let output = pfctl(arguments, input);
     let text = |bytes| String::from_utf8(bytes).unwrap();

@@ -1,4 +1,4 @@
-//! `pfctl diff`: the texts it prints, and that it finds what changes for packets.
+//! Tests of `pfctl diff`: its output, and that it finds packets with different fates.
 
 use pfctl::diff::{Difference, Side};
 use proptest::prelude::*;
@@ -188,7 +188,7 @@ fn rule() -> impl Strategy<Value = String> {
     )
 }
 
-/// Connections that begin, between addresses and ports in and around those of the rules.
+/// Returns SYNs between addresses and ports in and around the criteria of the rules.
 fn packets() -> Vec<Packet> {
     let mut packets = Vec::new();
     for interface in ["em0", "em1"] {
@@ -215,7 +215,7 @@ fn packets() -> Vec<Packet> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Whatever a packet of this test notices, an example shows.
+    /// If a packet of this test gets another verdict, there is an example.
     #[test]
     fn a_change_that_a_packet_notices_is_found(
         rules in prop::collection::vec(rule(), 1..5), other in rule(), at in any::<prop::sample::Index>()

@@ -1,4 +1,4 @@
-//! What `--json` prints is as docs/json.schema.json says.
+//! Tests that the output of `--json` matches docs/json.schema.json.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -26,7 +26,7 @@ use skipstep_scenario::engine::{
 };
 use skipstep_scenario::{Model, host, parse, run};
 
-/// Whether `document` is what the schema calls `name`.
+/// Checks `document` against the definition `name` of the schema.
 #[track_caller]
 fn is(name: &str, document: &Value) {
     let text = include_str!("../../../docs/reference/json.schema.json");
@@ -250,7 +250,7 @@ fn tables_anchors_and_numbers() {
 
 #[test]
 fn logged_packets() {
-    // pcap's header, then pflog's: em0, a rule in no anchor, no user
+    // pcap's header, then pflog's: interface em0, no anchor, no user
     let mut bytes = vec![0; 116];
     bytes[20..23].copy_from_slice(b"em0");
     bytes[56..64].fill(0xff);

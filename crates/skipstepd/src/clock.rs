@@ -1,16 +1,16 @@
-//! The boot clock, which the programs stamp everything with, and the wall clock at a moment of it.
+//! The boot clock, which stamps records of the data plane, and its conversion to the wall clock.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nix::time::{ClockId, clock_gettime};
 
-/// Nanosecond of the boot clock.
+/// Returns the boot clock in nanoseconds, or 0 if it cannot be read.
 pub fn boot_time() -> u64 {
     clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(0, |now| Duration::from(now).as_nanos() as u64)
 }
 
-/// Time since 1970 at `boot_time` nanoseconds of the boot clock, by the difference of the two
-/// clocks now: the wall clock may have been set since the machine started.
+/// Converts `boot_time`, in nanoseconds of the boot clock, to the time since 1970. The difference
+/// of the clocks is read now, because the wall clock can have been set since boot.
 pub fn wall_time(boot_time: u64) -> Duration {
     let wall_now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let age = Duration::from_nanos(self::boot_time().saturating_sub(boot_time));

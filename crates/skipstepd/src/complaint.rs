@@ -2,17 +2,17 @@
 
 use std::fmt::Display;
 
-/// Prints a message.
+/// Prints a message to standard error, behind the program's name.
 pub fn say(message: &str) {
     eprintln!("skipstepd: {message}");
 }
 
-/// Prints an error that does not stop the daemon, but not the same one again and again.
+/// Prints errors that do not stop the daemon. An error that repeats is printed once.
 #[derive(Default)]
 pub struct Complaint(Option<String>);
 
 impl Complaint {
-    /// Returns the value, or prints the error unless it is the last one that was printed.
+    /// Returns the value, or prints the error unless it is the same as the last one.
     pub fn note<T, E: Display>(&mut self, result: Result<T, E>) -> Option<T> {
         match result {
             Ok(value) => {
@@ -30,7 +30,7 @@ impl Complaint {
         }
     }
 
-    /// Prints the next error in any case.
+    /// Forgets the last error, so the next one is printed in any case.
     pub fn forget(&mut self) {
         self.0 = None;
     }

@@ -1,5 +1,5 @@
-//! The daemon at work: one thread attaches interfaces, one follows their changes, one removes what
-//! dead processes have left, and the others are the guardians of a worker each.
+//! The daemon's threads. One attaches interfaces, one follows their changes, and one removes
+//! orphaned rules. The others are guardians, each with one worker.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,20 +22,22 @@ use crate::notify;
 use crate::options::Options;
 use crate::task::TICK;
 
-/// While there is no filter: how soon one is noticed. Until then its fragments are dropped.
+/// Interval of the checks for a filter while there is none. Until a check finds the filter,
+/// fragments are dropped.
 const NOTICE: Duration = Duration::from_millis(100);
 
-/// After an interface that could not be attached: when others are looked at again.
+/// Pause after a failed attachment, before other interfaces are tried.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// How long the rules of a dead process may stay.
+/// Interval of the checks for orphaned rules, which is the longest time that these rules stay.
 const ORPHANS: Duration = Duration::from_millis(300);
 
-/// A worker that ends sooner is started again after a pause, each time twice as long.
+/// A worker that ends sooner is restarted after a pause, which doubles each time up to
+/// [`LONGEST_PAUSE`].
 const HEALTHY: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// What signals ask for.
+/// Flags that signals set: stop (SIGTERM, SIGINT) and reopen (SIGHUP).
 #[derive(Clone, Default)]
 pub struct Signals {
     stop: Arc<AtomicBool>,
@@ -53,22 +55,22 @@ impl Signals {
         Ok(signals)
     }
 
-    /// True if the daemon is to end.
+    /// True if the daemon has to end.
     pub fn stop(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// True if SIGHUP came since the last call.
+    /// True if SIGHUP was received since the last call.
     pub fn reopen(&self) -> bool {
         self.reopen.swap(false, Ordering::Relaxed)
     }
 }
 
-/// Runs until SIGTERM or SIGINT. The filter goes on afterwards.
+/// Runs the daemon until SIGTERM or SIGINT. The filter stays attached afterwards.
 ///
 /// # Errors
-/// When nothing can be done at all: no permission, no netlink. What goes wrong later is reported
-/// and tried again.
+/// Fails if the user is not root, if a collector's socket cannot be opened, or if netlink or the
+/// instance cannot be opened. Later errors are printed, and the failed step is tried again.
 pub fn run(options: &Options) -> Result<()> {
     if !geteuid().is_root() {
         bail!("needs root");
@@ -121,7 +123,7 @@ pub fn run(options: &Options) -> Result<()> {
         let (signals, name) = (signals.clone(), name.clone());
         thread::spawn(move || remove_orphans(&signals, &name))
     };
-    // nothing is ever sent: the last who starts drops the last sender
+    // no value is ever sent: `recv` returns when the last thread has dropped its sender
     let _: Result<(), _> = started.recv();
     notify::ready().context("NOTIFY_SOCKET")?;
     say("ready");
@@ -143,7 +145,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The instance, if there is one by now.
+/// Opens the instance; `None` if it does not exist yet.
 fn open(name: &str) -> Result<Option<Instance>, Error> {
     match Instance::open(name) {
         Ok(instance) => Ok(Some(instance)),
@@ -152,8 +154,8 @@ fn open(name: &str) -> Result<Option<Instance>, Error> {
     }
 }
 
-/// Attaches each interface the moment it appears. Nothing else is done here, so that nothing keeps
-/// an interface open. The interfaces that are there come first; then `starting` is dropped.
+/// Attaches each interface as soon as it appears. This thread does nothing else, so no interface
+/// waits unattached. `starting` is dropped when all present interfaces have been tried.
 fn attach_interfaces(signals: &Signals, name: &str, mut links: Watch, starting: Sender<()>) {
     let mut complaint = Complaint::default();
     let mut attacher = Attacher::new(name);
@@ -170,9 +172,9 @@ fn attach_interfaces(signals: &Signals, name: &str, mut links: Watch, starting: 
     }
 }
 
-/// Tells the filter of every change of interfaces, addresses and routes. Attaches interfaces that
-/// the attacher could not attach, too. `starting` is dropped once the filter knows the interfaces
-/// that are there, so that rules with their names match.
+/// Updates the filter after each change of interfaces, addresses and routes. It also attaches
+/// interfaces that the attacher could not attach. `starting` is dropped when the filter knows the
+/// present interfaces, so that rules with their names match.
 fn follow_interfaces(
     signals: &Signals,
     name: &str,
@@ -211,7 +213,7 @@ fn follow_interfaces(
     }
 }
 
-/// Names interfaces that are not filtered, unless they are the ones that are `known` to be so.
+/// Prints the interfaces that are not filtered, unless `known` has them with the same reason.
 fn tell_unattached(known: &mut BTreeMap<String, String>, now: BTreeMap<String, String>) {
     for (name, why) in now.iter().filter(|(name, why)| known.get(*name) != Some(*why)) {
         say(&format!("{name}: not filtered: {why}"));
@@ -219,7 +221,7 @@ fn tell_unattached(known: &mut BTreeMap<String, String>, now: BTreeMap<String, S
     *known = now;
 }
 
-/// Removes the rules that belong to processes which are no more.
+/// Removes the rules of processes that have ended.
 fn remove_orphans(signals: &Signals, name: &str) {
     let mut complaint = Complaint::default();
     while !signals.stop() {
@@ -233,8 +235,8 @@ fn remove_orphans(signals: &Signals, name: &str) {
     }
 }
 
-/// Serves a worker for the instance of this name, whenever there is one, until told to stop.
-/// `starting` is dropped once the worker is at work, and here if there is none for now.
+/// Runs a guardian for the instance of this name, whenever the instance exists, until the daemon
+/// stops. `starting` is dropped by `serve` when its worker runs, or after the first attempt.
 fn attend(
     signals: &Signals,
     name: &str,
@@ -252,7 +254,7 @@ fn attend(
             .map(|instance| complaint.note(serve(&instance, &mut starting)));
         starting = None;
         pause = match served {
-            // it went well for long, so the same error is news
+            // the worker ran for long, so even the same error is worth a message
             Some(None) if began.elapsed() >= HEALTHY => {
                 complaint.forget();
                 NOTICE
@@ -266,7 +268,7 @@ fn attend(
     }
 }
 
-/// Sleeps, but not while there is a signal to stop.
+/// Sleeps for `pause`, but returns early if the daemon has to stop.
 fn rest(signals: &Signals, pause: Duration) {
     let began = Instant::now();
     while !signals.stop() && began.elapsed() < pause {
@@ -274,7 +276,7 @@ fn rest(signals: &Signals, pause: Duration) {
     }
 }
 
-/// Has states that have ended reported, until told to stop; then those that have by then.
+/// Exports ended states as flow records until the daemon stops, and then the records that are left.
 fn report_flows(signals: &Signals, name: &str, mut collectors: Collectors) {
     if collectors.sockets.is_empty() {
         return;
@@ -288,7 +290,7 @@ fn report_flows(signals: &Signals, name: &str, mut collectors: Collectors) {
     }
 }
 
-/// Has the log written, until told to stop; then what is left in the ring.
+/// Writes the log until the daemon stops, and then the records that are left in the ring.
 fn write_log(signals: &Signals, name: &str, options: &Options) {
     let mut lost = 0;
     attend(signals, name, None, |instance, starting| {

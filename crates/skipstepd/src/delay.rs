@@ -1,4 +1,4 @@
-//! Packets that wait before they leave (`set delay`): in order of the moment when they may.
+//! The queue of delayed packets (`set delay`), in order of their departure times.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -11,17 +11,17 @@ use zerocopy::{FromBytes, IntoBytes};
 /// Length of an Ethernet header.
 const ETHERNET: usize = 14;
 
-/// Bytes for each packet that may wait. Longer ones are at the expense of others, as OpenBSD's
-/// share its clusters.
+/// Bytes of buffer for each packet that may wait. Longer packets use the share of others, as
+/// OpenBSD's packets share mbuf clusters.
 const SHARE: usize = 2048;
 
-/// Bytes of a refused packet that go back: with its header the kernel takes it for one.
+/// Bytes of a refused packet that are returned: the kernel needs a plausible IP header.
 const TOKEN: usize = 40;
 
-/// A frame as it goes back, when it does.
+/// A waiting frame, in the form in which it is returned to the device.
 struct Held {
     due: u64,
-    /// Of those that are due together the first that came is the first to leave.
+    /// Order of arrival: of frames with the same departure time, the first to arrive leaves first.
     order: u64,
     frame: Vec<u8>,
 }
@@ -52,7 +52,7 @@ impl Ord for Held {
     }
 }
 
-/// The packets that wait.
+/// The waiting packets, and counters.
 pub struct Delays {
     held: BinaryHeap<Reverse<Held>>,
     bytes: usize,
@@ -65,7 +65,7 @@ pub struct Delays {
 }
 
 impl Delays {
-    /// None yet, and at most `limit` ever. Frames of the data plane have `nonce`.
+    /// Makes an empty queue for at most `limit` packets. Frames of the data plane carry `nonce`.
     pub fn new(limit: u32, nonce: u64) -> Self {
         Delays {
             held: BinaryHeap::new(),
@@ -79,20 +79,20 @@ impl Delays {
         }
     }
 
-    /// Another limit from now on. What waits already stays.
+    /// Sets another limit. Packets that wait already stay.
     pub fn configure(&mut self, limit: u32) {
         self.limit = limit as usize;
     }
 
-    /// What was done so far.
+    /// Returns the counters since the start.
     pub fn counters(&self) -> DelayCounters {
         let waiting = self.held.len() as u32;
         let Delays { sent, refused, foreign, .. } = *self;
         DelayCounters { waiting, sent, refused, full: 0, foreign }
     }
 
-    /// Holds a frame from the device. Gives what goes back at once: the word that there is no room
-    /// for it. A frame that the data plane has not sent is counted.
+    /// Stores a frame from the device. If there is no room, returns a refusal to send back at once.
+    /// A frame without the nonce is not the data plane's, so it is only counted.
     pub fn hold(&mut self, frame: &[u8]) -> Option<Vec<u8>> {
         let Some((due, frame)) = turned(frame, self.nonce) else {
             self.foreign += 1;
@@ -108,7 +108,7 @@ impl Delays {
         None
     }
 
-    /// The next frame whose time has come at nanosecond `now` of the boot clock.
+    /// Takes the next frame that is due at `now`, in nanoseconds of the boot clock.
     pub fn next(&mut self, now: u64) -> Option<Vec<u8>> {
         self.held.peek().filter(|Reverse(next)| next.due <= now)?;
         let Reverse(next) = self.held.pop()?;
@@ -117,14 +117,15 @@ impl Delays {
         Some(next.frame)
     }
 
-    /// How long that of the next one is away.
+    /// Returns the time until the next frame is due, or `None` if no frame waits.
     pub fn until_next(&self, now: u64) -> Option<Duration> {
         let Reverse(next) = self.held.peek()?;
         Some(Duration::from_nanos(next.due.saturating_sub(now)))
     }
 }
 
-/// A frame as it goes back, and when; `None` if it is not the data plane's.
+/// Converts a frame to the form in which it is returned, with its departure time. Returns `None` if
+/// the frame is not the data plane's.
 fn turned(frame: &[u8], nonce: u64) -> Option<(u64, Vec<u8>)> {
     let (label, rest) = Delayed::read_from_prefix(frame).ok()?;
     let (link, packet) = rest.split_at_checked(label.link_header.into())?;
@@ -141,7 +142,7 @@ fn turned(frame: &[u8], nonce: u64) -> Option<(u64, Vec<u8>)> {
     Some((label.due, [&header, label.as_bytes(), packet].concat()))
 }
 
-/// The type of frames that have such packets.
+/// Returns the EtherType of an IP packet, in network byte order.
 fn ethertype(packet: &[u8]) -> Option<[u8; 2]> {
     match packet.first()? >> 4 {
         4 => Some([0x08, 0x00]),
@@ -150,7 +151,7 @@ fn ethertype(packet: &[u8]) -> Option<[u8; 2]> {
     }
 }
 
-/// What goes back in place of a frame that was dropped.
+/// Makes the refusal that is returned in place of a dropped frame.
 fn refusal(mut frame: Vec<u8>) -> Vec<u8> {
     let order = ETHERNET + std::mem::offset_of!(Delayed, order);
     frame[order] = delayed_order::REFUSED;
@@ -170,7 +171,7 @@ mod tests {
         Delayed { nonce: NONCE, ifindex: 3, due, order, link_header: 14, ..Delayed::default() }
     }
 
-    /// A packet whose bytes are `byte`, as the device has it.
+    /// Returns a frame as the device delivers it. All bytes of its packet are `byte`.
     fn frame(due: u64, byte: u8) -> Vec<u8> {
         [label(due, delayed_order::HOLD).as_bytes(), &LINK, &[byte; 100]].concat()
     }
@@ -232,7 +233,7 @@ mod tests {
         for length in 0..size_of::<Delayed>() + ETHERNET {
             assert_eq!(delays.hold(&sound[..length]), None, "{length} bytes");
         }
-        // one wrong bit in each byte of the nonce
+        // flip one bit in each byte of the nonce
         for byte in 0..size_of::<u64>() {
             let mut other = sound.clone();
             other[byte] ^= 1 << byte;

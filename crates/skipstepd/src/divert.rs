@@ -1,5 +1,5 @@
-//! The ports of `divert-packet`: a socket for each, where one program at a time gets packets and
-//! writes them back. Nobody waits for a program: what it does not take in time is dropped and
+//! The ports of `divert-packet`. Each has a socket, through which one program at a time receives
+//! packets and writes them back. Packets that a program does not take in time are dropped and
 //! counted.
 
 use std::collections::BTreeMap;
@@ -15,24 +15,24 @@ use zerocopy::IntoBytes;
 
 use crate::envelope::{self, Envelope};
 
-/// The longest message that is one.
+/// Bytes of the longest valid message.
 const LONGEST: usize = 65_535 + size_of::<Envelope>();
 
 /// Bytes that may wait for a program.
 pub const WAITING: usize = 4 << 20;
 
-/// Packets that are taken from a program before the others have their turn.
+/// Most packets that are taken from a program before the other programs are served.
 const TURN: usize = 64;
 
-/// A port and its program, if one is there.
+/// A port and its connected program, if any.
 struct Port {
     listener: UnixListener,
     program: Option<UnixStream>,
-    /// The program was let in since somebody asked.
+    /// True if the program has connected since the last [`Ports::new_programs`].
     is_new: bool,
 }
 
-/// The ports of an instance.
+/// The open ports of an instance.
 pub struct Ports {
     ports: BTreeMap<u16, Port>,
     counters: DivertCounters,
@@ -41,19 +41,19 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// None yet. Frames of the data plane have `nonce`.
+    /// Makes an empty set of ports. Frames of the data plane carry `nonce`.
     pub fn new(nonce: u64) -> Self {
-        // one more, to see what is too long
+        // one byte more than a message may have, to recognize longer ones
         let buffer = vec![0; LONGEST + 1];
         Ports { ports: BTreeMap::new(), counters: DivertCounters::default(), buffer, nonce }
     }
 
-    /// Opens a port: programs connect to `listener`.
+    /// Opens a port, to which programs connect through `listener`.
     pub fn open(&mut self, number: u16, listener: UnixListener) {
         self.ports.insert(number, Port { listener, program: None, is_new: false });
     }
 
-    /// Closes a port unless a program is there. Returns true if the port is closed now.
+    /// Closes a port unless a program is connected. Returns true if the port is closed now.
     pub fn close(&mut self, number: u16) -> bool {
         if self.ports.get(&number).is_some_and(|port| port.program.is_some()) {
             return false;
@@ -61,7 +61,7 @@ impl Ports {
         self.ports.remove(&number).is_some()
     }
 
-    /// The sockets of programs that were let in since the last call.
+    /// Returns the sockets of programs that have connected since the last call.
     pub fn new_programs(&mut self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.ports.values_mut().filter_map(|port| {
             let is_new = std::mem::take(&mut port.is_new);
@@ -69,20 +69,20 @@ impl Ports {
         })
     }
 
-    /// The sockets that can be read when a program comes, or writes.
+    /// Returns the sockets that become readable when a program connects or writes.
     pub fn sources(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let listeners = self.ports.values().map(|port| port.listener.as_fd());
         let programs = self.ports.values().filter_map(|port| Some(port.program.as_ref()?.as_fd()));
         listeners.chain(programs)
     }
 
-    /// What was done so far.
+    /// Returns the counters since the start.
     pub fn counters(&self) -> DivertCounters {
         self.counters
     }
 
-    /// Gives the packet of a frame to its program. A frame that the data plane has not sent is
-    /// counted.
+    /// Sends the packet of a frame to the program of its port. A frame without the nonce is not the
+    /// data plane's, so it is only counted.
     pub fn deliver(&mut self, frame: &[u8]) {
         let Some((mut envelope, packet)) = envelope::open(frame, self.nonce) else {
             self.counters.foreign += 1;
@@ -92,7 +92,7 @@ impl Ports {
             self.counters.no_program += 1;
             return;
         };
-        // one that has connected is served, though nobody has let it in yet
+        // a program may have connected before it was accepted
         if port.program.is_none() {
             port.let_in();
         }
@@ -114,7 +114,7 @@ impl Ports {
         }
     }
 
-    /// Lets programs in, and gives the frames of what they wrote to `send`.
+    /// Accepts programs, and passes the packets that they have written to `send`, as frames.
     pub fn serve(&mut self, mut send: impl FnMut(&[u8])) {
         let Ports { ports, counters, buffer, nonce } = self;
         for port in ports.values_mut() {
@@ -139,12 +139,13 @@ impl Ports {
 }
 
 impl Port {
-    /// The first program that comes has the port, and others are sent away until it goes.
+    /// Accepts connections. The first program gets the port; others are disconnected until it
+    /// leaves.
     fn let_in(&mut self) {
         while let Ok((program, _)) = self.listener.accept() {
             let ready = program.set_nonblocking(true).is_ok()
                 && setsockopt(&program, sockopt::SndBuf, &WAITING).is_ok();
-            // one that has gone may not have been heard of yet
+            // the previous program may have left without being noticed yet
             if ready && self.program.as_ref().is_none_or(has_gone) {
                 self.program = Some(program);
                 self.is_new = true;
@@ -153,7 +154,7 @@ impl Port {
     }
 }
 
-/// Whether nobody holds the other end.
+/// True if the other end of the socket is closed.
 fn has_gone(program: &UnixStream) -> bool {
     let mut ends = [PollFd::new(program.as_fd(), PollFlags::empty())];
     let asked = poll(&mut ends, PollTimeout::ZERO);

@@ -1,5 +1,5 @@
-//! What stands in front of a packet between skipstepd and a program that gets diverted packets
-//! (skipstepd(8), DIVERTED PACKETS). The program writes it back as it was.
+//! The header in front of a packet between skipstepd and a program that gets diverted packets
+//! (skipstepd(8), DIVERTED PACKETS). The program returns the header unchanged.
 
 use skipstep_abi::diverted::Diverted;
 use skipstep_abi::verdict::direction;
@@ -11,36 +11,37 @@ const ETHERNET: usize = 14;
 
 const IPV6_HEADER: usize = 40;
 
-/// Where a packet was, in the byte order of the host but for `link` and `vlan_protocol`.
+/// Interface, direction and link header of a packet. Numbers are in host byte order, except `link`
+/// and `vlan_protocol`.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct Envelope {
-    /// Name of the interface, zeros behind it.
+    /// Name of the interface, padded with zeros.
     pub interface: [u8; 16],
-    /// The kernel's index of it.
+    /// Index of the interface.
     pub ifindex: u32,
-    /// The user's half of the packet's mark.
+    /// Bits of the packet's mark that belong to the user (the lower half).
     pub mark: u32,
-    /// The port.
+    /// Number of the `divert-packet` port.
     pub port: u16,
-    /// 1: it came in; 2: it was going out.
+    /// Direction: 1 for in, 2 for out.
     pub direction: u8,
-    /// Bytes of `link` that count: 0 or 14.
+    /// Length of `link` in bytes: 0 or 14.
     pub link_length: u8,
-    /// Of the VLAN tag beside the packet, 0 for none.
+    /// Protocol of the VLAN tag that the kernel keeps beside the packet; 0 for none.
     pub vlan_protocol: [u8; 2],
-    /// That tag.
+    /// VLAN tag; 0 if there is none.
     pub vlan_tag: u16,
-    /// Ethernet header.
+    /// Ethernet header; zeros if `link_length` is 0.
     pub link: [u8; ETHERNET],
-    /// Zero.
+    /// Padding; zero.
     pub pad: [u8; 2],
 }
 
-/// The packet in a frame from the device, and where it was; the name of the interface is missing.
-/// `None` if it is not one of the data plane's, which have `nonce`.
+/// Splits a frame of the device into envelope and packet. The caller adds the interface's name.
+/// Returns `None` if the frame is malformed or lacks `nonce`, so that it is not the data plane's.
 pub fn open(frame: &[u8], nonce: u64) -> Option<(Envelope, &[u8])> {
     let (label, rest) = Diverted::read_from_prefix(frame).ok()?;
     let (header, packet) = rest.split_at_checked(label.link_header.into())?;
@@ -68,8 +69,8 @@ pub fn open(frame: &[u8], nonce: u64) -> Option<(Envelope, &[u8])> {
     Some((envelope, packet))
 }
 
-/// The frame for the device that has what a program wrote, its checksums put right, and `nonce`;
-/// `None` if that is no packet.
+/// Makes the frame for the device from a program's message, with `nonce` and corrected checksums.
+/// Returns `None` if the message is no valid packet.
 pub fn close(message: &[u8], nonce: u64) -> Option<Vec<u8>> {
     let (envelope, packet) = Envelope::read_from_prefix(message).ok()?;
     let (length, ethertype) = length_and_type(packet)?;
@@ -95,7 +96,7 @@ pub fn close(message: &[u8], nonce: u64) -> Option<Vec<u8>> {
     Some([addresses, &ethertype, label.as_bytes(), &packet].concat())
 }
 
-/// What an IP header says of its packet's length, and the type of frames that have such packets.
+/// Returns the packet length in the IP header, and the packet's EtherType in network byte order.
 fn length_and_type(packet: &[u8]) -> Option<(usize, [u8; 2])> {
     let length =
         |at: usize| Some(usize::from(u16::from_be_bytes([*packet.get(at)?, *packet.get(at + 1)?])));
@@ -138,7 +139,7 @@ mod tests {
         [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 8, 0]
     }
 
-    /// What a program that changes nothing writes.
+    /// Returns the message of a program that changes nothing.
     fn message() -> Vec<u8> {
         let frame = [label().as_bytes(), &link(), &PACKET].concat();
         let (envelope, packet) = open(&frame, NONCE).unwrap();
@@ -186,7 +187,7 @@ mod tests {
         for length in [0, 15, 20, 30, 40] {
             assert_eq!(open(&frame[..length], NONCE), None, "{length} bytes");
         }
-        // one wrong bit in each byte of the nonce
+        // flip one bit in each byte of the nonce
         for byte in 0..size_of::<u64>() {
             let mut other = frame.clone();
             other[byte] ^= 1 << byte;

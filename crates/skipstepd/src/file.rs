@@ -1,6 +1,6 @@
-//! A pcap file that records are appended to and that is whole after every write: a record of which
-//! the disk takes a part is taken back, and one that a crash left half-written is cut off when the
-//! file is opened again. Records are written many at once.
+//! An append-only pcap file that consists of whole records after each write. If the disk takes part
+//! of a record only, the part is removed. A part that a crash has left is removed when the file is
+//! opened again. Records are written in batches.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -10,46 +10,48 @@ use std::time::Duration;
 
 use crate::pflog::{HEADER, LINK_TYPE};
 
-/// pcap's magic number for microseconds.
+/// pcap's magic number for timestamps in microseconds.
 const MAGIC: u32 = 0xa1b2_c3d4;
 const FILE_HEADER: u64 = 24;
 const RECORD_HEADER: usize = 16;
 
-/// Opens `path` for reading and appending, or creates it, readable by its owner only.
+/// Opens `path` for reading and appending. A missing file is created with mode 0600.
 ///
 /// # Errors
-/// Those of the system.
+/// Fails if the system refuses to open or create the file.
 pub fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
 }
 
-/// An open log file, and records that are to be written to it.
+/// An open log file, and records that wait to be written to it.
 #[derive(Debug)]
 pub struct LogFile {
     file: File,
-    /// Bytes of whole records, the file's header included.
+    /// Length of all whole records in bytes, with the file header.
     length: u64,
-    /// Bytes of packets that fit the snap length in the file's header.
+    /// Most bytes of a packet: the snap length in the file's header, less the pflog header.
     snaplen: usize,
-    /// The bytes of records that wait, and where each record ends.
+    /// Bytes of the waiting records, and the end of each record in these bytes.
     waiting: Vec<u8>,
     ends: Vec<usize>,
 }
 
-/// Why records could not be written, and how many are lost.
+/// The error of a write, and the number of records that were lost.
 #[derive(Debug)]
 pub struct Loss {
-    /// What the system says.
+    /// Error of the system.
     pub cause: io::Error,
-    /// Records that are not in the file.
+    /// Number of records that are not in the file.
     pub records: u64,
 }
 
 impl LogFile {
-    /// Appends to `file`, which [`open`] has opened. Writes a header if the file is empty.
+    /// Makes a log of `file`, which [`open`] has opened. Writes the file header if the file is
+    /// empty, and otherwise removes an incomplete record at the end.
     ///
     /// # Errors
-    /// Those of the system; `InvalidData` if the file is no pflog file, which then stays as it is.
+    /// Fails if the file cannot be read or written. If it is no pflog file, the error is
+    /// `InvalidData` and the file is unchanged.
     pub fn new(mut file: File, snaplen: usize) -> io::Result<LogFile> {
         let (length, snaplen) = if file.metadata()?.len() == 0 {
             file.write_all(&file_header(snaplen))?;
@@ -63,13 +65,13 @@ impl LogFile {
         Ok(LogFile { file, length, snaplen, waiting: Vec::new(), ends: Vec::new() })
     }
 
-    /// Bytes of a packet that can be appended.
+    /// Returns the most bytes of a packet that a record can have.
     pub fn snaplen(&self) -> usize {
         self.snaplen
     }
 
-    /// Adds a record to those that wait: the time, its pflog header, the packet's first bytes and
-    /// its whole length.
+    /// Adds a record to the waiting ones. `length` is the full length of the packet in bytes;
+    /// `packet` has its first bytes.
     pub fn append(&mut self, time: Duration, header: &[u8; HEADER], packet: &[u8], length: u32) {
         let waiting = &mut self.waiting;
         waiting.extend((time.as_secs() as u32).to_le_bytes());
@@ -81,10 +83,11 @@ impl LogFile {
         self.ends.push(waiting.len());
     }
 
-    /// Writes the records that wait. Returns their number.
+    /// Writes the waiting records, and returns their number.
     ///
     /// # Errors
-    /// Those of the system, a full disk among them; the file then ends with its last whole record.
+    /// Fails if the system refuses to write, for instance because the disk is full. The file then
+    /// ends with its last whole record.
     pub fn flush(&mut self) -> Result<u64, Loss> {
         let (written, result) = write_most(&mut self.file, &self.waiting);
         let whole = self.ends.partition_point(|end| *end <= written);
@@ -93,14 +96,14 @@ impl LogFile {
         self.waiting.clear();
         self.ends.clear();
         result.map(|()| whole as u64).map_err(|cause| {
-            // should that fail too, the file is cut off when it is opened again
+            // if this fails, too, the next opening of the file removes the incomplete record
             let _ = self.file.set_len(self.length);
             Loss { cause, records: lost }
         })
     }
 }
 
-/// Writes all bytes, or as many as the system takes. Returns how many.
+/// Writes all bytes, or as many as the system accepts. Returns the number of written bytes.
 fn write_most(file: &mut File, bytes: &[u8]) -> (usize, io::Result<()>) {
     let mut written = 0;
     while written < bytes.len() {
@@ -124,7 +127,7 @@ fn file_header(snaplen: usize) -> Vec<u8> {
     header
 }
 
-/// Reads the header of a file that is there already and returns its snap length.
+/// Checks the header of an existing file, and returns the most bytes of a packet.
 fn check_header(file: &mut File) -> io::Result<usize> {
     let mut header = [0; FILE_HEADER as usize];
     let foreign = || io::Error::new(io::ErrorKind::InvalidData, "is not a pflog file");
@@ -138,7 +141,7 @@ fn check_header(file: &mut File) -> io::Result<usize> {
     }
 }
 
-/// Length of the file up to the end of its last whole record.
+/// Returns the length of the file up to the end of its last whole record, in bytes.
 fn whole_records(file: &File) -> io::Result<u64> {
     let end = file.metadata()?.len();
     let mut reader = BufReader::new(file);
@@ -226,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_takes_nothing_away() {
-        // every write to this device fails with "no space left"
+        // each write to this device fails with "no space left"
         let file = OpenOptions::new().append(true).open("/dev/full").unwrap();
         let (waiting, ends) = (Vec::new(), Vec::new());
         let mut log = LogFile { file, length: FILE_HEADER, snaplen: 160, waiting, ends };

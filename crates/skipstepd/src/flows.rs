@@ -1,4 +1,4 @@
-//! Reports states that have ended to collectors of flows.
+//! The exporter of flow records: it sends ended states to collectors.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,13 +10,13 @@ use skipstep_abi::FlowRecord;
 use crate::clock::wall_time;
 use crate::ipfix::{self, Template};
 
-/// How often collectors are told what records are made of: they may have started after us.
+/// Interval of sending the templates, because a collector may start after skipstepd.
 const TEMPLATES_EVERY: Duration = Duration::from_secs(30);
 
-/// Opens a socket for each collector, with this address if one is given.
+/// Opens a UDP socket for each collector, bound to `source` if it is given.
 ///
 /// # Errors
-/// Those of sockets: the address is not ours, or of the other family.
+/// Fails if `source` is no address of this host, or has another family than a collector.
 pub fn open(
     collectors: &[SocketAddr],
     source: Option<IpAddr>,
@@ -33,43 +33,44 @@ pub fn open(
     collectors.iter().map(open).collect()
 }
 
-/// Tells collectors of flows.
+/// Sends flow records to collectors.
 pub struct Exporter {
     collectors: Vec<(SocketAddr, UdpSocket)>,
-    /// Records that wait for others of their template.
+    /// Records that wait until a message of their template is full.
     waiting: BTreeMap<Template, Vec<Vec<u8>>>,
-    /// Records sent so far, to see losses by.
+    /// Number of records sent so far, by which collectors notice losses.
     sequence: u32,
     told: Option<Instant>,
     lost: u64,
 }
 
 impl Exporter {
-    /// Reports to nobody yet; the next record has number `sequence`.
+    /// Makes an exporter without collectors. The next record has number `sequence`.
     pub fn new(sequence: u32) -> Self {
         let (collectors, waiting) = (Vec::new(), BTreeMap::new());
         Exporter { collectors, waiting, sequence, told: None, lost: 0 }
     }
 
-    /// Reports to this collector too, by a socket that [`open`] has made. Sends the templates.
+    /// Adds a collector with a socket that [`open`] has made, and sends the templates to it.
     pub fn add(&mut self, collector: SocketAddr, socket: UdpSocket) {
-        // they are sent again, and hold no records
+        // an error is ignored: templates are sent again, and contain no records
         let _ = socket.send_to(&ipfix::templates(now(), self.sequence), collector);
         self.told.get_or_insert_with(Instant::now);
         self.collectors.push((collector, socket));
     }
 
-    /// The number of the next record.
+    /// Returns the number of the next record.
     pub fn sequence(&self) -> u32 {
         self.sequence
     }
 
-    /// Records that did not go out, counted for each collector.
+    /// Returns the number of records that could not be sent; a record counts once for each
+    /// collector.
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Takes a flow; it is sent with others.
+    /// Queues the records of a flow. Full messages are sent at once.
     pub fn report(&mut self, flow: &FlowRecord) {
         let template = Template::of(flow);
         let wall = |second: u32| wall_time(u64::from(second) * 1_000_000_000);
@@ -82,7 +83,7 @@ impl Exporter {
         }
     }
 
-    /// Sends what waits, and the templates if it is time.
+    /// Sends all queued records, and the templates if their interval is over.
     pub fn flush(&mut self) {
         self.tell_templates();
         for template in Template::ALL {
@@ -95,7 +96,7 @@ impl Exporter {
             self.told = Some(Instant::now());
             let message = ipfix::templates(now(), self.sequence);
             for (collector, socket) in &self.collectors {
-                // it is sent again, and holds no records
+                // an error is ignored: templates are sent again, and contain no records
                 let _ = socket.send_to(&message, collector);
             }
         }
@@ -106,7 +107,7 @@ impl Exporter {
         if records.is_empty() {
             return;
         }
-        // nobody understands records whose template he does not know
+        // a collector cannot decode records without their template
         self.tell_templates();
         let message = ipfix::data(template, &records, now(), self.sequence);
         self.sequence = self.sequence.wrapping_add(records.len() as u32);
@@ -166,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_sent_is_counted() {
-        let unreachable = "255.255.255.255:4739".parse().unwrap(); // nobody may broadcast unasked
+        let unreachable = "255.255.255.255:4739".parse().unwrap(); // needs SO_BROADCAST
         let mut exporter = exporter(unreachable);
         exporter.report(&flow());
         exporter.flush();

@@ -1,4 +1,4 @@
-//! What comes by the device: fragments that are put together, and datagrams that are fragmented.
+//! Reassembly and fragmentation of packets from the device for fragments.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -10,16 +10,17 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::task::FragmentLimits;
 
-/// Longest frame: a packet, a link header, and what stands behind them.
+/// Bytes of the longest frame: a packet, a link header, and a handoff label.
 pub const LONGEST_FRAME: usize = 65_535 + 64 + size_of::<Handoff>();
 
-/// Length of a fragment if the length that it came with is unknown: every link takes it.
+/// Largest fragment in bytes if the sizes of the received fragments are unknown; each IPv6 link
+/// carries such packets.
 const USUAL: usize = 1280;
 
-/// Link header of what comes from a device that has none.
+/// Bytes of the link header that the device adds to packets without one.
 const MADE_UP: usize = 14;
 
-/// Datagrams in the making.
+/// Incomplete datagrams, and the state for new fragments.
 pub struct Fragments {
     reassembler: Reassembler,
     ids: RandomState,
@@ -29,34 +30,35 @@ pub struct Fragments {
 }
 
 impl Fragments {
-    /// None yet, with these limits. Frames of the data plane have `nonce`.
+    /// Makes an empty reassembler with these limits. Frames of the data plane carry `nonce`.
     pub fn new(limits: FragmentLimits, nonce: u64) -> Self {
         let reassembler = Reassembler::new(limits.pieces, limits.timeout);
         Fragments { reassembler, ids: RandomState::new(), drawn: 0, nonce, foreign: 0 }
     }
 
-    /// Other limits from now on.
+    /// Sets other limits.
     pub fn configure(&mut self, limits: FragmentLimits) {
         self.reassembler.configure(limits.pieces, limits.timeout);
     }
 
-    /// Forgets datagrams whose time is up.
+    /// Drops incomplete datagrams that have timed out. `now` is in seconds of the boot clock.
     pub fn expire(&mut self, now: u32) {
         self.reassembler.expire(now);
     }
 
-    /// How many fragments wait.
+    /// Returns the number of waiting fragments.
     pub fn pieces(&self) -> usize {
         self.reassembler.pieces()
     }
 
-    /// What was done so far.
+    /// Returns the counters since the start.
     pub fn counters(&self) -> FragmentCounters {
         let pieces = self.reassembler.pieces();
         FragmentCounters::new(pieces, self.reassembler.counters(), self.foreign)
     }
 
-    /// Returns the answer to a frame. A frame that the data plane has not sent is counted.
+    /// Returns the frames to send back for a frame of the device. A frame without the nonce is not
+    /// the data plane's, so it is only counted.
     pub fn answer(&mut self, frame: &[u8], now: u32) -> Vec<Vec<u8>> {
         let Some((frame, handoff)) = frame
             .len()
@@ -163,7 +165,7 @@ mod tests {
     fn fragments_become_a_datagram_and_fragments_again() {
         let mut fragments = Fragments::new(LIMITS, NONCE);
         let order = handoff(handoff_order::FRAGMENT);
-        // what stands behind the packet is padding of the link
+        // bytes behind the packet are padding of the link
         let first = [ipv4(0, true, &[1; 16]), vec![0; 10]].concat();
         assert_eq!(fragments.answer(&frame(&LINK, &first, &order), 0), Vec::<Vec<u8>>::new());
         assert_eq!(fragments.pieces(), 1);
@@ -200,7 +202,7 @@ mod tests {
         for length in 0..sound.len() {
             fragments.answer(&sound[..length], 0);
         }
-        // one wrong bit in each byte of the nonce
+        // flip one bit in each byte of the nonce
         for byte in 0..size_of::<u64>() {
             let nonce = NONCE ^ (1 << (8 * byte + byte));
             let order = Handoff { nonce, ..handoff(handoff_order::FRAGMENT) };

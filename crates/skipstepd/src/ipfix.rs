@@ -1,25 +1,25 @@
-//! Messages of IPFIX (RFC 7011) with the templates and fields of OpenBSD's pflow(4).
+//! IPFIX messages (RFC 7011) with the templates and fields of OpenBSD's pflow(4).
 
 use std::time::Duration;
 
 use skipstep_abi::{FlowRecord, INET};
 
-/// Bytes of a message at most: so many fit everywhere beside the headers of UDP and IP.
+/// Most bytes of a message: with the headers of UDP and IPv6 it fits the minimum MTU of IPv6, 1280.
 const LONGEST: usize = 1232;
 
-/// Bytes of a message's header, and of a set's.
+/// Length of a message's header, and of a set's header, in bytes.
 const MESSAGE_HEADER: usize = 16;
 const SET_HEADER: usize = 4;
 
 const VERSION: u16 = 10;
 
-/// Who counts, of all that a collector hears from one address. OpenBSD's number.
+/// Observation domain, which distinguishes exporters of one address. OpenBSD's value.
 const OBSERVATION_DOMAIN: u32 = 42;
 
-/// The set of templates.
+/// Id of a set of templates.
 const TEMPLATES: u16 = 2;
 
-/// An information element and its length.
+/// An information element and its length in bytes.
 type Field = (u16, u16);
 
 const SOURCE_IPV4: Field = (8, 4);
@@ -41,24 +41,24 @@ const DESTINATION_PORT: Field = (11, 2);
 const CLASS_OF_SERVICE: Field = (5, 1);
 const PROTOCOL: Field = (4, 1);
 
-/// What a record is made of. The numbers are those of OpenBSD since revision 1.24 of if_pflow.h
+/// The template of a record. The numbers are those of OpenBSD since revision 1.24 of if_pflow.h
 /// (November 2025). Up to OpenBSD 7.8 there was no template for translated flows, and that of IPv6
 /// had the number 257.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Template {
-    /// IPv4
+    /// IPv4, not translated.
     Inet,
     /// IPv4, translated.
     InetTranslated,
-    /// IPv6; OpenBSD has none for translated ones.
+    /// IPv6, translated or not: OpenBSD has no template for translated IPv6 flows.
     Inet6,
 }
 
 impl Template {
-    /// All of them, in the order of their numbers.
+    /// All templates in the order of their numbers.
     pub const ALL: [Template; 3] = [Template::Inet, Template::InetTranslated, Template::Inet6];
 
-    /// The one that a flow is reported with.
+    /// Returns the template for the records of a flow.
     pub fn of(flow: &FlowRecord) -> Self {
         match (flow.family, flow.translated) {
             (INET, 0) => Template::Inet,
@@ -101,13 +101,13 @@ impl Template {
         self.fields().iter().map(|(_, length)| usize::from(*length)).sum()
     }
 
-    /// Records that fit into a message.
+    /// Returns the number of records that fit into a message.
     pub fn capacity(self) -> usize {
         (LONGEST - MESSAGE_HEADER - SET_HEADER) / self.record_length()
     }
 }
 
-/// The message that says what records are made of.
+/// Makes the message with all templates. `time` is since 1970.
 pub fn templates(time: Duration, sequence: u32) -> Vec<u8> {
     let mut set = Vec::new();
     for template in Template::ALL {
@@ -122,7 +122,7 @@ pub fn templates(time: Duration, sequence: u32) -> Vec<u8> {
     message(TEMPLATES, &set, time, sequence)
 }
 
-/// A message with records of one template.
+/// Makes a message with records of one template. `time` is since 1970.
 pub fn data(template: Template, records: &[Vec<u8>], time: Duration, sequence: u32) -> Vec<u8> {
     message(template.number(), &records.concat(), time, sequence)
 }
@@ -142,8 +142,8 @@ fn message(set: u16, content: &[u8], time: Duration, sequence: u32) -> Vec<u8> {
     .concat()
 }
 
-/// The records of a flow: what its maker sent, and what the other side sent, as far as they did.
-/// `wall` tells the time since 1970 at a second of the boot clock.
+/// Makes the records of a flow: one for each direction with traffic, first that of the state's
+/// creator. `wall` converts seconds of the boot clock to the time since 1970.
 pub fn records(flow: &FlowRecord, wall: impl Fn(u32) -> Duration) -> Vec<Vec<u8>> {
     let milliseconds = |second| wall(second).as_millis() as u64;
     let times = [milliseconds(flow.creation.min(flow.last)), milliseconds(flow.last)];
@@ -151,7 +151,7 @@ pub fn records(flow: &FlowRecord, wall: impl Fn(u32) -> Duration) -> Vec<Vec<u8>
     sides.map(|(from, to)| record(flow, from, to, times)).collect()
 }
 
-/// Fields in the order of [`Template::fields`].
+/// Makes a record, with the fields in the order of [`Template::fields`].
 fn record(flow: &FlowRecord, from: usize, to: usize, [start, end]: [u64; 2]) -> Vec<u8> {
     let template = Template::of(flow);
     let address_length = if template == Template::Inet6 { 16 } else { 4 };
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(message[8..12], [0, 0, 0, 7]);
         assert_eq!(length(&message, 16), 2);
         assert_eq!(length(&message, 18), message.len() - MESSAGE_HEADER);
-        // 12, 16 and 12 fields
+        // 12, 16 and 12 fields in the three templates
         assert_eq!(message.len(), MESSAGE_HEADER + SET_HEADER + 3 * 4 + 40 * 4);
     }
 }

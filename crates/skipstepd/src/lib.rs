@@ -1,10 +1,10 @@
-//! skipstepd: the work that the filter cannot do by itself. It attaches interfaces that appear
-//! later, follows their addresses, puts fragments together, hands packets to programs, holds those
-//! that are delayed, reports flows, and writes the log. If it stops, filtering goes on.
+//! skipstepd: the tasks that the filter cannot do by itself. It attaches new interfaces, follows
+//! their addresses, reassembles fragments, delivers diverted packets to programs, and delays
+//! packets. It also exports flow records and writes the log. If it stops, filtering goes on.
 //!
 //! The process that the user starts ([`daemon`]) has root's rights and reads no byte of a packet.
-//! It is the guardian ([`mod@guardian`]) of workers ([`mod@worker`]), one for each [`task`], which
-//! read those bytes and have no rights.
+//! It is the guardian ([`mod@guardian`]) of workers ([`mod@worker`]), one for each [`task`].
+//! Workers read these bytes and have no rights.
 
 pub mod clock;
 pub mod complaint;

@@ -1,5 +1,5 @@
-//! The log files, one for each pflogN that rules log to. An error is reported once, the records
-//! that are lost meanwhile are counted, and the files are tried again with every turn.
+//! The log files, one for each pflogN that rules log to. An error is reported once, and records that
+//! are lost meanwhile are counted. After each flush, a file that failed is tried again.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,37 +13,37 @@ use crate::clock::wall_time;
 use crate::file::LogFile;
 use crate::pflog::{self, Origin};
 
-/// All log files.
+/// All log files of an instance.
 #[derive(Debug)]
 pub struct Logs {
-    /// Path without the number.
+    /// Path of the files without the number at the end.
     prefix: PathBuf,
     snaplen: usize,
     files: BTreeMap<u8, State>,
 }
 
-/// One log file.
+/// A log file.
 #[derive(Debug, Default)]
 struct State {
-    /// `None`: not open yet, or it could not be.
+    /// The open file; `None` before the first record, and after an error.
     file: Option<LogFile>,
-    /// The error of this turn.
+    /// Error since the last flush, if any.
     problem: Option<io::Error>,
-    /// Records lost since the last that was written.
+    /// Number of records lost since the last successful write.
     lost: u64,
-    /// Records lost and reported.
+    /// Number of lost records when the loss was reported; 0 if it was not reported.
     reported: u64,
 }
 
 impl Logs {
-    /// Logs to `prefix` with the number of the pflog interface behind it, `snaplen` bytes of each
-    /// packet. Files are opened when something is logged to them.
+    /// Makes logs at `prefix` followed by the number of the pflog interface. Each record has at
+    /// most `snaplen` bytes of its packet. A file is opened when its first record is added.
     pub fn new(prefix: &Path, snaplen: usize) -> Logs {
         Logs { prefix: prefix.to_path_buf(), snaplen, files: BTreeMap::new() }
     }
 
-    /// Adds a record to those that wait. If the record's file is not open, `open` opens the file
-    /// with this number.
+    /// Adds a record to the waiting ones. If the record's file is not open, `open` opens the file
+    /// of this number.
     pub fn add(
         &mut self,
         record: &LogRecord,
@@ -66,8 +66,8 @@ impl Logs {
         file.append(wall_time(record.time), &header, packet, record.wirelen);
     }
 
-    /// Writes the records that wait. Returns a message for each file whose records begin to be
-    /// lost, or are written again.
+    /// Writes the waiting records. Returns a message for each file that has begun to lose records,
+    /// or that works again.
     pub fn flush(&mut self) -> Vec<String> {
         let prefix = &self.prefix;
         self.files
@@ -77,15 +77,15 @@ impl Logs {
             .collect()
     }
 
-    /// Closes all files, so that the next record opens or creates them anew: they may have been
-    /// renamed.
+    /// Closes all files, because they may have been renamed (log rotation). The next record opens
+    /// or creates its file again.
     pub fn reopen(&mut self) {
         for state in self.files.values_mut() {
             state.file = None;
         }
     }
 
-    /// Records lost since each file was last written to.
+    /// Returns the number of records lost since each file was last written.
     pub fn lost(&self) -> u64 {
         self.files.values().map(|state| state.lost).sum()
     }

@@ -1,4 +1,4 @@
-//! The program `skipstepd`: the guardian, or one of its workers.
+//! The program `skipstepd`: the daemon with its guardians, or one of the workers.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Tells systemd that the daemon is ready (sd_notify(3)): one datagram to the socket it names.
+//! The readiness message to systemd (sd_notify(3)): a datagram to the socket that systemd names.
 
 use std::env;
 use std::ffi::OsStr;
@@ -7,10 +7,10 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Sends `READY=1` to `$NOTIFY_SOCKET`, if there is one.
+/// Sends `READY=1` to `$NOTIFY_SOCKET`. Does nothing if the variable is not set.
 ///
 /// # Errors
-/// Those of the system.
+/// Fails if the socket does not exist, or if the system refuses to send.
 pub fn ready() -> io::Result<()> {
     match env::var_os("NOTIFY_SOCKET") {
         Some(name) => send(&name, b"READY=1"),
@@ -18,7 +18,7 @@ pub fn ready() -> io::Result<()> {
     }
 }
 
-/// `name` is a path, or a name in the abstract namespace behind an `@`.
+/// Sends `message` to the socket `name`, a path, or a name in the abstract namespace behind an `@`.
 fn send(name: &OsStr, message: &[u8]) -> io::Result<()> {
     let address = match name.as_bytes().strip_prefix(b"@") {
         Some(name) => SocketAddr::from_abstract_name(name)?,

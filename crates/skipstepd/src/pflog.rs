@@ -1,6 +1,6 @@
-//! Log records in OpenBSD's pflog layout (pf-semantics section 18), which tcpdump and tshark read:
-//! a header of 100 bytes, then the packet from its IP header on. Numbers that are not called
-//! network order are in the byte order of the file, which is little-endian.
+//! Log records in OpenBSD's pflog format (pf-semantics section 18), which tcpdump and tshark read.
+//! A record is a header of 100 bytes and the packet, from its IP header on. Numbers are in the
+//! file's byte order, little-endian, unless network byte order is mentioned.
 
 use serde::{Deserialize, Serialize};
 use skipstep_abi::LogRecord;
@@ -9,38 +9,39 @@ use skipstep_abi::log::rewritten;
 
 /// `LINKTYPE_PFLOG` of the pcap format.
 pub const LINK_TYPE: u32 = 117;
-/// Bytes of the header in front of each packet.
+/// Length of the header in front of each packet, in bytes.
 pub const HEADER: usize = 100;
-/// Most bytes of a packet that the filter hands over.
+/// Most bytes of a packet that the filter records.
 pub const MAX_SNAPLEN: usize = SNAPLEN;
 
-// OpenBSD's numbers where they are not Linux's
+// OpenBSD's numbers, which differ from Linux's
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 24;
-/// Bytes for the name of an anchor.
+/// Bytes of the field for an anchor's name.
 const RULESET_NAME: usize = 16;
-/// Number of a rule that there is not.
+/// Number that means "no rule".
 const NO_RULE: i32 = -1;
-/// OpenBSD does not tell the process either.
+/// Process id that means "unknown"; OpenBSD records none, too.
 const NO_PID: u32 = 0;
 
-/// The rule set that a record names.
+/// The rule set that a log record refers to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// Path of the anchor; empty for the main rule set.
     pub anchor: String,
-    /// User who loaded it.
+    /// Id of the user who loaded the rule set.
     pub uid: u32,
-    /// Process that loaded it.
+    /// Id of the process that loaded the rule set.
     pub pid: u32,
 }
 
 impl Origin {
-    /// The anchor's own name, cut off where the header has no room for it.
+    /// Returns the last component of the anchor's path, truncated to 15 bytes and padded with
+    /// zeros.
     fn name(&self) -> [u8; RULESET_NAME] {
         let own = self.anchor.rsplit('/').next().unwrap_or_default();
         let mut name = [0; RULESET_NAME];
-        // the last byte stays zero
+        // the last byte stays NUL
         for (to, from) in name[..RULESET_NAME - 1].iter_mut().zip(own.bytes()) {
             *to = from;
         }
@@ -48,14 +49,14 @@ impl Origin {
     }
 }
 
-/// The header of `record`.
+/// Makes the header of `record`. Rule numbers, addresses and ports are in network byte order.
 pub fn header(record: &LogRecord, origin: &Origin) -> [u8; HEADER] {
     let family = if record.family == skipstep_abi::INET6 { AF_INET6 } else { AF_INET };
     let mut header = Vec::with_capacity(HEADER);
     header.extend([HEADER as u8, family, record.action, record.reason]);
     header.extend(record.ifname);
     header.extend(origin.name());
-    // a rule in an anchor stands behind the anchor rule that led to it
+    // for a rule in an anchor, the number of the anchor rule comes first
     let (number, sub_number) = match record.anchor_rule {
         ..0 => (record.rule, NO_RULE),
         anchor_rule => (anchor_rule, record.rule),
@@ -79,7 +80,7 @@ pub fn header(record: &LogRecord, origin: &Origin) -> [u8; HEADER] {
     header.try_into().expect("the fields above have 100 bytes")
 }
 
-/// The bytes of the packet that the record holds, at most `snaplen`.
+/// Returns the bytes of the packet that `record` has, at most `snaplen`.
 pub fn packet(record: &LogRecord, snaplen: usize) -> &[u8] {
     let length = usize::from(record.caplen).min(record.data.len()).min(snaplen);
     &record.data[..length]

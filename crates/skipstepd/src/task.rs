@@ -1,4 +1,4 @@
-//! The tasks of workers, and the messages between each and the guardian.
+//! The tasks of workers, and the messages between a worker and its guardian.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,10 +9,11 @@ use skipstep_kernel::{DelayCounters, DivertCounters, FragmentCounters};
 
 use crate::pflog::Origin;
 
-/// The time until a process answers a signal or a message, and between two reports of a worker.
+/// Longest time until a process reacts to a signal or message; also the interval of a worker's
+/// reports.
 pub const TICK: Duration = Duration::from_millis(500);
 
-/// A task for which a worker reads bytes of strangers.
+/// A task for which a worker reads untrusted bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Task {
     /// Puts fragments together.
@@ -28,7 +29,7 @@ pub enum Task {
 }
 
 impl Task {
-    /// Its name on the command line of the worker.
+    /// Returns the task's name on the worker's command line.
     pub fn name(self) -> &'static str {
         match self {
             Task::Fragments => "fragments",
@@ -39,7 +40,7 @@ impl Task {
         }
     }
 
-    /// What the worker does, as the user reads it.
+    /// Returns a description of the task for messages.
     pub fn work(self) -> &'static str {
         match self {
             Task::Fragments => "puts fragments together",
@@ -51,73 +52,73 @@ impl Task {
     }
 }
 
-/// Limits of datagrams in the making.
+/// Limits of the reassembly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FragmentLimits {
-    /// Fragments that may wait.
+    /// Most fragments that may wait.
     pub pieces: usize,
-    /// Seconds that a fragment waits.
+    /// Seconds until an incomplete datagram is dropped.
     pub timeout: u32,
 }
 
-/// A message of the guardian.
+/// A message from the guardian to its worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
-    /// The first one for a worker that puts fragments together, with the end of a device and the
-    /// nonce of its frames.
+    /// First order for the reassembly: limits, and the nonce of the device's frames. The descriptor
+    /// is the worker's end of the device.
     Reassemble(FragmentLimits, u64),
-    /// The first one for a worker that hands packets to programs, with the end of a device and the
-    /// nonce of its frames.
+    /// First order for diverted packets: the nonce of the device's frames. The descriptor is the
+    /// worker's end of the device.
     HandPackets(u64),
-    /// The first one for a worker that holds packets, with the end of a device, the number of
-    /// packets that may wait, and the nonce of the device's frames.
+    /// First order for delayed packets: the number of packets that may wait, and the nonce of the
+    /// device's frames. The descriptor is the worker's end of the device.
     HoldPackets(u32, u64),
-    /// The first one for a worker that writes the log, with the number of the ring.
+    /// First order for the log: the kernel's id of the ring.
     WriteLog(u32),
-    /// The first one for a worker that reports flows, with the number of the ring, and the number
-    /// of the next record.
+    /// First order for the flow export: the kernel's id of the ring, and the number of the next
+    /// record.
     ReportFlows(u32, u32),
-    /// Other limits of fragments.
+    /// New limits of the reassembly.
     FragmentLimits(FragmentLimits),
-    /// Another limit of packets that wait.
+    /// New number of packets that may wait for their departure.
     DelayLimit(u32),
-    /// A port of `divert-packet`, with the socket to which its programs connect.
+    /// A port of `divert-packet` to serve. The descriptor is the socket to which programs connect.
     Port(u16),
-    /// A port that rules no longer name.
+    /// A port that rules no longer name. The worker closes it when no program is connected.
     Unwanted(u16),
-    /// A collector of flows, with a socket.
+    /// A collector of flow records. The descriptor is the socket to send by.
     Collector(SocketAddr),
-    /// Log files may have been renamed.
+    /// Close all log files, because they may have been renamed.
     Reopen,
-    /// The file that the worker asks for, or an error.
+    /// Answer to [`Request::Open`]: a file as descriptor, or an error.
     File(Option<String>),
-    /// The rule set that the worker asks for.
+    /// Answer to [`Request::Origin`].
     Origin(Origin),
-    /// Finish the work and end.
+    /// Finish the work, send a last report, and end.
     Finish,
 }
 
-/// A message of a worker.
+/// A message from a worker to its guardian.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
-    /// The worker is at work, without rights.
+    /// The worker has given up its rights and begins to work.
     Ready,
-    /// Counters of fragments.
+    /// Counters of the reassembly.
     Fragments(FragmentCounters),
-    /// Counters of packets for programs.
+    /// Counters of diverted packets.
     Divert(DivertCounters),
-    /// Counters of packets that wait.
+    /// Counters of delayed packets.
     Delay(DelayCounters),
-    /// The number of the next record of a flow, and records that could not be sent.
+    /// Number of the next flow record, and number of records that could not be sent.
     Flows(u32, u64),
-    /// Records that are in no file.
+    /// Number of records that are in no file.
     Log(u64),
-    /// Open the file of this pflog interface.
+    /// Open the log file of the pflog interface with this number.
     Open(u8),
-    /// Name the rule set with this number.
+    /// Look up the rule set with this number.
     Origin(u32),
-    /// Give this socket of a program more room.
+    /// Enlarge the send buffer of a program's socket, which is the descriptor.
     Widen,
-    /// No program can connect to this port any more.
+    /// A port was closed, so no program can connect to it.
     Closed(u16),
 }

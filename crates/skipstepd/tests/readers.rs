@@ -1,4 +1,4 @@
-//! tcpdump and tshark, unmodified, read what is written.
+//! Tests that unmodified tcpdump and tshark read the log files.
 
 use std::net::IpAddr;
 use std::process::Command;
@@ -31,8 +31,8 @@ fn record(packet: &[u8], addresses: [&str; 2], ports: [u16; 2]) -> LogRecord {
     record
 }
 
-/// Three records of the main rule set: a blocked SYN over IPv4, one over IPv6 let through by the
-/// default rule, and a match on the way out.
+/// Returns three records of the main rule set: a blocked SYN over IPv4, a UDP packet over IPv6 that
+/// the default rule passes, and an outbound match.
 fn records() -> [LogRecord; 3] {
     let tcp4 = [
         0x45, 0, 0, 40, 0, 1, 0, 0, 64, 6, 0, 0, 10, 0, 1, 5, 192, 0, 2, 7, // IPv4
@@ -55,7 +55,7 @@ fn records() -> [LogRecord; 3] {
     [block, pass, matched]
 }
 
-/// Returns what a program prints.
+/// Runs a program and returns its standard output.
 fn run(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output();
     let output = output.unwrap_or_else(|error| panic!("{program}: {error}: install {program}"));
@@ -91,9 +91,10 @@ fn tcpdump_reads_the_file() {
         "{text}"
     );
     assert!(lines[1].contains("pass in on em0: 2001:db8:1::5.53 > 2001:db8:2::7.4000"), "{text}");
-    // tcpdump has no name for OpenBSD's number of `match`
+    // tcpdump has no name for OpenBSD's action number of `match`
     assert!(lines[2].contains("rule 7/0(match): unkn(12) out on em0"), "{text}");
-    // a rule in an anchor: number of the anchor rule, name of the anchor, number in it
+    // for a rule in an anchor: number of the anchor rule, name of the anchor, number of the rule in
+    // it
     assert!(lines[3].contains("rule 9.ftp.4/0(match): block in on em0"), "{text}");
 }
 

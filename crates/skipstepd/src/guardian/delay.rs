@@ -1,4 +1,5 @@
-//! Makes the device for delayed packets, and reports the limit of the rule set in force.
+//! The guardian of the worker for delayed packets: it creates the device and reports the limit of
+//! the loaded rule set.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -7,7 +8,7 @@ use skipstep_kernel::{Delayer, Error, Instance};
 use crate::guardian::{Function, Worker};
 use crate::task::{Order, Request, Task};
 
-/// The device of an instance.
+/// The device for the delayed packets of an instance.
 pub struct Holding<'i> {
     instance: &'i Instance,
     device: Delayer,
@@ -15,10 +16,10 @@ pub struct Holding<'i> {
 }
 
 impl<'i> Holding<'i> {
-    /// Makes the device.
+    /// Creates the device.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Fails if the kernel refuses the device.
     pub fn new(instance: &'i Instance) -> Result<Self, Error> {
         let generation = instance.generation();
         Ok(Holding { instance, device: Delayer::new(instance)?, generation })

@@ -1,4 +1,5 @@
-//! Makes the device for diverted packets, and the sockets to which programs connect.
+//! The guardian of the worker for diverted packets: it creates the device and the sockets to which
+//! programs connect.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,25 +17,25 @@ use crate::divert::WAITING;
 use crate::guardian::{Function, Worker};
 use crate::task::{Order, Request, Task};
 
-/// The device of an instance, and its ports.
+/// The device for the diverted packets of an instance, and its ports.
 pub struct Handing<'i> {
     instance: &'i Instance,
     device: Diverter,
-    /// The rule set whose ports are open.
+    /// Generation of the rule set whose ports are open; `None` before the first.
     generation: Option<u32>,
-    /// Ports that rules name.
+    /// Ports that the rules name.
     wanted: BTreeSet<u16>,
-    /// Ports that the worker has.
+    /// Ports that the worker has open.
     open: BTreeSet<u16>,
     directory: PathBuf,
     complaint: Complaint,
 }
 
 impl<'i> Handing<'i> {
-    /// Makes the device.
+    /// Creates the device.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Fails if the kernel refuses the device.
     pub fn new(instance: &'i Instance) -> Result<Self, Error> {
         Ok(Handing {
             instance,
@@ -47,8 +48,9 @@ impl<'i> Handing<'i> {
         })
     }
 
-    /// Opens the ports that rules name and the worker has not. The worker closes ports that rules
-    /// no longer name, unless a program is there, since states may still divert to the program.
+    /// Opens the ports that the rules name and the worker lacks. The worker closes ports that rules
+    /// no longer name. A port with a program stays open, because states can still divert to the
+    /// program.
     fn open_ports(&mut self, worker: &Worker) -> Result<(), Error> {
         for port in self.open.difference(&self.wanted) {
             worker.order(&Order::Unwanted(*port), None)?;
@@ -66,7 +68,7 @@ impl<'i> Handing<'i> {
         Ok(())
     }
 
-    /// The socket's file of a port.
+    /// Returns the path of a port's socket.
     fn path(&self, port: u16) -> PathBuf {
         self.directory.join(port.to_string())
     }
@@ -89,12 +91,14 @@ impl Function for Handing<'_> {
         match (request, program) {
             (Request::Divert(counters), _) => self.device.publish(self.instance, counters),
             (Request::Widen, Some(program)) => {
-                // beyond the limit of others; without the right to it the limit is kept
+                // the buffer exceeds the limit for other processes; without the right, the limit
+                // stays
                 let _ = setsockopt(&program, sockopt::SndBufForce, &WAITING);
                 Ok(())
             }
             (Request::Closed(port), _) if self.open.remove(&port) => {
-                // without it nobody can connect; who removed it before us has done the same
+                // programs can no longer connect then; an error means that the file is removed
+                // already
                 let _ = fs::remove_file(self.path(port));
                 self.open_ports(worker) // rules may name the port again
             }
@@ -121,7 +125,7 @@ impl Drop for Handing<'_> {
     }
 }
 
-/// A socket where messages keep their bounds.
+/// Creates a listening socket at `directory/port` that preserves message boundaries.
 fn listener(directory: &Path, port: u16) -> io::Result<OwnedFd> {
     private::folder(directory).map_err(io::Error::other)?;
     let path = directory.join(port.to_string());

@@ -1,4 +1,4 @@
-//! Hands the sockets of collectors to the worker that reports flows.
+//! The guardian of the worker that exports flows: it passes the sockets of the collectors on.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
@@ -8,26 +8,26 @@ use skipstep_kernel::{Error, Instance};
 use crate::guardian::{Function, Worker};
 use crate::task::{Order, Request, Task};
 
-/// The collectors, and the records that they were sent.
+/// The collectors and the numbers of records sent to them.
 pub struct Collectors {
-    /// Each with its socket.
+    /// Address and socket of each collector.
     pub sockets: Vec<(SocketAddr, UdpSocket)>,
     /// Number of the next record.
     pub sequence: u32,
-    /// Records that could not be sent.
+    /// Number of records that could not be sent.
     pub lost: u64,
 }
 
-/// The flows of an instance.
+/// The flow export of an instance.
 pub struct Reporting<'i> {
     instance: &'i Instance,
     collectors: &'i mut Collectors,
-    /// Records that other workers could not send.
+    /// Number of records that earlier workers could not send.
     lost_before: u64,
 }
 
 impl<'i> Reporting<'i> {
-    /// Reports the flows of `instance`.
+    /// Makes the guardian's part of the flow export of `instance`.
     pub fn new(instance: &'i Instance, collectors: &'i mut Collectors) -> Self {
         let lost_before = collectors.lost;
         Reporting { instance, collectors, lost_before }

@@ -1,4 +1,5 @@
-//! Makes the device for fragments, and reports the limits of the rule set in force.
+//! The guardian of the worker for fragments: it creates the device and reports the limits of the
+//! loaded rule set.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -8,7 +9,7 @@ use skipstep_ruleset::Timeout;
 use crate::guardian::{Function, Worker};
 use crate::task::{FragmentLimits, Order, Request, Task};
 
-/// The device of an instance.
+/// The device for the fragments of an instance.
 pub struct Reassembly<'i> {
     instance: &'i Instance,
     device: Device,
@@ -16,10 +17,10 @@ pub struct Reassembly<'i> {
 }
 
 impl<'i> Reassembly<'i> {
-    /// Makes the device.
+    /// Creates the device.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Fails if the kernel refuses the device.
     pub fn new(instance: &'i Instance) -> Result<Self, Error> {
         let generation = instance.generation();
         Ok(Reassembly { instance, device: Device::new(instance)?, generation })

@@ -1,4 +1,5 @@
-//! Opens log files, and knows the rule sets that records name.
+//! The guardian of the worker that writes the log: it opens the log files, and looks up the rule
+//! sets of records.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,23 +15,23 @@ use crate::log;
 use crate::pflog::Origin;
 use crate::task::{Order, Request, Task};
 
-/// Rule sets by the number that records have of them.
+/// Anchor path and load of each rule set, by the number that log records have.
 type Origins = BTreeMap<u32, (String, Load)>;
 
 /// The log of an instance.
 pub struct Writing<'i> {
     instance: &'i Instance,
     signals: &'i Signals,
-    /// Path of the files, without their number.
+    /// Path of the log files without the number at the end.
     prefix: &'i Path,
-    /// Those of this generation.
+    /// Generation for which the rule sets were read, and the rule sets.
     origins: Option<(u32, Origins)>,
-    /// Records that are in no file.
+    /// Number of records that are in no file.
     lost: &'i mut u64,
 }
 
 impl<'i> Writing<'i> {
-    /// Opens files for the worker; `lost` is the number of records that could not be written.
+    /// Makes the guardian's part of the log. `lost` counts the records that could not be written.
     pub fn new(
         instance: &'i Instance,
         signals: &'i Signals,
@@ -40,7 +41,7 @@ impl<'i> Writing<'i> {
         Writing { instance, signals, prefix, origins: None, lost }
     }
 
-    /// Returns the rule set that a record names.
+    /// Looks up the rule set of a record; unknown numbers give the main rule set.
     fn origin(&mut self, number: u32) -> Origin {
         let generation = self.instance.generation();
         let origins = match self.origins.take() {

@@ -1,6 +1,6 @@
-//! The guardian of workers: it has root's rights, opens whatever a worker needs, and reads no byte
-//! of a packet. A worker that has ended is started again. Until then its device is gone, so the
-//! filter drops the packets that the worker should have had, and counts them.
+//! Guardians of workers. A guardian has root's rights, opens everything that its worker needs, and
+//! reads no byte of a packet. A worker that has ended is restarted. Until then its device is
+//! missing, so the filter drops and counts the worker's packets.
 
 mod delay;
 mod divert;
@@ -29,33 +29,36 @@ use crate::complaint::say;
 use crate::daemon::Signals;
 use crate::task::{Order, Request, TICK, Task};
 
-/// How long a guardian listens to its worker before it looks for signals and other rules.
+/// Longest wait for a request, before the guardian checks for signals and a new rule set.
 const LISTEN: Duration = Duration::from_millis(250);
 
-/// A worker that is silent for so long hangs, and did not end by itself.
+/// A worker that is silent for so long hangs, and its watchdog has not ended it.
 const SILENCE: Duration = Duration::from_secs(40);
 
-/// Between two looks whether a worker has ended.
+/// Interval of the checks if a worker has ended.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// How long a worker may take to finish.
+/// Longest time for a worker to finish and end.
 const FINISH: Duration = Duration::from_secs(5);
 
-/// What a guardian does for one task, as long as an instance is the one of its name.
+/// A guardian's part of one task, for one instance.
 pub trait Function {
-    /// The task.
+    /// Task of the worker.
     const TASK: Task;
 
-    /// Sends the first orders.
+    /// Sends the first orders to the worker.
     ///
     /// # Errors
-    /// The worker takes no orders, or those of the system.
+    /// Fails if the worker takes no orders, or if the kernel or the instance's files refuse a
+    /// request.
     fn begin(&mut self, worker: &Worker) -> Result<(), Error>;
 
-    /// Carries out a request of the worker, which may be in the hands of an attacker.
+    /// Executes a request of the worker. The request is untrusted, because an attacker may control
+    /// the worker.
     ///
     /// # Errors
-    /// The request is not one of this task, the worker takes no orders, or those of the system.
+    /// Fails if the request does not belong to the task, if the worker takes no orders, or if the
+    /// system refuses a step.
     fn request(
         &mut self,
         worker: &Worker,
@@ -63,18 +66,19 @@ pub trait Function {
         descriptor: Option<OwnedFd>,
     ) -> Result<(), Error>;
 
-    /// Takes up other rules and signals, if there are any. Is called often.
+    /// Checks for a new rule set and signals, and informs the worker. It is called several times a
+    /// second.
     ///
     /// # Errors
-    /// The worker takes no orders, or those of the system.
+    /// Fails if the worker takes no orders, or if the rule set cannot be read.
     fn follow(&mut self, worker: &Worker) -> Result<(), Error>;
 }
 
-/// A worker at work. It ends when this value is dropped.
+/// A running worker process. It ends when this value is dropped.
 pub struct Worker {
     task: Task,
     child: Child,
-    /// `None` once the worker is to end.
+    /// Channel to the worker; `None` once the worker has to end.
     channel: Option<Channel>,
 }
 
@@ -91,7 +95,7 @@ impl Worker {
     /// Sends an order, with a descriptor if the order needs one.
     ///
     /// # Errors
-    /// The worker has ended, or has not read for long.
+    /// Fails if the worker has ended, or if it has not read its orders and the channel is full.
     pub fn order(&self, order: &Order, descriptor: Option<BorrowedFd>) -> Result<(), Error> {
         let sent = self.channel().and_then(|to| to.send_now(order, descriptor.as_slice()));
         sent.map_err(|cause| self.problem(cause))
@@ -110,7 +114,7 @@ impl Worker {
         problem(self.task, cause)
     }
 
-    /// Refuses a request.
+    /// Returns the error for a request that does not belong to the worker's task.
     pub fn nonsense(&self, request: &Request) -> Error {
         self.problem(io::Error::other(format!("it asks for nonsense: {request:?}")))
     }
@@ -120,7 +124,8 @@ impl Worker {
         self.problem(io::Error::other(format!("it has ended ({status}), and is started again")))
     }
 
-    /// Waits until the worker has ended, but not for long: it may be in the hands of an attacker.
+    /// Waits until the worker has ended, but at most [`FINISH`], because an attacker may control
+    /// the worker.
     fn status(&mut self) -> io::Result<ExitStatus> {
         let asked = Instant::now();
         loop {
@@ -134,8 +139,8 @@ impl Worker {
 }
 
 impl Drop for Worker {
-    /// Kills the worker, or has it see that the guardian is gone: in a service the guardian has no
-    /// right to kill processes of other users.
+    /// Kills the worker and closes its channel. In a service the guardian may lack the right to
+    /// kill processes of other users; such a worker ends when its channel is closed.
     fn drop(&mut self) {
         let _ = self.child.kill();
         self.channel = None;
@@ -149,11 +154,11 @@ fn problem(task: Task, cause: io::Error) -> Error {
     Error::System { what: format!("the worker that {}", task.work()), cause }
 }
 
-/// Starts a worker, and serves it while this instance is the one of its name and there is no signal
-/// to stop. `starting` is dropped once the worker is at work.
+/// Starts a worker and serves its requests. It returns when the daemon has to stop, or when the
+/// instance is replaced or removed. `starting` is dropped when the worker is ready.
 ///
 /// # Errors
-/// The worker has ended or hangs, or those of the system.
+/// Fails if the worker ends or hangs, if it sends a wrong request, or if the system refuses a step.
 pub fn serve<F: Function>(
     function: &mut F,
     instance: &Instance,
@@ -185,7 +190,7 @@ pub fn serve<F: Function>(
     finish(worker, function)
 }
 
-/// Has a worker finish its work, and serves it until it has ended.
+/// Orders a worker to finish, and serves its requests until it has ended.
 fn finish<F: Function>(mut worker: Worker, function: &mut F) -> Result<(), Error> {
     worker.order(&Order::Finish, None)?;
     let told = Instant::now();
@@ -207,7 +212,7 @@ fn finish<F: Function>(mut worker: Worker, function: &mut F) -> Result<(), Error
     Err(worker.problem(io::Error::other("it does not finish, and is killed")))
 }
 
-/// Returns the next request that comes within this time.
+/// Returns the next request, or `None` if there is none within `timeout`.
 fn next(
     worker: &mut Worker,
     timeout: Duration,

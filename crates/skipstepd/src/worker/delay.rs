@@ -1,4 +1,5 @@
-//! Holds packets until their time has come. Those it holds when it ends are lost.
+//! The worker for delayed packets: it holds packets until their departure times. Packets that still
+//! wait when the worker ends are lost.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::fragments::LONGEST_FRAME;
 use crate::task::{Order, Request, TICK};
 use crate::worker::{BURST, Guardian, Work};
 
-/// The packets that wait, and the device.
+/// The waiting packets, and the device.
 pub struct Holding {
     delays: Delays,
     device: Frames,
@@ -24,7 +25,7 @@ pub struct Holding {
 }
 
 impl Holding {
-    /// Takes frames with `nonce` from `device`, and holds at most `limit` of them.
+    /// Makes a worker for frames with `nonce` from `device`, of which at most `limit` wait.
     pub fn new(limit: u32, nonce: u64, device: OwnedFd) -> Holding {
         Holding {
             delays: Delays::new(limit, nonce),
@@ -61,7 +62,7 @@ impl Work for Holding {
                 break;
             };
             if let Some(refusal) = self.delays.hold(frame) {
-                self.complaint.note(self.device.give(&refusal)); // the others are not to suffer
+                self.complaint.note(self.device.give(&refusal)); // other frames go on
             }
         }
         let now = boot_time();

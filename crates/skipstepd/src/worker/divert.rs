@@ -1,4 +1,4 @@
-//! Hands packets to programs and back.
+//! The worker for diverted packets: it passes packets to programs and takes them back.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -22,7 +22,7 @@ pub struct Handing {
 }
 
 impl Handing {
-    /// Takes frames with `nonce` from `device`.
+    /// Makes a worker for frames with `nonce` from `device`.
     pub fn new(nonce: u64, device: OwnedFd) -> Handing {
         Handing {
             ports: Ports::new(nonce),
@@ -32,7 +32,8 @@ impl Handing {
         }
     }
 
-    /// Asks for more room in the sockets of programs than other processes may have.
+    /// Asks the guardian to enlarge the send buffers of new programs beyond the limit of other
+    /// processes.
     fn widen(&mut self, guardian: &Guardian) -> Result<()> {
         for program in self.ports.new_programs() {
             guardian.send(&Request::Widen, &[program])?;
@@ -42,8 +43,8 @@ impl Handing {
 }
 
 impl Work for Handing {
-    /// To accept programs, to set up their sockets, and to learn the names of interfaces, for which
-    /// the system's library makes a socket.
+    /// Calls to accept programs, to set up their sockets, and to look up names of interfaces. The C
+    /// library makes a socket for the lookup.
     const CALLS: &'static [Call] = &[
         Call::any(libc::SYS_accept4),
         Call::any(libc::SYS_sendto),
@@ -84,7 +85,7 @@ impl Work for Handing {
         }
         let (ports, device, complaint) = (&mut self.ports, &mut self.device, &mut self.complaint);
         ports.serve(|frame| {
-            complaint.note(device.give(frame)); // the others are not to suffer for it
+            complaint.note(device.give(frame)); // an error must not stop other frames
         });
         self.widen(guardian)
     }

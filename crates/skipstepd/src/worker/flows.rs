@@ -1,4 +1,4 @@
-//! Reports states that have ended to collectors.
+//! The worker that exports ended states as flow records to collectors.
 
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,13 +14,13 @@ use crate::flows::Exporter;
 use crate::task::{Order, Request};
 use crate::worker::{Guardian, Work};
 
-/// Bytes of the ring. At its end a worker reads that much at most.
+/// Size of the ring in bytes. A finishing worker reads at most as much.
 const RING: usize = 1 << 20;
 
-/// How long records wait for others at most.
+/// Longest time that records wait for their message to fill.
 const COMPANY: Duration = Duration::from_secs(1);
 
-/// The ring and the collectors.
+/// The ring and the exporter.
 pub struct Reporting {
     reader: FlowReader,
     exporter: Exporter,
@@ -28,16 +28,16 @@ pub struct Reporting {
 }
 
 impl Reporting {
-    /// Reads the ring with this number; the next record has number `sequence`.
+    /// Opens the ring with the kernel's id `ring`. The next record has number `sequence`.
     ///
     /// # Errors
-    /// The process is not root, or the instance is gone.
+    /// Fails if the process is not root, or if the ring no longer exists.
     pub fn new(ring: u32, sequence: u32) -> Result<Reporting> {
         let exporter = Exporter::new(sequence);
         Ok(Reporting { reader: FlowReader::by_id(ring)?, exporter, flushed: Instant::now() })
     }
 
-    /// Takes some records. Returns their number.
+    /// Takes records from the ring, [`RECORDS_A_TURN`] at most, and returns their number.
     fn take(&mut self) -> Result<usize> {
         let exporter = &mut self.exporter;
         Ok(self.reader.poll(Duration::ZERO, |flow| exporter.report(flow))?)
@@ -55,7 +55,7 @@ impl Work for Reporting {
         match (order, socket) {
             (Order::Collector(address), Some(socket)) => {
                 self.exporter.add(address, UdpSocket::from(socket));
-                self.exporter.flush(); // it is to know the templates at once
+                self.exporter.flush(); // records follow their templates
             }
             (order, _) => bail!("the guardian says nonsense: {order:?}"),
         }

@@ -1,4 +1,4 @@
-//! Puts fragments together, and makes fragments of datagrams.
+//! The worker for fragments: it reassembles datagrams, and fragments them again.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
@@ -13,7 +13,7 @@ use crate::fragments::{Fragments, LONGEST_FRAME};
 use crate::task::{FragmentLimits, Order, Request, TICK};
 use crate::worker::{BURST, Guardian, Work};
 
-/// The datagrams in the making, and the device.
+/// The incomplete datagrams, and the device.
 pub struct Reassembly {
     fragments: Fragments,
     device: Frames,
@@ -23,7 +23,7 @@ pub struct Reassembly {
 }
 
 impl Reassembly {
-    /// Takes frames with `nonce` from `device`.
+    /// Makes a worker for frames with `nonce` from `device`.
     pub fn new(limits: FragmentLimits, nonce: u64, device: OwnedFd) -> Reassembly {
         Reassembly {
             fragments: Fragments::new(limits, nonce),
@@ -57,7 +57,7 @@ impl Work for Reassembly {
                 break;
             };
             for answer in self.fragments.answer(frame, now) {
-                self.complaint.note(self.device.give(&answer)); // the others are not to suffer
+                self.complaint.note(self.device.give(&answer)); // other frames go on
             }
         }
         if self.expired.elapsed() >= TICK {

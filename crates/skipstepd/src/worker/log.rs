@@ -1,4 +1,4 @@
-//! Takes records out of the ring and writes them.
+//! The worker that writes log records from the ring to files.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -20,10 +20,10 @@ use crate::pflog::Origin;
 use crate::task::{Order, Request};
 use crate::worker::{Guardian, Work};
 
-/// Bytes of the ring. At its end a worker reads that much at most, as a flood may go on.
+/// Size of the ring in bytes. A finishing worker reads at most as much, because a flood may go on.
 const RING: usize = 1 << 20;
 
-/// The ring and the files.
+/// The ring and the log files.
 pub struct Writing {
     reader: LogReader,
     logs: Logs,
@@ -31,16 +31,16 @@ pub struct Writing {
 }
 
 impl Writing {
-    /// Reads the ring with this number.
+    /// Opens the ring with the kernel's id `ring`.
     ///
     /// # Errors
-    /// The process is not root, or the instance is gone.
+    /// Fails if the process is not root, or if the ring no longer exists.
     pub fn new(ring: u32, options: &Options) -> Result<Writing> {
         let logs = Logs::new(&options.file, options.snaplen);
         Ok(Writing { reader: LogReader::by_id(ring)?, logs, debug: options.debug })
     }
 
-    /// Writes some records. Returns their number.
+    /// Writes records from the ring, [`RECORDS_A_TURN`] at most, and returns their number.
     fn write(&mut self, guardian: &Guardian) -> Result<usize> {
         let (logs, mut failed) = (&mut self.logs, None);
         let mut origins = BTreeMap::new();
@@ -61,8 +61,8 @@ impl Writing {
     }
 }
 
-/// Adds a record to those that are written next. `origins` are the rule sets of this turn: a turn
-/// is so short that a rule set loaded meanwhile does not matter.
+/// Adds a record to the waiting ones. `origins` caches rule sets for this batch only: a rule set
+/// that is loaded during the batch does not matter.
 fn add(
     logs: &mut Logs,
     record: &LogRecord,
@@ -90,7 +90,8 @@ fn add(
     gone.map_or(Ok(()), Err)
 }
 
-/// Asks for a log file. The inner error is that of the file.
+/// Asks the guardian for a log file. The outer error means that the guardian is gone, the inner one
+/// that the file cannot be opened.
 fn open(number: u8, guardian: &Guardian) -> Result<io::Result<File>> {
     guardian.ask(&Request::Open(number), |order, file| match (order, file) {
         (Order::File(None), Some(file)) => Ok(Ok(file.into())),

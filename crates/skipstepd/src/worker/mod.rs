@@ -1,5 +1,6 @@
-//! A worker: a process without rights that reads bytes of strangers. It holds the descriptors that
-//! its guardian has handed it, and asks the guardian for whatever needs a right.
+//! Workers. A worker is a process without rights that reads untrusted bytes. It uses the
+//! descriptors that its guardian has passed to it, and asks the guardian for everything that needs
+//! a right.
 
 mod delay;
 mod divert;
@@ -26,14 +27,14 @@ use skipstep_worker::privileges::{self, Call, SKIPSTEPD_USERS, USUAL};
 use crate::options::Options;
 use crate::task::{Order, Request, TICK, Task};
 
-/// How long a guardian may take to answer.
+/// Longest wait for the guardian's answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A worker that hangs for so many seconds ends itself (`SIGALRM`): its guardian may have no right
-/// to end processes of other users.
+/// Seconds after which a hanging worker ends itself (`SIGALRM`). The guardian may lack the right to
+/// kill processes of other users.
 const WATCHDOG: u32 = 30;
 
-/// Frames that a worker takes from its device before something else has its turn.
+/// Most frames that a worker takes from its device before it does other work.
 const BURST: usize = 64;
 
 /// System calls that set the watchdog.
@@ -43,20 +44,20 @@ const WATCH: &[Call] = &[
     Call::any(libc::SYS_setitimer),
 ];
 
-/// The work of a worker.
+/// A worker's part of a task.
 trait Work {
-    /// System calls that the work needs beside the usual ones.
+    /// System calls of this task, in addition to the usual ones.
     const CALLS: &'static [Call];
 
-    /// The descriptors that wake the worker.
+    /// Returns the descriptors that wake the worker when they are readable.
     fn sources(&self) -> Vec<BorrowedFd<'_>>;
 
-    /// The time until there is work in any case.
+    /// Returns the longest time that the worker may sleep.
     fn patience(&self) -> Duration {
         TICK
     }
 
-    /// Carries out an order.
+    /// Executes an order.
     fn order(
         &mut self,
         order: Order,
@@ -64,22 +65,22 @@ trait Work {
         guardian: &Guardian,
     ) -> Result<()>;
 
-    /// Does as much as there is, within bounds.
+    /// Does the pending work, within bounds.
     fn turn(&mut self, guardian: &Guardian) -> Result<()>;
 
-    /// Counts what was done.
+    /// Returns the current counters as a report.
     fn report(&mut self) -> Request;
 
-    /// Does the last of the work.
+    /// Does the remaining work before the worker ends.
     fn finish(&mut self, _guardian: &Guardian) -> Result<()> {
         Ok(())
     }
 }
 
-/// The worker's end of the channel.
+/// The worker's end of the channel to its guardian.
 struct Guardian {
     channel: Channel,
-    /// Orders that came while the worker waited for an answer.
+    /// Orders that arrived while the worker waited for an answer.
     set_aside: RefCell<VecDeque<(Order, Option<OwnedFd>)>>,
 }
 
@@ -89,7 +90,7 @@ impl Guardian {
         Ok(Guardian { channel, set_aside: RefCell::default() })
     }
 
-    /// Returns the next order that comes within this time.
+    /// Returns the next order, or `None` if there is none within `timeout`.
     fn receive(&self, timeout: Duration) -> Result<Option<(Order, Option<OwnedFd>)>> {
         match self.channel.receive(timeout).context("guardian")? {
             Received::Message(order, descriptors) => {
@@ -100,7 +101,7 @@ impl Guardian {
         }
     }
 
-    /// Returns the next order if there is one.
+    /// Returns the next order, or `None` if there is none now.
     fn next(&self) -> Result<Option<(Order, Option<OwnedFd>)>> {
         match self.set_aside.borrow_mut().pop_front() {
             Some(order) => Ok(Some(order)),
@@ -112,7 +113,8 @@ impl Guardian {
         self.channel.send(request, descriptors).context("guardian")
     }
 
-    /// Sends a request, and waits for the order for which `answer` returns a value.
+    /// Sends a request and waits for its answer. `answer` extracts the value of the answer, and
+    /// gives other orders back, which are kept for later.
     fn ask<T>(
         &self,
         request: &Request,
@@ -131,10 +133,11 @@ impl Guardian {
     }
 }
 
-/// Runs until the guardian says so, or is gone.
+/// Runs the worker of a task until its guardian ends it.
 ///
 /// # Errors
-/// Those of the system.
+/// Fails if the guardian is gone or silent, or if it sends a wrong order. Also fails if rights cannot
+/// be given up, or if the system refuses a step.
 pub fn run(task: Task, options: &Options) -> Result<()> {
     leave_signals_to_the_guardian()?;
     let guardian = Guardian::inherited()?;
@@ -159,8 +162,8 @@ pub fn run(task: Task, options: &Options) -> Result<()> {
     }
 }
 
-/// A service's manager sends signals to all processes of the service. The guardian tells its
-/// workers when they are to end, and what they have to do before.
+/// Ignores signals that end the service. Its manager signals all processes, but a worker has to end
+/// when its guardian orders it.
 fn leave_signals_to_the_guardian() -> Result<()> {
     for signal in [SIGTERM, SIGINT, SIGHUP] {
         flag::register(signal, Arc::new(AtomicBool::new(false))).context("signals")?;
@@ -168,9 +171,9 @@ fn leave_signals_to_the_guardian() -> Result<()> {
     Ok(())
 }
 
-/// Gives up all rights, and then does the work.
+/// Gives up all rights, and then works until the guardian orders the end.
 fn attend<W: Work>(mut work: W, guardian: &Guardian) -> Result<()> {
-    // the work's end must not outlive the guardian, even if the work has no end
+    // SIGKILL, because a worker that hangs must not outlive its guardian, either
     privileges::drop(&SKIPSTEPD_USERS, Signal::SIGKILL)?;
     privileges::confine(&[USUAL, WATCH, W::CALLS])?;
     alarm::set(WATCHDOG);
