@@ -1,4 +1,4 @@
-//! Writes the seeds of targets whose input is no text: `cargo run --example seeds` in this folder.
+//! Writes the seeds of targets whose input is not text: `cargo run --example seeds` in this folder.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ use zerocopy::IntoBytes;
 
 const LINK: [u8; 14] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 8, 0];
 
-/// Of many kinds of statement one.
+/// A rule set with statements of many kinds.
 const RULES: &str = r#"
     set limit states 1000
     table <t> persist { 192.0.2.0/24, !192.0.2.1, 2001:db8::/64 }
@@ -63,7 +63,7 @@ fn write(target: &str, name: &str, bytes: &[u8]) -> std::io::Result<()> {
     fs::write(folder.join(name), bytes)
 }
 
-/// A UDP packet, or the fragment with these flags and offset.
+/// Returns an IPv4 packet with UDP. `fragment` has the flags and the offset of the IP header.
 fn ipv4(fragment: u16, data: &[u8]) -> Vec<u8> {
     let mut packet = vec![0x45, 0, 0, 0, 0, 7, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
     packet[2..4].copy_from_slice(&(20 + data.len() as u16).to_be_bytes());
@@ -72,7 +72,7 @@ fn ipv4(fragment: u16, data: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// A packet with extension headers, the first of which is of kind `next`.
+/// Returns an IPv6 packet with extension headers, the first of which has the number `next`.
 fn ipv6(headers: &[u8], next: u8, data: &[u8]) -> Vec<u8> {
     let mut packet = vec![0x60, 0, 0, 0, 0, 0, next, 64];
     packet[4..6].copy_from_slice(&((headers.len() + data.len()) as u16).to_be_bytes());
@@ -84,7 +84,7 @@ fn ipv6(headers: &[u8], next: u8, data: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// Two datagrams, one of fragments that come in another order and overlap.
+/// Returns the fragments of two datagrams. Those of the second are out of order and overlap.
 fn ipv4_fragments() -> Vec<(u8, Vec<u8>)> {
     let more = 0x2000;
     vec![
@@ -109,7 +109,7 @@ fn ipv6_fragments() -> Vec<(u8, Vec<u8>)> {
     ]
 }
 
-/// The packets as the programs hand them to skipstepd.
+/// Wraps packets in the frames in which the data plane passes them to skipstepd.
 fn handed(packets: &[(u8, Vec<u8>)], order: u8) -> Vec<(u8, Vec<u8>)> {
     let handoff = Handoff {
         nonce: NONCE,
@@ -145,7 +145,7 @@ fn records() -> Vec<u8> {
     let mut record = Record { ruleset, ..Record::default() };
     let lists = record.take_lists();
     let rules = record.to_bytes().expect("a rule set");
-    // the target puts the heads in front
+    // the target adds the heads
     let (rules, lists) = (&rules[8..], &lists[8..]);
     [&(rules.len() as u16).to_le_bytes()[..], rules, lists].concat()
 }
@@ -170,7 +170,7 @@ fn states() -> String {
     format!("{head}\n{}\n{}\n", lines[0], lines[1])
 }
 
-/// Replies about a loopback and an Ethernet interface, its address, and the default route by it.
+/// Returns replies about a loopback and an Ethernet interface, its address, and its default route.
 fn netlink() -> Vec<(u8, Vec<u8>)> {
     let link = |index: u32, kind: u16, flags: u32, name: &str| {
         let mut body = vec![0, 0];

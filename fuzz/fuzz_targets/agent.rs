@@ -1,6 +1,6 @@
-//! Whatever comes on a control connection is read without harm, however it is cut into pieces:
-//! nothing is believed that has no code, messages come out as they went in, and an order that is
-//! read and lawful is read again as it was.
+//! Input: any bytes on the control connection of an agent, in pieces of any size. No message
+//! without a valid code is accepted. Sealed messages are opened unchanged. A valid order survives
+//! writing and reading.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,12 +1,12 @@
-//! Any bytes are a capture of which a workload can be made, or no capture for a reason; a workload
-//! that was made can be read.
+//! Input: any bytes as a capture file. A workload is derived from the capture, or there is a reason
+//! why not. A derived workload can be parsed.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use skipstep_fwlab::workload::{derive, parse};
 
-/// The head of a pcap file, so that the bytes get past it now and then; only the link type is
-/// theirs.
+/// Puts the head of a pcap file in front of the bytes, so that more inputs pass the first check.
+/// The first byte selects the link type.
 fn file(bytes: &[u8]) -> Vec<u8> {
     let links = [1, 12, 101, 113, 117, 276];
     let link = links[usize::from(bytes.first().copied().unwrap_or(0)) % links.len()];

@@ -1,7 +1,7 @@
-//! Any bytes are frames from the device for delayed packets. No more are held than may be, none
-//! leaves before its time, and all leave in the order of their times.
+//! Input: any bytes as frames from the device for delayed packets. No more packets wait than the
+//! limit allows. No packet leaves before its time, and all leave in the order of their times.
 //!
-//! The input is one frame after the other, each behind a byte of time and two of length.
+//! Each frame stands behind a byte of time and two bytes of length.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -13,10 +13,11 @@ use zerocopy::{FromBytes, IntoBytes};
 /// Length of an Ethernet header.
 const ETHERNET: usize = 14;
 
-/// Packets that may wait.
+/// Number of packets that may wait.
 const LIMIT: u32 = 8;
 
-/// The frame with the nonce that only the programs write, and a time that comes soon.
+/// Adds the nonce, which only the data plane knows, and a time that comes soon, unless the upper
+/// bit of `how` is set.
 fn marked(how: u8, frame: &[u8]) -> Vec<u8> {
     match Delayed::read_from_prefix(frame) {
         Ok((label, rest)) if how & 0x80 == 0 => {

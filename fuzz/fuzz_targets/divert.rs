@@ -1,5 +1,5 @@
-//! Any bytes are a frame from the device for diverted packets, and a message of a program. What is
-//! accepted keeps its packet, and a frame that went through a program that changes nothing has its
+//! Input: any bytes as a frame from the device for diverted packets, and as a message of a program.
+//! An accepted message keeps its packet. A frame that passes a program without a change keeps its
 //! label and its packet.
 #![no_main]
 
@@ -12,7 +12,7 @@ use zerocopy::{FromBytes, IntoBytes};
 /// Length of an Ethernet header.
 const ETHERNET: usize = 14;
 
-/// The bytes with the nonce that only the programs write.
+/// Overwrites the first bytes with the nonce, which only the data plane knows.
 fn marked(bytes: &[u8]) -> Vec<u8> {
     let mut frame = bytes.to_vec();
     let length = frame.len().min(size_of_val(&NONCE));
@@ -20,7 +20,7 @@ fn marked(bytes: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// What a program wrote becomes a frame of the same length, or is refused.
+/// Checks that a message of a program becomes a frame with all bytes of the packet, or is refused.
 fn check(message: &[u8]) {
     let Some(frame) = envelope::close(message, NONCE) else { return };
     let label = Diverted::read_from_prefix(&frame[ETHERNET..]).expect("a label").0;

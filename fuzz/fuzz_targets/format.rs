@@ -1,4 +1,4 @@
-//! Any text that loads means the same when it is formatted, and formatting it again changes
+//! Input: any text. If it loads, the formatted text means the same. Formatting it again changes
 //! nothing.
 #![no_main]
 

@@ -1,5 +1,6 @@
-//! Any two streams are a control connection, or none. What is agreed upon can be written and read
-//! again. The first byte of each stretch says who speaks and how long.
+//! Input: any two streams of a control connection of FTP. An agreement on a data connection
+//! survives writing and reading. The lowest bit of the first byte of each piece selects the side;
+//! the other bits are the length.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,7 +1,7 @@
-//! Any bytes of a client and of a server are a session of ftp-gw, or none. The gateway connects to
-//! no address that its rules deny, under whatever name. The server hears whole lines that a rule
-//! allows, the client whole lines. The first byte of each stretch says which side speaks and how
-//! long; each name has the addresses that its own bytes say.
+//! Input: any bytes of a client and a server of ftp-gw. The gateway connects to no address that its
+//! rules deny, whatever the name. The server receives whole lines that a rule allows, and the
+//! client receives whole lines. The lowest bit of the first byte of each piece selects the side;
+//! the other bits are the length. The bytes of a name determine its addresses.
 #![no_main]
 
 use std::io::{self, Read, Write};
@@ -18,7 +18,7 @@ use socket2::{SockRef, Socket};
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 
-/// The rules: some networks and users are denied, some commands are not allowed.
+/// The configuration: some networks and users are denied, some commands are not allowed.
 const CONFIG: &str = r#"
 listen = ["127.0.0.1:2121"]
 [[rule]]
@@ -31,7 +31,7 @@ users = ["a", "b"]
 commands = ["@read", "STOR"]
 "#;
 
-/// Verbs that no rule allows, or not this one.
+/// Commands that no rule of [`CONFIG`] allows.
 const NEVER: [&[u8]; 7] = [b"AUTH", b"PROT", b"CPSV", b"LPRT", b"SITE", b"DELE", b"REIN"];
 
 thread_local! {
@@ -48,13 +48,13 @@ thread_local! {
     };
 }
 
-/// Returns both ends of a connection within this process.
+/// Makes a connection within this process, and returns both ends.
 fn connection() -> io::Result<(StdStream, StdStream)> {
     DOOR.with(|door| {
         let ours = StdStream::connect(door.local_addr()?)?;
         let (theirs, _) = door.accept()?;
         for stream in [&ours, &theirs] {
-            // no port is to wait for a minute
+            // otherwise closed ports wait for a minute (TIME_WAIT)
             SockRef::from(stream).set_linger(Some(Duration::ZERO))?;
             stream.set_nonblocking(true)?;
         }
@@ -62,7 +62,7 @@ fn connection() -> io::Result<(StdStream, StdStream)> {
     })
 }
 
-/// The server of a session: one connection, with the server's bytes in it already.
+/// The network of a session. The first connection is to a server that has already sent its bytes.
 struct Played {
     said: Vec<u8>,
     server: Arc<Mutex<Option<Socket>>>,
@@ -89,7 +89,7 @@ impl Network for Played {
             let mut server = self.server.lock().expect("one thread");
             ensure!(server.is_none(), "the only server has a connection");
             let (ours, mut theirs) = connection()?;
-            // as much as fits into the socket
+            // as much as the socket accepts
             let _ = theirs.write(&self.said);
             theirs.shutdown(std::net::Shutdown::Write)?;
             *server = Some(theirs.into());
@@ -98,7 +98,7 @@ impl Network for Played {
     }
 }
 
-/// Judges an address without the gateway's own code.
+/// True if the rules of [`CONFIG`] allow the address, judged without the gateway's code.
 fn is_allowed(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
@@ -114,7 +114,7 @@ fn is_allowed(address: IpAddr) -> bool {
     }
 }
 
-/// Splits the input into what each side says.
+/// Splits the input into the bytes of each side.
 fn sides(bytes: &[u8]) -> [Vec<u8>; 2] {
     let mut sides = [Vec::new(), Vec::new()];
     let mut rest = bytes;
@@ -126,15 +126,15 @@ fn sides(bytes: &[u8]) -> [Vec<u8>; 2] {
     sides
 }
 
-/// Reads all that has come to a side.
+/// Reads all bytes that have arrived at a side.
 fn heard(mut stream: &StdStream) -> Vec<u8> {
     let mut bytes = Vec::new();
-    // the end is an error where the other side has not shut the stream
+    // the end is an error if the other side has not shut its stream down
     let _ = stream.read_to_end(&mut bytes);
     bytes
 }
 
-/// Checks that a stream consists of whole lines, which end with CR LF and have neither within.
+/// Checks that a stream consists of whole lines, which end with CR LF and contain neither.
 fn are_lines(bytes: &[u8]) {
     let mut before = b'\n';
     for (index, byte) in bytes.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! Any text is a configuration of ftp-gw or has a mistake, which is told with its line and how it
-//! would be right; any text is a list of accounts, too, or none. examples/ftp-gw.conf is a good
-//! corpus to begin with.
+//! Input: any text as a configuration of ftp-gw, and as a list of accounts. A mistake in the
+//! configuration is reported with its line and a correction. examples/ftp-gw.conf is a good first
+//! corpus.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

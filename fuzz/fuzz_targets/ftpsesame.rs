@@ -1,6 +1,6 @@
-//! Any packets are control connections, or none, and the filter is opened between their two hosts
-//! at most. Each segment begins with who sends it, which flags it has, how far it is from where the
-//! sender was, and how long it is; the whole is a packet, too.
+//! Input: any packets of control connections of FTP. The filter is opened at most between the two
+//! hosts of a connection. Each segment begins with sender, flags, distance from the sender's
+//! sequence number, and length. The whole input is tried as a packet, too.
 #![no_main]
 
 use std::net::SocketAddr;

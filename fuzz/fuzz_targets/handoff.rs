@@ -1,7 +1,7 @@
-//! Any bytes are frames from the device for fragments. The answers have the nonce of the device,
-//! and no more fragments are held than may be.
+//! Input: any bytes as frames from the device for fragments. All answers carry the nonce of the
+//! device. No more fragments are held than the limit allows.
 //!
-//! The input is one frame after the other, each behind a byte of time and two of length.
+//! Each frame stands behind a byte of time and two bytes of length.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -13,8 +13,8 @@ use zerocopy::{FromBytes, IntoBytes};
 
 const LIMITS: FragmentLimits = FragmentLimits { pieces: 32, timeout: 60 };
 
-/// The frame with the nonce that only the programs write, if the bit of `how` says so: otherwise
-/// hardly any frame comes past the first check.
+/// Adds the nonce, which only the data plane knows, unless the upper bit of `how` is set. Without
+/// the nonce hardly any frame passes the first check.
 fn marked(how: u8, frame: &[u8]) -> Vec<u8> {
     let mut frame = frame.to_vec();
     if how & 0x80 == 0

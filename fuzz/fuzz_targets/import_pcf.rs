@@ -1,4 +1,4 @@
-//! Any text is converted or refused. examples/ftp-server.pcf is a good corpus to begin with.
+//! Input: any text, which is converted or refused. examples/ftp-server.pcf is a good first corpus.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

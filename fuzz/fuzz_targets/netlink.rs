@@ -1,7 +1,7 @@
-//! Any bytes are replies of rtnetlink about links, addresses and routes: the host that they
-//! describe has each interface once, and no route of an interface that is not there.
+//! Input: any bytes as replies of rtnetlink about links, addresses and routes. The resulting host
+//! has each interface once, and no route by a missing interface.
 //!
-//! The input is three replies, each behind a byte and two of length.
+//! Each of the three replies stands behind an unused byte and two bytes of length.
 #![no_main]
 
 use std::collections::BTreeSet;

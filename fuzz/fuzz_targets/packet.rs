@@ -1,9 +1,8 @@
-//! Any bytes are a packet, in any order and direction: the model decides about each without a
-//! panic, `explain` tells of the fate the packet really has, and what the firewall itself sends is
-//! sound.
+//! Input: any bytes as packets, in any order and direction. The model decides about each packet
+//! without a panic. `explain` reports the real fate. Packets that the firewall itself sends are
+//! well-formed.
 //!
-//! The input is one packet after the other, each behind two bytes that say how it arrives
-//! ([`How`]) and how long it is.
+//! Each packet stands behind two bytes: how it arrives ([`How`]), and its length.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -14,7 +13,7 @@ use skipstep_pfconf::{Context, load};
 use skipstep_ruleset::{Direction, Reason, Ruleset};
 use skipstep_scenario::host;
 
-/// Something of everything that looks into a packet, changes it, answers it or makes a state of it.
+/// Rules of all kinds that look into a packet, change it, answer it or create a state.
 const RULES: &str = r#"
 set reassemble no
 set limit states 50
@@ -46,7 +45,7 @@ static RULESET: LazyLock<Ruleset> = LazyLock::new(|| {
     loaded.expect("a constant").ruleset
 });
 
-/// The bits of the byte in front of a packet.
+/// The byte in front of a packet, whose bits say how the packet arrives.
 struct How(u8);
 
 impl How {
@@ -54,19 +53,20 @@ impl How {
         if self.0 & 1 == 0 { Direction::In } else { Direction::Out }
     }
 
-    /// The second bit and the third; a forwarded packet came from the other side.
+    /// Returns the interface (bit 1) and, for a forwarded packet (bit 2), the interface that it
+    /// came in by.
     fn interfaces(&self) -> (&'static str, Option<&'static str>) {
         let (here, there) = if self.0 & 2 == 0 { ("em0", "em1") } else { ("em1", "em0") };
         (here, (self.0 & 4 != 0).then_some(there))
     }
 
-    /// Its header gets the version and the lengths that it has to have: otherwise hardly any comes
-    /// past the first checks.
+    /// True if the header gets a valid version and valid lengths. Without them hardly any packet
+    /// passes the first checks.
     fn is_repaired(&self) -> bool {
         self.0 & 8 != 0
     }
 
-    /// It goes back between the addresses and ports of the packet before it.
+    /// True if the packet gets the reversed addresses and ports of the packet before it.
     fn is_answer(&self) -> bool {
         self.0 & 16 != 0
     }
@@ -80,7 +80,8 @@ impl How {
     }
 }
 
-/// Where addresses and ports stand in a header without options: how far in, how long each is.
+/// Returns offset and length, in bytes, of source address and source port in a header without
+/// options. The destination follows the source.
 fn places(bytes: &[u8]) -> [(usize, usize); 2] {
     match bytes.first().map(|first| first >> 4) {
         Some(6) => [(8, 16), (40, 2)],
@@ -103,7 +104,7 @@ fn repair(bytes: &mut [u8]) {
     }
 }
 
-/// Turns `bytes` into what goes back where `before` came from.
+/// Gives `bytes` the reversed addresses and ports of `before`.
 fn answer(bytes: &mut [u8], before: &[u8]) {
     for (start, length) in places(before) {
         let end = start + 2 * length;
@@ -127,7 +128,7 @@ fn packet(how: &How, bytes: Vec<u8>) -> Packet {
     }
 }
 
-/// What the firewall sends passes through it as any packet does, and is not malformed.
+/// Checks that a packet of the firewall itself passes the firewall's own header checks.
 fn check_reply(firewall: &Firewall, bytes: Vec<u8>) {
     if quotes_authentication(&bytes) {
         return;
@@ -137,8 +138,8 @@ fn check_reply(firewall: &Firewall, bytes: Vec<u8>) {
     assert_ne!(fate.reason, Reason::Short, "{:02x?}", reply.bytes);
 }
 
-/// Whether this is an ICMP error over IPv4 about a packet with an authentication header. It quotes
-/// eight bytes of that, which do not show what follows: pf drops such errors, too.
+/// True for an ICMP error over IPv4 about a packet with an authentication header. The error quotes
+/// eight bytes of this header, which do not show the next one. pf drops such errors, too.
 fn quotes_authentication(bytes: &[u8]) -> bool {
     const ICMP: u8 = 1;
     const AUTHENTICATION: u8 = 51;

@@ -1,13 +1,14 @@
-//! Any text is loaded or refused with a reason, and what is printed of a loaded one loads again and
-//! prints the same. tests/conf is a good corpus to begin with:
-//! `cargo run --release --bin pfconf -- corpus/pfconf ../tests/conf`.
+//! Input: any text, which is loaded, or refused with a reason. The printed form of a loaded rule
+//! set loads again and is printed the same. tests/conf is a good first corpus: `cargo run --release
+//! --bin pfconf -- corpus/pfconf ../tests/conf`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use skipstep_pfconf::{Context, load};
 use skipstep_scenario::host;
 
-/// pfctl echoes the value of a macro as it is, and one with a quote in it is not read back as that.
+/// True if the value of a macro has a quote. pfctl echoes such a value unchanged, and it is read
+/// back as another value.
 fn has_quote_in_macro(echo: &str) -> bool {
     echo.lines().any(|line| {
         let value = line.split_once(" = \"").and_then(|(_, value)| value.strip_suffix('"'));

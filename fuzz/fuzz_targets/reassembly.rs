@@ -1,7 +1,8 @@
-//! Any bytes are fragments, in any order: no more than the limit are held, a datagram that is whole
-//! is no fragment, and becomes fragments again that are whole together.
+//! Input: any bytes as fragments, in any order. No more fragments are held than the limit allows. A
+//! reassembled datagram is no fragment. Its new fragments are reassembled to a datagram of the same
+//! length.
 //!
-//! The input is one packet after the other, each behind a byte of time and two of length.
+//! Each packet stands behind a byte of time and two bytes of length.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -10,13 +11,13 @@ use skipstep_reassembly::{
     Fragmentation, Outcome, Piece, Reassembler, refragment, refragment_ipv4,
 };
 
-/// Fragments that may wait.
+/// Number of fragments that may wait.
 const LIMIT: usize = 32;
 
-/// Seconds that each waits.
+/// Seconds until an incomplete datagram is dropped.
 const TIMEOUT: u32 = 60;
 
-/// Makes fragments of at most `longest` bytes.
+/// Splits a packet into fragments of at most `longest` bytes; `None` if it cannot be split.
 fn fragments(packet: &[u8], longest: usize) -> Option<Vec<Vec<u8>>> {
     match packet.first()? >> 4 {
         4 => refragment_ipv4(packet, longest),
@@ -24,7 +25,7 @@ fn fragments(packet: &[u8], longest: usize) -> Option<Vec<Vec<u8>>> {
     }
 }
 
-/// Puts fragments together, which are those of one datagram.
+/// Reassembles the fragments of one datagram.
 fn joined(fragments: &[Vec<u8>]) -> Option<Vec<u8>> {
     let mut reassembler = Reassembler::new(usize::MAX, TIMEOUT);
     let mut whole = None;
@@ -48,7 +49,7 @@ fuzz_target!(|input: &[u8]| {
         let Outcome::Whole(whole) = outcome else { continue };
         assert!(whole.longest <= packet.len().max(usize::from(u16::MAX)));
         assert!(Piece::parse(&whole.bytes, 0).is_none(), "a whole datagram is no fragment");
-        // the reassembler takes 64 fragments in 4096 bytes, so shorter ones would be too many
+        // the reassembler accepts 64 fragments in 4096 bytes, which shorter fragments would exceed
         for longest in [whole.longest, 1280, 576] {
             let Some(fragments) = fragments(&whole.bytes, longest) else { continue };
             assert!(fragments.iter().all(|fragment| fragment.len() <= longest));

@@ -1,16 +1,16 @@
-//! Any bytes are the files of a rule set that `pfctl` keeps, or are refused; a rule set that is
-//! read is written and read again as the same.
+//! Input: any bytes as the two files of `pfctl` about a rule set, which are read or refused. A rule
+//! set that was read survives writing and reading.
 //!
-//! The input is the length of the first file in two bytes, the first file, and the second one.
+//! The input is the length of the first file in two bytes, the first file, and the second file.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use skipstep_kernel::record::Record;
 
-/// What the file of a rule set begins with, which random bytes hardly do.
+/// First line of the file of a rule set, which random bytes hardly produce.
 const RULES_HEAD: &[u8] = b"rules 3\n";
 
-/// The same for the addresses of tables.
+/// First line of the file of table addresses.
 const LISTS_HEAD: &[u8] = b"lists 1\n";
 
 fn headed(head: &[u8], bytes: &[u8]) -> Vec<u8> {

@@ -1,12 +1,12 @@
-//! Any text is a file of states (`pfctl -L`) or refused with a reason. A state that is put in place
-//! can be kept again, and that one put in place as the same.
+//! Input: any text as a file of states (`pfctl -L`), which is read, or refused with a reason. A
+//! restored state can be saved again, and survives another restoring and saving.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use skipstep_kernel::record::{Memory, Record};
 use skipstep_kernel::saved::SavedState;
 
-/// A second of the clock.
+/// The current time in seconds, on the clock of the states.
 const NOW: u32 = 1_000_000;
 
 fuzz_target!(|bytes: &[u8]| {

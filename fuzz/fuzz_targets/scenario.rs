@@ -1,6 +1,6 @@
-//! Any text is a scenario file or refused with its line, a scenario file printed is read back as it
-//! was, and its packets can be built. tests/scenarios is a good corpus to begin with:
-//! `cargo run --release --bin scenario -- corpus/scenario ../tests/scenarios`.
+//! Input: any text as a scenario file, which is read, or refused with its line. A printed scenario
+//! file is read back as the same, and its packets can be built. tests/scenarios is a good first
+//! corpus: `cargo run --release --bin scenario -- corpus/scenario ../tests/scenarios`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Any text is the contents of a table or refused with a reason, and a table printed entry by entry
-//! is read back as it was.
+//! Input: any text as a file of table addresses, which is read, or refused with a reason. A table
+//! that is printed entry by entry is read back as the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Any text is a workload or is refused where it stands, and what was read is the same when it is
-//! printed and read again. docs/workload.md has examples to begin with.
+//! Input: any text as a workload, which is read, or refused with its position. A printed workload
+//! is read back as the same. docs/workload.md has examples.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

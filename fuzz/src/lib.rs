@@ -1,4 +1,4 @@
-//! What the targets share.
+//! Functions that several targets use.
 
 use skipstep_import::{Imported, Refused};
 use skipstep_pfconf::{Context, load};
@@ -7,8 +7,8 @@ use skipstep_scenario::host;
 /// The nonce of the frames of skipstepd's devices.
 pub const NONCE: u64 = 0x0706_0504_0302_0100;
 
-/// The frames of an input: each stands behind a byte that says something of it and its length in
-/// two bytes, least significant first. The last one may be cut off.
+/// Splits an input into frames. Each frame stands behind a byte of hints for the target, and its
+/// length in two bytes, little-endian. The last frame may be truncated.
 pub fn frames(input: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     let mut rest = input;
     std::iter::from_fn(move || {
@@ -20,7 +20,7 @@ pub fn frames(input: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     })
 }
 
-/// Writes frames as [`frames`] reads them.
+/// Writes frames in the form that [`frames`] reads.
 pub fn input(frames: &[(u8, Vec<u8>)]) -> Vec<u8> {
     let write = |(how, frame): &(u8, Vec<u8>)| {
         [&[*how][..], &(frame.len() as u16).to_le_bytes(), frame].concat()
@@ -28,7 +28,8 @@ pub fn input(frames: &[(u8, Vec<u8>)]) -> Vec<u8> {
     frames.iter().flat_map(write).collect()
 }
 
-/// What an importer prints is a pf.conf that its parser accepts, and what it refuses has a reason.
+/// Checks that an importer's output is a pf.conf that the parser accepts, or that a refusal has a
+/// reason.
 pub fn is_accepted_or_refused(imported: Result<Imported, Refused>) {
     match imported {
         Ok(imported) => {

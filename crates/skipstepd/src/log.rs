@@ -1,5 +1,5 @@
-//! The log files, one for each pflogN that rules log to. An error is reported once, and records that
-//! are lost meanwhile are counted. After each flush, a file that failed is tried again.
+//! The log files, one for each pflogN that rules log to. An error is reported once, and records
+//! that are lost meanwhile are counted. After each flush, a file that failed is tried again.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -136,8 +136,8 @@ impl Guardian {
 /// Runs the worker of a task until its guardian ends it.
 ///
 /// # Errors
-/// Fails if the guardian is gone or silent, or if it sends a wrong order. Also fails if rights cannot
-/// be given up, or if the system refuses a step.
+/// Fails if the guardian is gone or silent, or if it sends a wrong order. Also fails if rights
+/// cannot be given up, or if the system refuses a step.
 pub fn run(task: Task, options: &Options) -> Result<()> {
     leave_signals_to_the_guardian()?;
     let guardian = Guardian::inherited()?;
