@@ -1,7 +1,7 @@
 //! Input: any bytes as frames from the device for delayed packets. No more packets wait than the
 //! limit allows. No packet leaves before its time, and all leave in the order of their times.
 //!
-//! Each frame stands behind a byte of time and two bytes of length.
+//! Each frame follows a byte of time and two bytes of length.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

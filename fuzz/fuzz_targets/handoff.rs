@@ -1,7 +1,7 @@
 //! Input: any bytes as frames from the device for fragments. All answers carry the nonce of the
 //! device. No more fragments are held than the limit allows.
 //!
-//! Each frame stands behind a byte of time and two bytes of length.
+//! Each frame follows a byte of time and two bytes of length.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

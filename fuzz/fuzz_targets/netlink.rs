@@ -1,7 +1,7 @@
 //! Input: any bytes as replies of rtnetlink about links, addresses and routes. The resulting host
 //! has each interface once, and no route by a missing interface.
 //!
-//! Each of the three replies stands behind an unused byte and two bytes of length.
+//! Each of the three replies follows an unused byte and two bytes of length.
 #![no_main]
 
 use std::collections::BTreeSet;

@@ -2,7 +2,7 @@
 //! without a panic. `explain` reports the real fate. Packets that the firewall itself sends are
 //! well-formed.
 //!
-//! Each packet stands behind two bytes: how it arrives ([`How`]), and its length.
+//! Each packet follows two bytes: how it arrives ([`How`]), and its length.
 #![no_main]
 
 use std::sync::LazyLock;

@@ -2,7 +2,7 @@
 //! reassembled datagram is no fragment. Its new fragments are reassembled to a datagram of the same
 //! length.
 //!
-//! Each packet stands behind a byte of time and two bytes of length.
+//! Each packet follows a byte of time and two bytes of length.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -9,7 +9,7 @@ use crate::filter::Filter;
 use crate::request::Anchor;
 
 /// Returns the paths of all anchors: anchors with rules or tables, anchors that rules call, and
-/// their parents. A parent stands before its children.
+/// their parents. A parent comes before its children.
 ///
 /// # Errors
 /// Fails if the tables or the rule set of the filter cannot be read.

@@ -32,7 +32,7 @@ pub fn parse(words: &[String]) -> Result<Args, Refusal> {
         args.verb = Some(row.verb);
         operands = parse_flags(rest, &mut args)?;
         if let Some((command, rest)) = operands.split_first().filter(|_| row.has_commands) {
-            // flags of a command may stand behind the command
+            // flags of a command may follow the command
             args.operands.push(command.clone());
             operands = parse_flags(rest, &mut args)?;
         }

@@ -1,6 +1,5 @@
 //! The table of flags. The parser of the command line uses it; `-h`, the manual page and the shell
-//! completions are made from it. Each flag's test stands below the flag, in the file of its
-//! subject.
+//! completions are made from it. Each flag's test is below the flag, in the file of its subject.
 
 pub mod flag;
 

@@ -36,7 +36,7 @@ pub struct Row {
     pub brief: &'static str,
     /// The paragraphs of the manual page, in mdoc(7).
     pub text: &'static str,
-    /// True if the first operand is a command, behind which flags may stand.
+    /// True if the first operand is a command, which flags may follow.
     pub has_commands: bool,
     /// Returns the message for a wrong number of operands, or `None` if the number is right.
     pub lacks: fn(usize) -> Option<&'static str>,

@@ -86,7 +86,7 @@ pub enum TableCommand {
     Test,
     /// clear the counters
     Zero,
-    /// remove addresses whose counters were last cleared before some time
+    /// remove addresses whose counters were not cleared for some time
     Expire,
     /// load the tables of a rule set
     Load,

@@ -21,7 +21,7 @@ pub fn usage() -> String {
     wrap("usage: pfctl", &parts) + &verbs
 }
 
-/// True for `-t` and `-T`, which stand together at the end of the synopsis.
+/// True for `-t` and `-T`, which are together at the end of the synopsis.
 fn is_of_table(flag: &Flag) -> bool {
     matches!(letter(flag), Some('t' | 'T'))
 }

@@ -89,8 +89,8 @@ fn place_of(hop: &NextHop, host: &dyn Fn(IpAddr) -> String) -> String {
     }
 }
 
-/// Prints `all tcp 192.0.2.7:80 <- 10.0.1.5:1025       ESTABLISHED:ESTABLISHED`. The next hop of
-/// `route-to` and its like follows in braces.
+/// Prints `all tcp 192.0.2.7:80 <- 10.0.1.5:1025       ESTABLISHED:ESTABLISHED`. The next hop that
+/// `route-to`, `reply-to` or `dup-to` gave the state follows the packet's destination, in braces.
 fn summary(state: &StateView, host: &dyn Fn(IpAddr) -> String) -> String {
     let (outer, mut inner, arrow) = match state.direction {
         Direction::Out => (state.wire, state.stack, "->"),
@@ -121,7 +121,7 @@ fn summary(state: &StateView, host: &dyn Fn(IpAddr) -> String) -> String {
     )
 }
 
-/// Prints the states of both peers. During a handshake of `synproxy` one word stands for both.
+/// Prints the states of both peers. During a handshake of `synproxy` both have one word.
 fn peer_states(protocol: u8, left: u8, right: u8) -> String {
     let is = |state| protocol == TCP && (left == state || right == state);
     if is(PROXY_SRC) {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use skipstep_ruleset::{Timeout, Timeouts};
 
 /// Returns the timeouts in OpenBSD's order. The timeout with the highest number belongs to TCP, so
-/// it stands behind the other TCP timeouts.
+/// it follows the other TCP timeouts.
 fn in_order() -> impl Iterator<Item = Timeout> {
     let (youngest, others) = Timeout::ALL.split_last().expect("there are timeouts");
     let (tcp, rest) = others.split_at(Timeout::UdpFirst as usize);
