@@ -10,60 +10,60 @@ pub type Word<T> = (&'static str, T);
 /// A modifier of `-s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Show {
-    /// queues
+    /// `queue`: queues of the interfaces
     Queues,
-    /// rules
+    /// `rules`: filter rules, and legacy `scrub` rules in front of them
     Rules,
-    /// legacy translation rules
+    /// `nat`: legacy translation rules
     Nat,
-    /// anchors
+    /// `Anchors`: paths of anchors
     Anchors,
-    /// source nodes
+    /// `Sources`: source nodes
     Sources,
-    /// states
+    /// `states`: states in order of creation
     States,
-    /// status and counters
+    /// `info`: status and global counters
     Info,
-    /// interfaces and groups
+    /// `Interfaces`: interfaces, groups and names in rules
     Interfaces,
-    /// counters of labelled rules
+    /// `labels`: counters of rules with labels
     Labels,
-    /// timeouts
+    /// `timeouts`: timeouts in seconds, and the adaptive limits in states
     Timeouts,
-    /// limits
+    /// `memory`: hard limits
     Memory,
-    /// tables
+    /// `Tables`: names of tables, with `-v` also flags
     Tables,
-    /// fingerprints of operating systems
+    /// `osfp`: operating systems that fingerprints can recognize
     Fingerprints,
-    /// state limiters
+    /// `LimiterStates`: state limiters
     StateLimiters,
-    /// source limiters
+    /// `LimiterSrcs`: source limiters
     SourceLimiters,
-    /// most of the above, as in OpenBSD: no anchors, interfaces and limiters
+    /// `all`: most of the above, as in OpenBSD: no anchors, interfaces and limiters
     All,
 }
 
 /// A modifier of `-F`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flush {
-    /// rules
+    /// `rules`: all rules of the main rule set or of an anchor
     Rules,
-    /// legacy translation rules
+    /// `nat`: legacy translation rules
     Nat,
-    /// source nodes
+    /// `Sources`: source nodes
     Sources,
-    /// states
+    /// `states`: all states, or the states of an interface
     States,
-    /// counters that do not belong to rules
+    /// `info`: counters that do not belong to rules
     Info,
-    /// tables
+    /// `Tables`: tables, which are deleted, or emptied if rules use them
     Tables,
-    /// fingerprints of operating systems
+    /// `osfp`: fingerprints of operating systems
     Fingerprints,
-    /// options, which are reset to their defaults
+    /// `Reset`: options, which are reset to their defaults
     Reset,
-    /// everything but options
+    /// `all`: everything but options
     All,
 }
 
@@ -82,9 +82,9 @@ pub enum TableCommand {
     Replace,
     /// print the contents
     Show,
-    /// look addresses up
+    /// look addresses up; exit status 2 if one does not match
     Test,
-    /// clear the counters
+    /// clear the counters of the table, or of given addresses
     Zero,
     /// remove addresses whose counters were not cleared for some time
     Expire,

@@ -1,4 +1,4 @@
-//! Messages on standard error.
+//! Messages of the daemon and its workers on standard error.
 
 use std::fmt::Display;
 

@@ -7,7 +7,7 @@ use skipstep_abi::LogRecord;
 use skipstep_abi::limits::SNAPLEN;
 use skipstep_abi::log::rewritten;
 
-/// `LINKTYPE_PFLOG` of the pcap format.
+/// Link type of pflog in the pcap file header (`LINKTYPE_PFLOG`).
 pub const LINK_TYPE: u32 = 117;
 /// Length of the header in front of each packet, in bytes.
 pub const HEADER: usize = 100;

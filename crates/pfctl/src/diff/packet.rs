@@ -39,9 +39,9 @@ pub struct Point {
 pub enum Transport {
     /// TCP with these flags, as in the header
     Tcp(u8),
-    /// UDP
+    /// UDP; rules can match its ports, which are fields of [`Point`]
     Udp,
-    /// SCTP
+    /// SCTP; rules can match its ports, which are fields of [`Point`]
     Sctp,
     /// ICMP, type and code
     Icmp(u8, u8),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// pcap's magic number for microseconds, read as little-endian, the order that skipstepd writes.
 const MAGIC: u32 = 0xa1b2_c3d4;
-/// `LINKTYPE_PFLOG`
+/// Link type of pflog in the file header (`LINKTYPE_PFLOG`).
 const LINK_TYPE: u32 = 117;
 const FILE_HEADER: u64 = 24;
 /// Bytes of a record's pcap header: seconds, microseconds, captured length, original length.
