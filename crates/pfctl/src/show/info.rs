@@ -10,9 +10,9 @@ use super::interfaces::InterfaceTraffic;
 use super::{Detail, Traffic};
 use crate::words::debug_level_name;
 
-/// Fast-path bypass reasons: upper devices, other programs, IPsec and netfilter have to see a packet
-/// on the kernel's own forwarding path. Each has a name for the text and one for JSON, in the order
-/// of `enum pf_left_to` of bpf/abi/status.h.
+/// Fast-path bypass reasons: upper devices, other programs, IPsec and netfilter have to see some
+/// packets on the kernel's own forwarding path. Each reason has a name for the text and one for
+/// JSON, in the order of `enum pf_left_to` of bpf/abi/status.h.
 pub const LEFT_TO: [(&str, &str); 4] = [
     ("left to upper devices", "upper"),
     ("left to other programs", "program"),

@@ -121,7 +121,7 @@ fn summary(state: &StateView, host: &dyn Fn(IpAddr) -> String) -> String {
     )
 }
 
-/// Prints the states of both peers. During a handshake of `synproxy` both have one word.
+/// Prints the states of both peers, or a single word during a handshake of `synproxy`.
 fn peer_states(protocol: u8, left: u8, right: u8) -> String {
     let is = |state| protocol == TCP && (left == state || right == state);
     if is(PROXY_SRC) {
