@@ -1,5 +1,5 @@
 //! Input: any text as a workload, which is read, or refused with its position. A printed workload
-//! is read back as the same. docs/workload.md has examples.
+//! is read back as the same. docs/reference/workload.md has examples.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -18,7 +18,7 @@ pub struct Planner {
 }
 
 impl Default for Planner {
-    /// Returns the measured values (docs/performance.md).
+    /// Returns the measured values (docs/reference/performance.md).
     fn default() -> Self {
         Planner { sooner_walked: 8, of_a_candidate: 2, tables_asked: 16, networks_of_a_table: 256 }
     }

@@ -9,7 +9,7 @@ use skipstep_ruleset::skip::Skip;
 use crate::packets::Packets;
 
 /// Rule evaluations of one packet above which a load warns: more take over a millisecond
-/// (docs/performance.md).
+/// (docs/reference/performance.md).
 pub const LONG_WALK: u32 = 20_000;
 
 /// Returns, for each kind of packet, the most rules of `stretch` that one packet is evaluated

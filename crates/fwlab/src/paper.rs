@@ -1,6 +1,6 @@
 //! `fwlab paper`: what others measured, measured again. A paper is a plan of cells, its own table
-//! with the figures of today beside its own, and a verdict on each of its findings. docs/fwlab.md
-//! says what was done otherwise.
+//! with the figures of today beside its own, and a verdict on each of its findings.
+//! docs/reference/fwlab.md says what was done otherwise.
 
 mod adamo_tablo;
 mod freebsd_openbsd;

@@ -1,5 +1,6 @@
 //! `fwlab speed`: how fast skipstep is meant to be, and how fast it is here. Each row of its table
-//! is a ratio of what was measured in the same rounds; docs/speed.md says what the rows are.
+//! is a ratio of what was measured in the same rounds; docs/reference/speed.md says what the rows
+//! are.
 
 mod cores;
 mod loading;

@@ -1,6 +1,6 @@
 //! Systems under test. One is a file here: what it is called, the exact text that configures it,
 //! how that text is loaded on the host between client and server, and which hooks a packet crosses
-//! there. docs/fwlab.md says how to add one.
+//! there. docs/reference/fwlab.md says how to add one.
 
 mod bare_route;
 mod ftp_gw;

@@ -1,5 +1,5 @@
 //! `fwlab workload`: runs commands as a file says, in the language of the workload tool of
-//! "Firewall Performance" (Molitor), or makes such a file of a capture. docs/workload.md describes
+//! "Firewall Performance" (Molitor), or makes such a file of a capture. docs/reference/workload.md describes
 //! it.
 
 mod capture;

@@ -1,4 +1,4 @@
-//! The output of iptables-save: tables of chains of rules. docs/import-iptables.md describes their
+//! The output of iptables-save: tables of chains of rules. docs/start/iptables.md describes their
 //! translation and its assumptions.
 //!
 //! `dump` reads the lines, and `rule` the words of a rule. `criteria` has the criteria of a rule

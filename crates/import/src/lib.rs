@@ -1,9 +1,9 @@
 //! Conversion of other firewalls' rules to pf.conf, as text.
 //!
-//! Each language is a module with its grammar and the translation of its words to pf. docs/pcf.md
-//! and docs/import-iptables.md describe both in prose. A rule without an equivalent in pf is an
-//! error with its line, and then no pf.conf is written. The languages share [`ranges`], sets of
-//! addresses and ports, and [`words`], which writes them as pf.conf does.
+//! Each language is a module with its grammar and the translation of its words to pf.
+//! docs/reference/pcf.md and docs/start/iptables.md describe both in prose. A rule without an
+//! equivalent in pf is an error with its line, and then no pf.conf is written. The languages share
+//! [`ranges`], sets of addresses and ports, and [`words`], which writes them as pf.conf does.
 
 pub mod iptables;
 pub mod pcf;

@@ -1,6 +1,6 @@
 //! The filter language of a packet filtering bridge of 1995, similar to Network Systems' Packet
 //! Control Facility. It has filters made of statements, which are applied to packets at given
-//! points. docs/pcf.md describes its meaning.
+//! points. docs/reference/pcf.md describes its meaning.
 //!
 //! `lexer` makes tokens, `parser` builds a [`Program`] from them, and `write` writes the pf.conf.
 

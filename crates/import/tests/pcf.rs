@@ -1,4 +1,5 @@
-//! Tests of the filter language of docs/pcf.md: conversions, errors, and the effect of its example.
+//! Tests of the filter language of docs/reference/pcf.md: conversions, errors, and the effect of
+//! its example.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Tests that the output of `--json` matches docs/json.schema.json.
+//! Tests that the output of `--json` matches docs/reference/json.schema.json.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,4 +1,5 @@
-//! The contents of a scenario file: cases of rules and steps. docs/scenarios.md has the notation.
+//! The contents of a scenario file: cases of rules and steps. docs/howto/scenarios.md has the
+//! notation.
 
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, RuleId};

@@ -1,8 +1,8 @@
 //! Scenarios: rules, packets and their expected fates, for every evaluator.
 //!
-//! [`parse`] reads a scenario file (docs/scenarios.md) to [`case`]s, and [`run`] plays them on an
-//! [`Engine`]. Conformance vectors and the differential test are converted to the same cases. So
-//! all tests share one comparison ([`expect`]), and every difference can be saved as a file that
+//! [`parse`] reads a scenario file (docs/howto/scenarios.md) to [`case`]s, and [`run`] plays them
+//! on an [`Engine`]. Conformance vectors and the differential test are converted to the same cases.
+//! So all tests share one comparison ([`expect`]), and every difference can be saved as a file that
 //! reproduces it (`Display` of [`File`]).
 
 pub mod case;

@@ -1,4 +1,4 @@
-//! Tests that docs/behaviour.md names an existing proof for each behaviour.
+//! Tests that docs/how/behaviour.md names an existing proof for each behaviour.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

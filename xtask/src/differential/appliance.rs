@@ -35,8 +35,8 @@ impl Drawn {
         }
     }
 
-    /// Draws a line of the appliance that is refused, and its first error. docs/freebsd.md lists
-    /// these lines.
+    /// Draws a line of the appliance that is refused, and its first error.
+    /// docs/reference/freebsd.md lists these lines.
     pub fn refused_line(self, rng: &mut Rng) -> Option<(&'static str, &'static str)> {
         match self {
             Drawn::Random => None,

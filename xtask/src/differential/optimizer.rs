@@ -2,7 +2,8 @@
 //! result, on the same packets. All results must be equal.
 //!
 //! Rule numbers may differ, and so may the number of log records of `match log` rules. Rules have
-//! no `log (matches)`, which shows both, and no `once` and `max-pkt-rate` (docs/linux.md).
+//! no `log (matches)`, which shows both, and no `once` and `max-pkt-rate`
+//! (docs/reference/linux.md).
 
 mod alike;
 

@@ -29,7 +29,7 @@ pub enum Shovel {
     Splice,
 }
 
-/// 64 KiB, because no other size is faster (docs/performance.md).
+/// 64 KiB, because no other size is faster (docs/reference/performance.md).
 impl Default for Shovel {
     fn default() -> Shovel {
         Shovel::Blocks(64 * 1024)

@@ -61,7 +61,7 @@ const LARGE: u32 = 1_700_000;
 /// Sessions of the sequential test, and of the parallel one.
 const SESSIONS: f64 = 30.0;
 
-/// His appendix C as this project has it: docs/pcf.md.
+/// His appendix C as this project has it: docs/reference/pcf.md.
 const RULES: &str = include_str!("../../../../examples/ftp-server.pcf");
 
 /// What stands in for his names.

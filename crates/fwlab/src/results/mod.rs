@@ -1,7 +1,7 @@
 //! The result of a measurement, with all that is needed to judge and to repeat it.
 //!
-//! docs/fwlab.schema.json is generated from these types and their comments. Fields may be added.
-//! Fields of version 1 keep their meaning.
+//! docs/reference/fwlab.schema.json is generated from these types and their comments. Fields may be
+//! added. Fields of version 1 keep their meaning.
 
 mod environment;
 #[cfg(test)]

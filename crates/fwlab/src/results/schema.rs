@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Run;
 
-/// Returns the schema (JSON Schema 2020-12). docs/fwlab.schema.json has its text.
+/// Returns the schema (JSON Schema 2020-12). docs/reference/fwlab.schema.json has its text.
 pub fn schema() -> Value {
     let mut schema = schemars::schema_for!(Run);
     schema.insert("title".to_string(), "Result of fwlab".into());

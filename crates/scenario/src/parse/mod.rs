@@ -1,4 +1,4 @@
-//! Reads scenario files (docs/scenarios.md).
+//! Reads scenario files (docs/howto/scenarios.md).
 
 mod block;
 mod expect;
