@@ -1,5 +1,5 @@
-//! Messages between a guardian and its worker, as JSON, each with the descriptors that it needs.
-//! The socket keeps the bounds of messages.
+//! Messages between a guardian and its worker: JSON, with file descriptors. The socket preserves
+//! the boundaries of messages.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,19 +15,19 @@ use serde::de::DeserializeOwned;
 
 use crate::descriptors;
 
-/// The longest message, in bytes.
+/// Longest message in bytes, inclusive.
 const LONGEST: usize = 1 << 16;
 
 /// An end of a channel.
 #[derive(Debug)]
 pub struct Channel(OwnedFd);
 
-/// What an end receives.
+/// Result of a receive.
 #[derive(Debug)]
 pub enum Received<M> {
     /// A message, with the descriptors that came with it.
     Message(M, Vec<OwnedFd>),
-    /// Nothing in this time.
+    /// No message within the timeout, or a signal.
     Nothing,
     /// The other process has ended.
     End,
@@ -37,17 +37,17 @@ impl Channel {
     /// Makes a channel: an end for this process, and an end for the other one.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Fails if the socket pair cannot be made.
     pub fn pair() -> io::Result<(Channel, OwnedFd)> {
         let flags = SockFlag::SOCK_CLOEXEC;
         let (own, other) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;
         Ok((Channel(own), other))
     }
 
-    /// Takes the end that the guardian has put in the place of standard input.
+    /// Takes the end that the guardian has passed as standard input.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Fails if the descriptor cannot be duplicated.
     pub fn inherited() -> io::Result<Channel> {
         Ok(Channel(io::stdin().as_fd().try_clone_to_owned()?))
     }
@@ -55,15 +55,16 @@ impl Channel {
     /// Sends a message, and waits until there is room for it.
     ///
     /// # Errors
-    /// Those of the system: the other process has ended, most likely.
+    /// Fails if the message is too long or has too many descriptors, or if the other process has
+    /// ended.
     pub fn send(&self, message: &impl Serialize, descriptors: &[BorrowedFd]) -> io::Result<()> {
         self.send_with(message, descriptors, SendFlags::empty())
     }
 
-    /// Sends a message if there is room for it: a guardian does not wait for its worker.
+    /// Sends a message if there is room for it, because a guardian must not wait for its worker.
     ///
     /// # Errors
-    /// Those of the system; `WouldBlock` if there is no room.
+    /// Fails with `WouldBlock` if there is no room, and otherwise as [`Channel::send`] does.
     pub fn send_now(&self, message: &impl Serialize, descriptors: &[BorrowedFd]) -> io::Result<()> {
         self.send_with(message, descriptors, SendFlags::DONTWAIT)
     }
@@ -81,10 +82,10 @@ impl Channel {
         descriptors::send(&self.0, &bytes, descriptors, flags)
     }
 
-    /// Waits for a message for `timeout` at most.
+    /// Waits at most `timeout` for a message.
     ///
     /// # Errors
-    /// Those of the system, and `InvalidData` if the other process sends nonsense.
+    /// Fails with `InvalidData` if the message is malformed or too long, or if the socket fails.
     pub fn receive<M: DeserializeOwned>(&self, timeout: Duration) -> io::Result<Received<M>> {
         if !wait(&[self.0.as_fd()], timeout)? {
             return Ok(Received::Nothing);
@@ -98,7 +99,7 @@ impl Channel {
             }
             Ok(_) => Err(io::Error::new(ErrorKind::InvalidData, "the message is too long")),
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(Received::Nothing),
-            // it has ended with messages unread
+            // the other process has ended with messages unread
             Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(Received::End),
             Err(error) => Err(error),
         }
@@ -111,11 +112,11 @@ impl AsFd for Channel {
     }
 }
 
-/// Waits until one of these can be read, a signal comes, or `timeout` is over. Returns true if one
-/// can be read.
+/// Waits until a descriptor is readable, a signal comes, or `timeout` is over. Returns true if a
+/// descriptor is readable.
 ///
 /// # Errors
-/// Those of ppoll(2).
+/// Fails if ppoll(2) fails.
 pub fn wait(descriptors: &[BorrowedFd], timeout: Duration) -> io::Result<bool> {
     let mut all: Vec<PollFd> =
         descriptors.iter().map(|fd| PollFd::new(*fd, PollFlags::POLLIN)).collect();

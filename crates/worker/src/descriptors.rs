@@ -1,4 +1,4 @@
-//! Hands descriptors from process to process, beside bytes, over a socket (`SCM_RIGHTS`).
+//! File descriptors passed between processes over a socket, beside bytes (`SCM_RIGHTS`).
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -10,13 +10,13 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-/// Descriptors that a message carries at most.
+/// Largest number of descriptors in a message.
 pub const MOST: usize = 32;
 
 /// Sends bytes with descriptors.
 ///
 /// # Errors
-/// Those of sendmsg(2).
+/// Fails if there are more than [`MOST`] descriptors, or if sendmsg(2) fails.
 pub fn send(
     socket: impl AsFd,
     bytes: &[u8],
@@ -33,11 +33,11 @@ pub fn send(
     Ok(())
 }
 
-/// Receives bytes into `buffer`, and the descriptors with them. Returns the number of bytes, 0 at
-/// the end.
+/// Receives bytes into `buffer`, and the descriptors with them. Returns the number of bytes (0 at
+/// the end) and the descriptors.
 ///
 /// # Errors
-/// Those of recvmsg(2).
+/// Fails if recvmsg(2) fails.
 pub fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST))];
     let mut control = RecvAncillaryBuffer::new(&mut space);

@@ -1,6 +1,6 @@
-//! Gives up the rights that a process which reads bytes of strangers does not need: it has no
-//! files, is a user without rights, gets no new rights, and may make only the system calls of its
-//! work.
+//! Privilege dropping for a process that reads untrusted bytes. Afterwards the process sees no
+//! files, is a user without rights, gets no new rights, and may make only the system calls that it
+//! needs.
 
 use std::collections::BTreeMap;
 use std::env::consts::ARCH;
@@ -15,31 +15,31 @@ use seccompiler::{
     SeccompRule, TargetArch,
 };
 
-/// Users without rights, of whom a process of FTP programs becomes the first that there is.
+/// Users for the FTP programs: a process becomes the first that exists.
 pub const PROXY_USERS: [&str; 2] = ["proxy", "nobody"];
 
-/// Users of whom a worker of skipstepd becomes the first that there is. `make install` makes the
-/// first, which no other program has: users that programs share may send signals to each other.
+/// Users for workers of skipstepd: a worker becomes the first that exists. `make install` creates
+/// the first for skipstepd alone, because processes of the same user may signal each other.
 pub const SKIPSTEPD_USERS: [&str; 2] = ["_skipstepd", "nobody"];
 
-/// Returns the first of `users` that there is.
+/// Returns the first of `users` that exists.
 ///
 /// # Errors
-/// There is none.
+/// Fails if none exists.
 pub fn find_user(users: &[&str]) -> Result<User> {
     let found = users.iter().find_map(|name| User::from_name(name).ok().flatten());
     found.with_context(|| format!("there is no user {}", users.join(" and no user ")))
 }
 
-/// Becomes the first of `users` that there is, in an empty root directory, without a way back.
-/// `death` comes when the parent ends.
+/// Becomes the first of `users` that exists, in an empty root directory, for good. The kernel sends
+/// `death` when the parent ends.
 ///
 /// # Errors
-/// There is no such user, or the system refuses.
+/// Fails if no such user exists, or if a system call fails.
 pub fn drop(users: &[&str], death: Signal) -> Result<()> {
     let user = find_user(users)?;
     let empty = skipstep_kernel::empty_folder()?;
-    // the folder is root's alone, so the process enters it as long as it still is root
+    // only root may enter the folder, so enter it before changing the user
     chroot(&empty).with_context(|| empty.display().to_string())?;
     chdir("/").with_context(|| empty.display().to_string())?;
     setgroups(&[user.gid]).context("groups")?;
@@ -53,22 +53,23 @@ pub fn drop(users: &[&str], death: Signal) -> Result<()> {
 #[derive(Debug, Clone, Copy)]
 pub struct Call {
     number: i64,
-    /// Number of an argument, the bits of it that count, and the only value that these may have.
+    /// Number of an argument, a mask of its bits, and the only value that these bits may have.
     argument: Option<(u8, u64, u64)>,
 }
 
 impl Call {
-    /// The call of this number.
+    /// Allows the call of this number with any arguments.
     pub const fn any(number: libc::c_long) -> Call {
         Call { number, argument: None }
     }
 
-    /// The call with `value` as its argument number `place`, from 0 on.
+    /// Allows the call if its argument number `place`, from 0 on, is `value` (32 bits).
     pub const fn with(number: libc::c_long, place: u8, value: u64) -> Call {
         Call::masked(number, place, u32::MAX as u64, value)
     }
 
-    /// The call with `value` in the bits `mask` of its argument number `place`, from 0 on.
+    /// Allows the call if its argument number `place`, from 0 on, has `value` in the bits of `mask`
+    /// (32 bits).
     pub const fn masked(number: libc::c_long, place: u8, mask: u64, value: u64) -> Call {
         Call { number, argument: Some((place, mask, value)) }
     }
@@ -81,8 +82,8 @@ impl Call {
     }
 }
 
-/// Calls of every process with one thread: memory, time, waiting, its descriptors, and its end. No
-/// memory becomes executable, and no signal goes to another process of the same user.
+/// Calls of every process with one thread: memory, time, waiting, open descriptors, and exit. They
+/// allow no executable memory, and no signal to another process of the same user.
 pub const USUAL: &[Call] = &[
     Call::any(libc::SYS_brk),
     Call::with(libc::SYS_mmap, 2, (libc::PROT_READ | libc::PROT_WRITE) as u64),
@@ -131,7 +132,7 @@ pub const CONNECTIONS: &[Call] = &[
     Call::with(libc::SYS_ioctl, 1, libc::FIONBIO),
 ];
 
-/// Calls of a process that makes threads while it works, and none of another process.
+/// Calls of a process that makes threads while it works. The calls cannot make another process.
 pub const THREADS: &[Call] = &[
     Call::any(libc::SYS_clone3),
     Call::masked(libc::SYS_clone, 0, libc::CLONE_THREAD as u64, libc::CLONE_THREAD as u64),
@@ -146,20 +147,20 @@ pub const THREADS: &[Call] = &[
     Call::with(libc::SYS_mprotect, 2, (libc::PROT_READ | libc::PROT_WRITE) as u64),
 ];
 
-/// Has clone3(2) fail as on a kernel that has no such call: then the C library makes threads by
-/// clone(2), whose flags a filter can see.
+/// Makes clone3(2) fail as on a kernel without it. The C library then makes threads by clone(2),
+/// whose flags a filter can check.
 ///
 /// # Errors
-/// Those of [`confine`].
+/// Fails as [`confine`] does.
 pub fn hide_clone3() -> Result<()> {
     let rules = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
     install(rules, SeccompAction::Allow, SeccompAction::Errno(libc::ENOSYS as u32))
 }
 
-/// Leaves the process with these system calls. The kernel refuses all others (`EPERM`).
+/// Allows the process only these system calls. The kernel refuses all others (`EPERM`).
 ///
 /// # Errors
-/// The system refuses, or the machine is of a kind that seccomp(2) filters are not made for.
+/// Fails if the kernel refuses the filter, or if seccompiler does not support the architecture.
 pub fn confine(calls: &[&[Call]]) -> Result<()> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     for call in calls.iter().copied().flatten() {
@@ -169,7 +170,7 @@ pub fn confine(calls: &[&[Call]]) -> Result<()> {
     install(rules, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)
 }
 
-/// Installs a filter that does `listed` with the calls of `rules`, and `others` with all others.
+/// Installs a filter that does `listed` for the calls of `rules`, and `others` for all others.
 fn install(
     rules: BTreeMap<i64, Vec<SeccompRule>>,
     others: SeccompAction,

@@ -1,17 +1,17 @@
-//! Starts a worker, which is the program that starts it with more arguments.
+//! The start of a worker: the same program with more arguments.
 
 use std::ffi::OsStr;
 use std::io;
 use std::process::{Child, Command, Stdio};
 
-/// The argument that makes a program its own worker.
+/// Argument that makes a program its own worker.
 pub const WORKER: &str = "--worker";
 
 /// Starts this program again with the same arguments, [`WORKER`] and `more`. The worker inherits
 /// standard error and the two streams, and no other descriptor.
 ///
 /// # Errors
-/// Those of the system.
+/// Fails if the process cannot be started.
 pub fn start<A: AsRef<OsStr>>(
     more: impl IntoIterator<Item = A>,
     input: Stdio,
