@@ -1,6 +1,6 @@
-//! `skipstep_abi` is what `bpf/abi.h` says: every struct and field against the BTF of the compiled
-//! object, every number and name against the text of the header. Both directions: what one side
-//! lacks fails. Needs no root.
+//! Tests that `skipstep_abi` mirrors `bpf/abi.h`. Structs and fields are compared with the BTF of
+//! the compiled object, numbers and names with the text of the header. An item missing on either
+//! side fails the test. Needs no root.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
@@ -24,17 +24,17 @@ const HEADER: &str = concat!(
     include_str!("../../../../bpf/abi.h"),
 );
 
-/// An object that mentions every struct of the header; the data plane's BTF leaves some out.
+/// An object that mentions every struct of the header; the data plane's BTF lacks some.
 const ALL_STRUCTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/abi.bpf.o"));
 
-/// Size and field offsets of a struct.
+/// Size and field offsets of a struct, in bytes.
 #[derive(Debug, PartialEq, Eq)]
 struct Layout {
     size: usize,
     fields: Vec<(String, usize)>,
 }
 
-/// `pf_name => Rust type { fields in order }`
+/// Builds layouts from `pf_name => Rust type { fields in order }`.
 macro_rules! layouts {
     ($($c:ident => $rust:ty { $($field:ident),* $(,)? })*) => {
         BTreeMap::from([$((stringify!($c), Layout {
@@ -251,7 +251,7 @@ fn every_struct_of_the_header_has_a_mirror() {
     assert_eq!(mirrored, declared, "left crates/abi, right bpf/abi.h");
 }
 
-/// The enumerators and numeric macros of the header with their values.
+/// Returns the enumerators and numeric macros of the header with their values.
 fn header_numbers() -> BTreeMap<String, i64> {
     let text = without_comments(HEADER);
     let mut numbers = BTreeMap::new();
@@ -286,7 +286,7 @@ fn without_comments(text: &str) -> String {
     kept + rest
 }
 
-/// A number, `a << b`, or a name that was defined before.
+/// Evaluates a number, `a << b`, or a name that was defined before.
 fn evaluate(text: &str, known: &BTreeMap<String, i64>) -> Option<i64> {
     let text = text.trim();
     if let Some((value, shift)) = text.split_once("<<") {
@@ -299,7 +299,8 @@ fn evaluate(text: &str, known: &BTreeMap<String, i64>) -> Option<i64> {
     }
 }
 
-/// `module: "PREFIX" { CONSTANTS }`: each constant is `PF_PREFIX_CONSTANT` in the header.
+/// Builds numbers from `"PREFIX" module { CONSTANTS }`: each constant is `PF_PREFIX_CONSTANT` in
+/// the header.
 macro_rules! numbers {
     ($($prefix:literal $module:path { $($name:ident),* $(,)? })*) => {{
         let mut numbers: BTreeMap<String, i64> = BTreeMap::new();
@@ -444,7 +445,7 @@ fn skip_name(skip: skipstep_ruleset::skip::Skip) -> &'static str {
 #[test]
 fn every_number_of_the_header_has_its_value() {
     let mut header = header_numbers();
-    // Rust has the limit counters as a table of names, whose order and length are what counts
+    // crates/abi has the limit counters as a table of names, so compare its length
     let limit_counters = header.iter().filter(|(name, _)| name.starts_with("PF_LCOUNT_")).count();
     assert_eq!(limit_counters - 1, abi::names::LIMIT_COUNTERS.len());
     header.retain(|name, _| !name.starts_with("PF_LCOUNT_") || name == "PF_LCOUNT_MAX");

@@ -1,5 +1,5 @@
-//! Anchors loaded by themselves into a firewall that filters real packets: what changes with them,
-//! and what stays.
+//! Anchors loaded by themselves into an instance that filters real packets: effects of the load,
+//! and everything that must stay.
 
 use std::net::UdpSocket;
 
@@ -9,7 +9,7 @@ use skipstep_kernel::Instance;
 use skipstep_pfconf::Context;
 use skipstep_ruleset::{RuleId, TableEntry, TableName};
 
-/// `pfctl -a path -f`
+/// Loads an anchor, as `pfctl -a path -f` does.
 fn load_anchor(fixture: &mut Fixture, path: &str, text: &str) {
     let host = fixture.host.clone();
     let context = Context { anchor: path, ..Context::new(&host) };
@@ -48,7 +48,7 @@ fn an_anchor_is_replaced_alone() {
         assert_eq!((counters[1].packets, counters[1].states), ([1, 0], 1));
         assert_eq!(instance.rule_counters("gate").unwrap()[0].packets, [1, 0]);
 
-        // as above, one anchor further inside
+        // the same rule, one anchor deeper
         let inner = format!("anchor \"inner\" {{\npass in proto udp to port {port}\n}}\n");
         load_anchor(&mut fixture, "gate", &inner);
         let state = udp_states(fixture.instance()).remove(0);
@@ -72,7 +72,7 @@ fn an_anchor_is_replaced_alone() {
     });
 }
 
-/// The trees of the main rule set are taken as they stand, those of the anchor are planted.
+/// The trees of the main rule set are reused, and those of the anchor are built.
 #[test]
 #[ignore = "needs root"]
 fn rules_beside_an_anchor_are_found_as_before() {

@@ -10,21 +10,21 @@ use skipstep_ruleset::{Direction, Evaluator, Reason};
 use skipstep_scenario::engine::{Draw, Fate, StateView, TestPacket, Verdict};
 use skipstep_scenario::{Engine, Model};
 
-/// Ports that may be tried for one packet.
+/// Largest number of ports that are tried for one packet.
 const MOST_PROBES: u64 = 1536;
 
-/// Slots that a slice of a sweep looks at, and states that it removes, at most.
+/// Largest number of states that a slice of a sweep examines, and that it removes.
 const SLICE: u32 = 8192;
 const SLICE_REMOVALS: u32 = 512;
 
-/// Sources of limiters that a slice of a sweep looks at, at most.
+/// Largest number of limiters' sources that a slice of a sweep examines.
 const LIMITED_SLICE: u32 = 2048;
 
-/// Rules under which no state ends because there are many.
+/// Rules without adaptive timeouts.
 const TEXT: &str = "set timeout { interval 1, adaptive.start 0, adaptive.end 0 }\npass\n";
 
-/// States of the test of a large table: SKIPSTEP_STATES, which the long tier sets to more than one
-/// loop of a BPF program can walk.
+/// Returns the number of states for the test of a large table: SKIPSTEP_STATES. The long tier sets
+/// it to more than one loop of a BPF program can walk.
 fn many_states() -> u32 {
     let said = std::env::var("SKIPSTEP_STATES").ok();
     said.map_or(200_000, |said| said.parse().expect("SKIPSTEP_STATES is a number"))
@@ -45,7 +45,7 @@ impl<'a> Both<'a> {
         Both { engine, model }
     }
 
-    /// Returns the verdicts of both about a packet, with the searches that it took.
+    /// Runs a packet in both. Returns their fate, which must agree, and the number of searches.
     fn packet(&mut self, packet: &TestPacket) -> (Fate, u64) {
         let before = self.engine.status().searches;
         let (fate, expected) = (self.engine.packet(packet), self.model.packet(packet));
@@ -53,7 +53,8 @@ impl<'a> Both<'a> {
         (fate, self.engine.status().searches - before)
     }
 
-    /// Whether a flow out of em1 from this port of the client gets a port.
+    /// Sends a packet out of em1 from a port of the client. Returns true if its flow gets a
+    /// translated port, and the number of searches.
     fn passes(&mut self, port: u16) -> (bool, u64) {
         let packet = udp(([10, 0, 1, 5], port), ([198, 51, 100, 7], 53), 0);
         let out = Direction::Out;
@@ -106,7 +107,7 @@ fn a_search_for_a_port_ends_soon_and_finds_one_where_1_in_64_is_free() {
             let (passes, searches) = both.passes(999);
             assert!(!passes && searches <= MOST_PROBES + 1, "{searches} for one packet");
         }
-        // one port in 64 becomes free: all in a row, which OpenBSD's order meets last
+        // one port in 64 becomes free: all in a row, which OpenBSD's order reaches last
         let ids = both.ids();
         both.kill(&ids[..62]);
         for draw in 62..112 {
@@ -142,7 +143,7 @@ fn a_search_among_the_ranges_of_a_port_set_goes_to_any_of_them() {
     on_each(|engine| {
         let rules = "nat on em1 inet proto udp -> 192.0.2.1 map-e-portset 4/1/1\npass\n";
         let mut both = Both::load(engine, rules);
-        // the first 128 ports of four ranges, and then any
+        // the first 128 ports of four ranges, and then random ones
         for port in 0..1200u16 {
             let (passes, searches) = both.passes(1000 + port);
             assert!(passes && searches <= MOST_PROBES + 1, "{port}: {searches} for one packet");
@@ -233,7 +234,7 @@ fn a_flush_ends_states_at_once_and_leaves_the_walk_to_the_timer() {
         let datagram = udp(client, ([10, 0, 1, 1], 53), 0);
         let kept = udp(([10, 0, 1, 8], 4000), ([10, 0, 1, 1], 53), 0);
         let (old, other) = (both.packet(&datagram).0, both.packet(&kept).0);
-        // the second handshake that ends is one connection too many
+        // the second complete handshake is one connection too many
         for port in [4001, 4002] {
             let (from, to) = ((client.0, port), ([10, 0, 1, 1], 80));
             let answer = TestPacket { direction: Direction::Out, ..tcp(to, from, "SA") };

@@ -1,4 +1,4 @@
-//! The data plane under BPF_PROG_TEST_RUN: that an engine loads, decides, resets and keeps time.
+//! The data plane under BPF_PROG_TEST_RUN: an engine loads, decides, resets and keeps time.
 
 use crate::common::shared_engine::ENGINES;
 use crate::common::{host, other, ruleset, tcp, udp};
@@ -116,8 +116,8 @@ fn every_entry_of_a_table_has_room_for_its_counters() {
     });
 }
 
-/// Twelve states: eight endpoints are what fits into the largest power of two of entries, two for
-/// each.
+/// Twelve states: the endpoint map has 16 entries, the largest power of two that fits, which is two
+/// for each of eight endpoints.
 #[test]
 #[ignore = "needs root"]
 fn an_endpoint_too_many_is_dropped_and_others_go_on() {
@@ -151,8 +151,8 @@ fn a_run_can_be_timed() {
     });
 }
 
-/// Three segments with 1000, 1000 and 500 bytes: the headers that they have on the wire count, and
-/// what must not be longer than so much is each of them.
+/// Three segments of 1000, 1000 and 500 bytes. The headers of each segment count as bytes, and
+/// `max-pkt-size` limits each segment.
 #[test]
 #[ignore = "needs root"]
 fn joined_packets_count_as_their_segments() {
@@ -180,7 +180,7 @@ fn joined_packets_count_as_their_segments() {
     });
 }
 
-/// Each packet matches three of 600 rules that act on the way, and meets them in their order.
+/// Each packet matches three of 600 rules with side effects, which act in their order.
 #[test]
 #[ignore = "needs root"]
 fn of_many_rules_that_act_those_that_match_are_met() {
@@ -207,7 +207,7 @@ fn of_many_rules_that_act_those_that_match_are_met() {
     });
 }
 
-/// More rules than candidates are noted of: each is asked.
+/// There are more candidates than the search notes, and every candidate is evaluated.
 #[test]
 #[ignore = "needs root"]
 fn of_many_rules_that_may_match_none_is_forgotten() {

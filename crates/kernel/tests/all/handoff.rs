@@ -1,5 +1,6 @@
-//! Frames by skipstepd's devices: the data plane believes a frame that comes in by the device with
-//! the index and the nonce which skipstepd has written, and no frame leaves that it has not signed.
+//! Frames through skipstepd's devices. The data plane accepts a frame only from the device whose
+//! index and nonce skipstepd has published. A frame leaves by a device only if the data plane has
+//! signed it.
 
 use skipstep_abi::delayed::delayed_order;
 use skipstep_abi::handoff::handoff_order;
@@ -16,7 +17,7 @@ const DEVICE: u32 = 1;
 
 const NONCE: u64 = 0x0706_0504_0302_0100;
 
-/// Results of the programs: TCX_DROP, TCX_REDIRECT.
+/// Return values of the programs: TCX_DROP and TCX_REDIRECT.
 const DROP: u32 = 2;
 const REDIRECT: u32 = 7;
 
@@ -27,7 +28,7 @@ const PACKET: [u8; 28] = [
     0xeb, 0xcb,
 ];
 
-/// A device: its program, how skipstepd registers it, and what comes back by it.
+/// A device: its program, its registration by skipstepd, and the frames that return through it.
 struct Device<'a> {
     name: &'static str,
     program: &'a Program,
@@ -79,8 +80,8 @@ fn devices(programs: &Programs) -> [Device<'_>; 3] {
     [fragments, diverted, delayed]
 }
 
-/// Runs a program on a frame at the device. Returns what the program returns, and how many frames
-/// it counts as those of others.
+/// Runs a program on a frame at the device. Returns the program's return value, and the number of
+/// frames that it counted as foreign.
 fn run(maps: &Maps, program: &Program, frame: &[u8]) -> (u32, u64) {
     let before = unattached(maps);
     let mut context = SkBuff::new();

@@ -1,5 +1,4 @@
-//! A firewall in the kernel that filters real packets: enabled, reloaded, disabled, removed.
-//!
+//! An instance that filters real packets: enabled, reloaded, disabled, removed.
 //! ```text
 //! private network namespace of the test's thread
 //!   em0 10.0.1.1/24, em1 10.0.2.1/24, lo0 127.0.0.1/8   packets go over lo0
@@ -50,7 +49,7 @@ fn enabled_it_filters_and_disabled_it_leaves_nothing_attached() {
             seen.push((record.rule, record.log_to, record.family));
         })
         .unwrap();
-        // the kernel's own IPv6 chatter is not ours
+        // ignore the kernel's own IPv6 packets
         seen.retain(|(_, _, family)| *family == skipstep_abi::INET);
         assert_eq!(seen, [(0, 0, skipstep_abi::INET)]);
 
@@ -72,7 +71,7 @@ fn an_interface_that_cannot_be_attached_keeps_no_other_from_it() {
         let from = UdpSocket::bind("127.0.0.1:0").unwrap();
         fixture.load(&format!("block in proto udp to port {}\n", to.1.port()));
         let first = fixture.host.interfaces.iter().find(|i| !i.loopback).unwrap().clone();
-        // others come behind it
+        // other interfaces are attached after it
         let instance = fixture.instance();
         let pins = format!("/sys/fs/bpf/skipstep/{}/links", instance.name());
         let in_the_way = format!("{pins}/{}-in", first.index);
@@ -178,7 +177,7 @@ fn a_limit_below_what_is_in_use_is_refused() {
     isolated(|| {
         let mut fixture = Fixture::new("in-use");
         let to = receiver();
-        // neighbour discovery of interfaces that have just come up makes no states here
+        // `inet proto udp`, so that neighbour discovery of new interfaces makes no states
         fixture.load("block\npass inet proto udp\n");
         fixture.instance().enable().unwrap();
         for _ in 0..3 {
@@ -290,7 +289,7 @@ fn tables_change_while_rules_stay() {
         assert!(arrives(&from, &to));
         assert!(matches!(instance.table_flush(&"none".into()), Err(Error::NoTable { .. })));
 
-        // a table that nobody initialises keeps its contents through a reload
+        // a table without entries in its statement keeps its contents over a reload
         instance.table_add(&"bad".into(), &bad).unwrap();
         fixture.load("table <bad> persist\nblock in quick on lo0 from <bad>\n");
         assert!(!arrives(&from, &to));
@@ -301,7 +300,8 @@ fn tables_change_while_rules_stay() {
     });
 }
 
-/// Of so many rules that look into tables trees know the entries, which is nobody's to see.
+/// With so many rules that look up tables, the trees have the tables' entries; results must not
+/// differ.
 #[test]
 #[ignore = "needs root"]
 fn many_tables_change_while_rules_stay() {
@@ -326,7 +326,7 @@ fn many_tables_change_while_rules_stay() {
             assert_eq!(instance.table_delete(&name.into(), &here).unwrap(), 1);
             assert!(arrives(&from, &to), "{name}");
         }
-        // what was deleted from is still one of these
+        // a table whose entries were deleted is still expanded
         assert_eq!(instance.table_delete(&"t9".into(), &entries(&["192.0.2.9/32"])).unwrap(), 1);
         assert_eq!(instance.table_replace(&"t9".into(), &here).unwrap().added, 1);
         assert!(!arrives(&from, &to));
@@ -404,7 +404,7 @@ fn a_group_that_comes_is_what_rules_mean() {
             |rules: &[skipstep_abi::Rule]| rules.iter().map(|rule| rule.slot).collect::<Vec<_>>();
         assert_eq!(slots(&before), slots(&after), "states and counters stay");
         assert_eq!(fixture.instance().loaded().unwrap().ruleset, loaded.ruleset);
-        // an empty group is no reason to compile again, nor is what stays as it is
+        // an empty group, or an unchanged group, does not compile the rules again
         let generation = fixture.instance().loaded().unwrap().generation;
         fixture.instance().refresh(&first).unwrap();
         fixture.instance().refresh(&host).unwrap();
@@ -420,7 +420,7 @@ fn what_a_dead_namespace_left_is_not_taken_for_running() {
         fixture.load("block\n");
         fixture.instance().enable().unwrap();
         let name = fixture.instance().name().to_owned();
-        // a namespace that gets the inode number of one that is gone has another cookie
+        // a namespace with the inode number of an earlier one has another cookie
         let path = format!("/run/skipstep/{name}/memory.json");
         let text = std::fs::read_to_string(&path).unwrap();
         let start = text.find("\"cookie\":").unwrap() + "\"cookie\":".len();
@@ -475,13 +475,13 @@ fn a_name_is_free_again_when_its_namespace_is_gone() {
         .unwrap();
         TestNetwork::enter(&host()).unwrap();
         let gone = || matches!(Instance::open(&name), Err(Error::NoInstance { .. }));
-        // the kernel takes its time to take a namespace apart
+        // the kernel frees a namespace with a delay
         let gone = (0..100).any(|_| {
             std::thread::sleep(Duration::from_millis(50));
             gone()
         });
         if !gone {
-            // the instance would keep the namespace
+            // the instance would keep the namespace alive
             Instance::remove_named(&name).unwrap();
         }
         assert!(gone);
@@ -514,7 +514,7 @@ fn names_of_interfaces_that_are_gone_make_room() {
         fixture.load("block on em0\n");
         let mut host = fixture.host.clone();
         let template = host.interfaces[0].clone();
-        // as many as there can be, one after the other, a thousand at a time
+        // more than the largest number of interfaces, a thousand at a time
         for wave in 0..6 {
             host.interfaces.retain(|interface| !interface.name.starts_with("ve"));
             host.interfaces.extend((0..1000).map(|number| {
@@ -562,7 +562,7 @@ fn a_clock_that_stands_still_is_not_believed() {
         assert!(arrives(&from, &to));
         let before: Vec<_> = udp_states(fixture.instance()).iter().map(|s| s.expires_at).collect();
 
-        // what a timer leaves that has not come for long; it does within a second
+        // simulate a timer that is long overdue; the real timer comes within a second
         let pin = format!("/sys/fs/bpf/skipstep/{}/status", fixture.instance().name());
         let map = MapHandle::from_pinned_path(pin).unwrap();
         let key = 0u32.to_ne_bytes();
@@ -592,7 +592,7 @@ fn an_error_of_the_timer_is_counted_and_the_next_start_heals_it() {
     while timer.second() <= began + 1 {
         std::thread::sleep(Duration::from_millis(50));
     }
-    // it is cancelled, and starts once more
+    // the kernel cancels the timer, and the timer starts again
     timer.release();
     assert_ne!(timer.start().unwrap(), 0);
     assert_eq!(timer.errors().0, 2);
@@ -614,7 +614,7 @@ fn a_packet_starts_a_timer_that_is_overdue() {
             let value = map.lookup(&key, MapFlags::ANY).unwrap().unwrap();
             abi::Status::read_from_bytes(&value).unwrap()
         };
-        // the timer, which lives, may come first and put the second right
+        // the real timer may run first and correct the second
         while read().timer_tried == 0 {
             let mut status = read();
             (status.second, status.second_until) = (1, status.beat);

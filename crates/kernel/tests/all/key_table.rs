@@ -1,5 +1,5 @@
-//! The table of keys (bpf/key_table.h), on which CPUs work at once without a lock: its protocol in
-//! all orders in which their steps can happen, and the table itself under all of them.
+//! The key table (bpf/key_table.h), which CPUs change at once without a lock. The tests check its
+//! protocol in all orders of its steps, and the real table on all CPUs.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
@@ -12,12 +12,12 @@ use skipstep_kernel::testing::KeyTable;
 // ---- the protocol
 // -------------------------------------------------------------------------------------------------
 
-/// Entries that keys of the model share: enough that each of three CPUs finds one.
+/// Entries that the keys of the model share: each of three CPUs can find one.
 const ENTRIES: usize = 3;
-/// CPUs.
+/// Number of CPUs in the model.
 const CPUS: usize = 3;
 
-/// A word of the table, whose key is always the same. Each CPU brings a state of its own.
+/// A word of the table. All words have the same key, and each CPU inserts a state of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Entry {
     Free,
@@ -25,23 +25,23 @@ enum Entry {
     Holds(usize),
 }
 
-/// Where a CPU is in what it does: one access to memory from one to the next. Entries are numbered
-/// in the order in which all look at them, for others with their key.
+/// The next step of a CPU; each step is one access to memory. Entries are numbered in the order in
+/// which all CPUs check them for other entries with the key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Step {
-    /// Looks for a free entry; so many were not.
+    /// Looks for a free entry, after trying this many.
     Seek(usize),
-    /// Has seen that this one is free, and claims it.
+    /// Claims this entry, which was free, after trying this many.
     Claim(usize, usize),
-    /// Looks for another one's entry here; its own is the second.
+    /// Checks this entry for another CPU's claim or state; the second number is its own entry.
     Look(usize, usize),
-    /// Waits until the claim of that CPU here is none any more.
+    /// Waits until this CPU's claim of an entry ends.
     Wait(usize, usize, usize),
-    /// Takes its claim off.
+    /// Turns its claim into an entry.
     Confirm(usize),
-    /// Gives its entry back.
+    /// Frees its entry.
     GiveWay(usize),
-    /// The key leads to its state.
+    /// Has inserted its state in this entry.
     Won(usize),
     Lost,
     Removed,
@@ -53,19 +53,20 @@ struct World {
     at: [Step; CPUS],
 }
 
-/// What does not change.
+/// The parameters of an exploration.
 #[derive(Clone, Copy, Debug)]
 struct Setting {
-    /// Whether a CPU seeks from the last entry on: it has seen the other line to be emptier.
+    /// True if a CPU looks for a free entry from the last one on, because the other bucket was
+    /// emptier.
     from_end: [bool; CPUS],
-    /// Whether a CPU removes its state as soon as it is there.
+    /// True if a CPU removes its state as soon as it is inserted.
     removes: [bool; CPUS],
-    /// Whether entries that are looked at later stand in front.
+    /// True if the entries that are checked later have precedence.
     turned: bool,
 }
 
 impl Setting {
-    /// What one step of a CPU leads to; nothing if it cannot go on.
+    /// Returns the world after one step of a CPU; `None` if the CPU cannot go on.
     fn step(&self, world: &World, cpu: usize) -> Option<World> {
         let mut next = world.clone();
         next.at[cpu] = match world.at[cpu] {
@@ -92,7 +93,7 @@ impl Setting {
             Step::Wait(here, own, who) => match world.entries[here] {
                 Entry::Claimed(now) if now == who => return None,
                 Entry::Holds(_) => Step::GiveWay(own),
-                // another claim came later, and sees this one
+                // a new claim has come later, and its CPU will see this one
                 _ => Step::Look(here + 1, own),
             },
             Step::Confirm(own) => {
@@ -112,7 +113,7 @@ impl Setting {
         Some(next)
     }
 
-    /// All worlds that can come to be; those at the end, where no CPU goes on.
+    /// Returns all reachable worlds, and those in which no CPU can go on.
     fn explore(&self) -> (HashSet<World>, Vec<World>) {
         let start = World { entries: [Entry::Free; ENTRIES], at: [Step::Seek(0); CPUS] };
         let (mut seen, mut ends) = (HashSet::from([start.clone()]), Vec::new());
@@ -133,12 +134,12 @@ impl Setting {
     }
 }
 
-/// Bit `n` of a number for CPU `n`.
+/// Returns bit `n` of a number for CPU `n`.
 fn bits(number: u32) -> [bool; CPUS] {
     std::array::from_fn(|cpu| number >> cpu & 1 == 1)
 }
 
-/// States to which the key leads.
+/// Returns the number of states that have the key.
 fn holders(world: &World) -> usize {
     world.entries.iter().filter(|entry| matches!(entry, Entry::Holds(_))).count()
 }
@@ -168,8 +169,8 @@ fn a_key_never_leads_to_two_states_and_somebody_always_wins() {
 // ---- the table itself
 // -----------------------------------------------------------------------------------------------
 
-/// Returns the table that all tests share, as the verifier takes seconds for each new one. Each
-/// test begins and ends with an empty table.
+/// Returns the table that all tests share, because the verifier takes seconds for each new one.
+/// Each test begins and ends with an empty table.
 fn table() -> MutexGuard<'static, KeyTable> {
     static TABLE: LazyLock<Mutex<KeyTable>> =
         LazyLock::new(|| Mutex::new(KeyTable::new().unwrap()));
@@ -178,7 +179,7 @@ fn table() -> MutexGuard<'static, KeyTable> {
     table
 }
 
-/// A key of UDP that no other number has.
+/// Returns a UDP key that is unique to a number.
 fn key(number: u32, made: u8) -> abi::StateKey {
     let mut address = [[0; 16]; 2];
     address[0][..4].copy_from_slice(&number.to_be_bytes());
@@ -187,7 +188,7 @@ fn key(number: u32, made: u8) -> abi::StateKey {
     abi::StateKey { address, port, made, family: abi::INET, protocol: 17, ..Default::default() }
 }
 
-/// The key with its ends the other way round.
+/// Returns the reversed key: addresses and ports swapped.
 fn turned(key: abi::StateKey) -> abi::StateKey {
     let ([one, other], [from, to]) = (key.address, key.port);
     abi::StateKey { address: [other, one], port: [to, from], ..key }
@@ -197,7 +198,7 @@ fn turned(key: abi::StateKey) -> abi::StateKey {
 #[ignore = "needs root"]
 fn threads_on_all_cpus_never_have_the_same_key_at_once() {
     const KEYS: u32 = 24;
-    /// States that the threads make together, however long that takes.
+    /// Number of states that the threads make together.
     const STATES: u32 = 20_000;
     let table = table();
     let owners: Vec<AtomicI32> = (0..KEYS).map(|_| AtomicI32::new(0)).collect();
@@ -205,7 +206,7 @@ fn threads_on_all_cpus_never_have_the_same_key_at_once() {
     let work = |seed: u64| {
         let mut draw = seed;
         let (made, refused) = (|| won.load(Ordering::Relaxed), || lost.load(Ordering::Relaxed));
-        // a key that another thread has at the moment is refused: goes on until that happens once
+        // an insert is refused while another thread has the key: run until this has happened once
         while made() < STATES || refused() == 0 && made() < 50 * STATES {
             draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let number = (draw >> 33) as u32 % KEYS;
@@ -231,7 +232,7 @@ fn threads_on_all_cpus_never_have_the_same_key_at_once() {
     assert!(won >= STATES && lost > 0, "{won} states were made, {lost} were not");
 }
 
-/// Makes as many states as there is room for, with such keys, and removes them.
+/// Makes as many states as there is room for, with the keys of `sides`, and removes them.
 fn fill_and_empty(table: &KeyTable, sides: impl Fn(u32) -> [abi::StateKey; 2]) {
     let made: Vec<abi::Kill> = (0..table.capacity())
         .map(|number| table.insert(sides(number)).unwrap().expect("there is room"))
@@ -250,11 +251,11 @@ fn there_is_room_for_both_keys_of_all_states() {
     let table = table();
     let key = |number| key(number, abi::state::made::IN);
     fill_and_empty(&table, |number| [key(number), key(number | 1 << 31)]);
-    // and where these want the same two lines
+    // the same with pairs of keys that share both buckets
     fill_and_empty(&table, |number| [key(number), turned(key(number))]);
 }
 
-/// The lines of the cache that a flow has where it comes in, it has where it leaves.
+/// So a forwarded packet finds the buckets in the cache where it leaves.
 #[test]
 #[ignore = "needs root"]
 fn a_key_and_the_one_with_its_ends_turned_have_the_same_lines() {
@@ -268,7 +269,7 @@ fn a_key_and_the_one_with_its_ends_turned_have_the_same_lines() {
             assert!(made.into_iter().all(|state| table.remove(state).unwrap()));
             lines
         };
-        // alone it takes the first of its two, beside one that has that the second
+        // alone a key takes its first bucket; next to a key in the first bucket it takes the second
         assert_eq!(lines_of(&[key]), lines_of(&[turned(key)]), "key {number}");
         assert_eq!(lines_of(&[key, turned(key)]), lines_of(&[turned(key), key]), "key {number}");
     }

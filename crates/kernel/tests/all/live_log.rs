@@ -1,5 +1,5 @@
-//! A program that reads a log itself: it gets whole packets, those of its log only, and when it is
-//! gone skipstepd has them again.
+//! A program that reads a log itself gets whole packets of its own log only. When the program ends,
+//! skipstepd gets the log again.
 
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -63,7 +63,7 @@ fn records_that_find_the_ring_full_are_counted_and_their_packets_pass() {
         let mut live = LiveLog::open(instance, 7).unwrap();
         let lost = |instance: &Instance| instance.status().unwrap().log_lost;
 
-        // as long as nobody reads: short ones, and those that take room for the longest packet
+        // without a reader: short records, and records with room for the longest packet
         let mut sent = 0;
         for length in [10, 1000] {
             let before = lost(instance);
@@ -86,7 +86,7 @@ fn records_that_find_the_ring_full_are_counted_and_their_packets_pass() {
     });
 }
 
-/// While packets come faster than their records are written, a turn has to end all the same.
+/// A turn must end even while packets come faster than their records are read.
 #[test]
 #[ignore = "needs root"]
 fn a_turn_takes_a_bounded_number_of_records() {
@@ -142,7 +142,7 @@ fn packets(live: &mut LiveLog) -> Vec<LoggedPacket> {
     seen
 }
 
-/// Where the records of IPv4 went: the kernel's own IPv6 chatter is not ours.
+/// Returns the logs of the IPv4 records, without the kernel's own IPv6 packets.
 fn logs(log: &mut LogReader) -> Vec<u8> {
     let mut seen = Vec::new();
     log.drain(|record| seen.push((record.family, record.log_to))).unwrap();

@@ -1,5 +1,5 @@
-//! Several processes load at once, and some are killed: afterwards the kernel holds one whole rule
-//! set or the other.
+//! Several processes load at once, and some are killed: afterwards the kernel has one of the rule
+//! sets, complete.
 //!
 //! ```text
 //! this test ── private network namespace ── children: this program again, loading A and B in turn
@@ -17,13 +17,13 @@ use skipstep_kernel::report::Hook;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Ruleset, TableEntry};
 
-/// Names the instance that a child loads.
+/// Environment variable with the name of the instance that a child loads.
 const ORDER: &str = "SKIPSTEP_TEST_LOADER";
 
-/// The test that is a loader where `ORDER` says so.
+/// Name of the test that becomes a loader if `ORDER` is set.
 const TEST_OF_LOADERS: &str = "loaders::two_loaders_one_killed_leave_one_whole_rule_set";
 
-/// Says how many loaders are killed, in rounds of two.
+/// Environment variable with the number of loaders to kill, two in each round.
 const KILLS: &str = "SKIPSTEP_KILLS";
 
 /// Returns the number of rounds.
@@ -32,8 +32,8 @@ fn rounds() -> u64 {
     kills / 2
 }
 
-/// Two rule sets that have nothing in common: number of rules, ports, contents of a table, which
-/// has an index in one, queues, and the interface whose driver filters.
+/// Returns one of two rule sets that have nothing in common: number of rules, ports, table contents
+/// (only one with an index), queues, and the interface with XDP.
 fn rule_set(which: usize, host: &Host) -> Ruleset {
     let (rules, port, net, hosts) =
         [(60, 1000, "192.0.2", 100), (35, 5000, "198.51.100", 3)][which];
@@ -60,12 +60,12 @@ const QUEUES: [&[(&str, &str)]; 2] = [
         ("rest", "queue rest parent line bandwidth 15M default"),
     ],
 ];
-/// Interfaces of the queues.
+/// Interface with the queues of each rule set.
 const QUEUED: [&str; 2] = ["em0", "em1"];
-/// Interfaces that filter in their drivers.
+/// Interface with XDP of each rule set.
 const XDP: [&str; 2] = ["em1", "em0"];
 
-/// Loads the two rule sets into an instance, interleaved, until somebody kills the process.
+/// Loads the two rule sets into an instance, interleaved, until the process is killed.
 fn load_for_ever(name: &str) -> ! {
     let host = skipstep_kernel::host::read().unwrap();
     let sets = [rule_set(0, &host), rule_set(1, &host)];
@@ -88,7 +88,7 @@ fn start_loader(name: &str) -> Child {
         .unwrap()
 }
 
-/// Children end with the test, however it ends.
+/// Child processes, which end when the test ends or fails.
 struct Loaders(Vec<Child>);
 
 impl Drop for Loaders {
@@ -100,7 +100,7 @@ impl Drop for Loaders {
     }
 }
 
-/// What packets would walk is one of the two rule sets, and what we say of it is the same.
+/// Asserts that the rules in the kernel are one of the two rule sets, and that the records agree.
 fn assert_whole(name: &str, host: &Host) {
     let instance = Instance::open(name).unwrap();
     let loaded = instance.loaded().unwrap().ruleset;
@@ -116,12 +116,12 @@ fn assert_whole(name: &str, host: &Host) {
     assert_eq!(entries, rule_set(which, host).tables[0].entries);
     assert_eq!(instance.rule_counters("").unwrap().len(), rules.len());
     assert_switched(&instance, which);
-    // and perhaps what the killed one began to write
+    // there may be more, which the killed process began to write
     assert!(instance.table_versions().unwrap().len() >= 2, "<t> and the own addresses");
 }
 
-/// Queues and programs in drivers are those of the rule set in force, once somebody has begun to
-/// change the instance again.
+/// Asserts that queues and XDP programs are those of the rule set in force, after another change
+/// has recovered.
 fn assert_switched(instance: &Instance, which: usize) {
     instance.set_debug(0).unwrap();
     for view in instance.interfaces().unwrap() {
@@ -176,7 +176,7 @@ fn two_loaders_one_killed_leave_one_whole_rule_set() {
             drop(loaders);
             assert_whole(name, host);
         }
-        // and nothing that the killed ones wrote is left once the next one is through
+        // and the next load removes everything that the killed processes wrote
         instance.load(rule_set(1, host), host).unwrap();
         assert_whole(name, host);
         assert_eq!(instance.table_versions().unwrap().len(), 2, "<t> and the own addresses");

@@ -1,5 +1,5 @@
-//! The tests of the crate that need more than one of its modules. One program, so that the verifier
-//! judges the engines of [`common::shared_engine`] once, and all processors have work to the end.
+//! The tests that need several modules of the crate: one program, so that the verifier checks the
+//! engines of [`common::shared_engine`] once, and all processors have work to the end.
 
 mod abi;
 mod anchors;

@@ -1,5 +1,4 @@
-//! Tables with so many entries that they have an index of their own, while real packets ask them.
-//!
+//! Tables with so many entries that they have an index, looked up by real packets.
 //! ```text
 //! private network namespace of the test's thread
 //!   em0 10.0.1.1/24, em1 10.0.2.1/24, lo0 127.0.0.1/8   packets go over lo0
@@ -13,14 +12,14 @@ use skipstep_abi::table::table_op::PASS;
 use skipstep_kernel::Instance;
 use skipstep_ruleset::TableEntry;
 
-/// More than tables have that need no index.
+/// Number of entries well above the least number for an index.
 const MANY: u32 = 300;
 
 fn entry(net: &str) -> TableEntry {
     TableEntry { negated: false, net: net.parse().unwrap(), weight: 0 }
 }
 
-/// Entries nobody sends packets from, a third of them networks.
+/// Returns entries that match no packet of the test; a third of them are networks.
 fn others(first: u32, count: u32) -> Vec<TableEntry> {
     let of = |number: u32| {
         let address = Ipv4Addr::from(0x0a64_0000 + 256 * number);
@@ -91,7 +90,7 @@ fn no_packet_misses_a_table_that_is_replaced() {
         fixture.instance().enable().unwrap();
         let sent = all_arrive(&from, &to, || {
             for round in 0..12 {
-                // with an index and without, and from one index to the next
+                // with an index, without one, and from one index to the next
                 let mut entries = others(round, [MANY, MANY + 7, 1][round as usize % 3]);
                 entries.push(entry("127.0.0.1/32"));
                 fixture.instance().table_replace(&"t".into(), &entries).unwrap();
@@ -104,7 +103,7 @@ fn no_packet_misses_a_table_that_is_replaced() {
     });
 }
 
-/// What the data plane adds to has no index, and what it had is in it all the same.
+/// A table that the data plane adds to has no index, and it keeps the entries that it had.
 #[test]
 #[ignore = "needs root"]
 fn a_table_that_rules_begin_to_fill_keeps_what_it_has() {

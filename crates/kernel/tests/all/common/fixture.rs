@@ -12,7 +12,7 @@ use skipstep_scenario::engine::StateView;
 
 use super::{host, ruleset};
 
-/// An instance in a network namespace of its own, removed however the test ends.
+/// An instance in a network namespace of its own, removed even if the test fails.
 pub struct Fixture {
     pub instance: Option<Instance>,
     pub host: Host,
@@ -40,7 +40,7 @@ impl Drop for Fixture {
     fn drop(&mut self) {
         if let Some(instance) = self.instance.take() {
             let removed = instance.remove();
-            // a second panic would hide what the first one says
+            // a second panic would hide the message of the first
             if !std::thread::panicking() {
                 removed.unwrap();
             }
@@ -48,7 +48,7 @@ impl Drop for Fixture {
     }
 }
 
-/// Runs in a thread of its own, since entering a network namespace cannot be undone.
+/// Runs a test in a thread of its own, because a thread cannot leave a network namespace.
 pub fn isolated(test: impl FnOnce() + Send + 'static) {
     std::thread::spawn(test).join().unwrap();
 }
@@ -61,7 +61,7 @@ pub fn receiver() -> (UdpSocket, SocketAddr) {
 }
 
 pub fn arrives(from: &UdpSocket, (receiver, address): &(UdpSocket, SocketAddr)) -> bool {
-    // a local sender is told that its packet was dropped on the way out
+    // the kernel returns an error to a local sender whose packet was dropped on the way out
     let _ = from.send_to(b"hello", address);
     match receiver.recv(&mut [0; 16]) {
         Ok(_) => true,
@@ -70,7 +70,8 @@ pub fn arrives(from: &UdpSocket, (receiver, address): &(UdpSocket, SocketAddr)) 
     }
 }
 
-/// Sends packets one after the other while `work` is done, each of which has to arrive; how many.
+/// Sends packets one after the other while `work` runs, and asserts that each arrives. Returns
+/// their number.
 pub fn all_arrive(from: &UdpSocket, to: &(UdpSocket, SocketAddr), work: impl FnOnce()) -> u64 {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -88,7 +89,7 @@ pub fn all_arrive(from: &UdpSocket, to: &(UdpSocket, SocketAddr), work: impl FnO
     })
 }
 
-/// The states of our own packets: the kernel's neighbour discovery makes some too.
+/// Returns the states of UDP, without those of the kernel's neighbour discovery.
 pub fn udp_states(instance: &Instance) -> Vec<StateView> {
     let mut states = instance.states().unwrap();
     states.retain(|state| state.protocol == 17);

@@ -1,4 +1,4 @@
-//! What tests of the kernel crate share: a made-up host, rule sets from text, packets.
+//! Common parts of the kernel crate's tests: a made-up host, rule sets from text, packets.
 #![allow(dead_code, missing_docs)]
 
 pub mod fixture;
@@ -10,7 +10,7 @@ use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress, Route};
 use skipstep_ruleset::{Direction, Ruleset};
 use skipstep_scenario::engine::{Carried, LinkHeader, TestPacket};
 
-/// em0 10.0.1.1/24 and em1 10.0.2.1/24 with the default route, lo0.
+/// Returns a host with em0 10.0.1.1/24, em1 10.0.2.1/24 with the default route, and lo0.
 pub fn host() -> Host {
     let address =
         |net: &str| InterfaceAddress { net: net.parse().unwrap(), broadcast: None, peer: None };
@@ -39,7 +39,7 @@ pub fn host() -> Host {
     }
 }
 
-/// The rule set that `text` is on `host`.
+/// Parses `text` as a rule set for `host`.
 pub fn ruleset(text: &str, host: &Host) -> Ruleset {
     match skipstep_pfconf::load(text, &Context::new(host)) {
         Ok(loaded) => loaded.ruleset,
@@ -47,7 +47,7 @@ pub fn ruleset(text: &str, host: &Host) -> Ruleset {
     }
 }
 
-/// A TCP packet with `flags` (S, A, F, R) that comes in on em0.
+/// Returns a TCP packet with `flags` (S, A, F, R), inbound on em0.
 pub fn tcp(from: ([u8; 4], u16), to: ([u8; 4], u16), flags: &str) -> TestPacket {
     let mut builder = PacketBuilder::ipv4(from.0, to.0, 64).tcp(from.1, to.1, 1000, 65_535);
     for flag in flags.chars() {
@@ -64,7 +64,7 @@ pub fn tcp(from: ([u8; 4], u16), to: ([u8; 4], u16), flags: &str) -> TestPacket 
     incoming(bytes)
 }
 
-/// A UDP packet of `payload` bytes that comes in on em0.
+/// Returns a UDP packet of `payload` bytes, inbound on em0.
 pub fn udp(from: ([u8; 4], u16), to: ([u8; 4], u16), payload: usize) -> TestPacket {
     let mut bytes = Vec::new();
     let builder = PacketBuilder::ipv4(from.0, to.0, 64).udp(from.1, to.1);
@@ -72,7 +72,7 @@ pub fn udp(from: ([u8; 4], u16), to: ([u8; 4], u16), payload: usize) -> TestPack
     incoming(bytes)
 }
 
-/// An IPv4 packet of a protocol that comes in on em0.
+/// Returns an IPv4 packet of any protocol, inbound on em0.
 pub fn other(from: [u8; 4], to: [u8; 4], protocol: u8, payload: &[u8]) -> TestPacket {
     let mut bytes = Vec::new();
     let builder = PacketBuilder::ipv4(from, to, 64);

@@ -1,8 +1,8 @@
 //! Engines that all tests of a binary share, because the verifier takes seconds for each new one.
 //!
-//! An engine lives in a thread, and so in a network namespace, of its own. `Engine::load` empties
-//! all its maps, as the differential test relies on some hundred thousand times, so each test
-//! begins with `load`.
+//! An engine runs in a thread, and so in a network namespace, of its own. `Engine::load` empties
+//! all its maps, as the differential test does some hundred thousand times. So each test begins
+//! with `load`.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -19,7 +19,7 @@ pub static ENGINES: LazyLock<[SharedEngine; 3]> = LazyLock::new(|| {
 
 type Job = (fn(&mut TestEngine), Sender<Result<(), Box<dyn Any + Send>>>);
 
-/// The way to the thread of an engine.
+/// A handle for the thread of an engine.
 pub struct SharedEngine {
     evaluator: Evaluator,
     jobs: Mutex<Sender<Job>>,
@@ -41,7 +41,7 @@ impl SharedEngine {
     /// Runs a test on the engine, and panics if the test does.
     pub fn run(&self, test: fn(&mut TestEngine)) {
         let (done, result) = channel();
-        // the thread of an engine that could not be loaded has ended
+        // if the engine could not be loaded, its thread has ended
         let sent = self.jobs.lock().unwrap().send((test, done));
         let result = sent.ok().and_then(|()| result.recv().ok());
         let result = result.unwrap_or_else(|| panic!("{:?}: no engine", self.evaluator));
