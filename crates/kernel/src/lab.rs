@@ -1,8 +1,8 @@
-//! What the laboratory needs of the kernel: frames made by a program of bpf/lab at the speed of
-//! XDP, counted by another, a router in XDP and one on tcx, offloads of devices, a thread that no
-//! other takes the CPU from, and programs that end with who started them.
+//! The kernel side of the laboratory. BPF programs (bpf/lab) generate and count frames at the speed
+//! of XDP, and route in XDP or on tcx. Other modules set device offloads and real-time priority,
+//! and start child processes that end with their parent.
 //!
-//! Nothing here knows of skipstep's data plane.
+//! Nothing here depends on skipstep's data plane.
 
 pub mod child;
 mod generator;

@@ -1,4 +1,4 @@
-//! Programs that do not outlive who started them.
+//! Child processes that do not outlive their parent.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -8,17 +8,17 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getpid, getppid};
 
-/// Lets the kernel kill what this command starts, as soon as the thread that starts it is gone:
-/// even if that is by SIGKILL.
+/// Lets the kernel kill the started process as soon as the thread that started it ends, even by
+/// SIGKILL.
 pub fn end_with_this_thread(command: &mut Command) -> &mut Command {
     let parent = getpid();
-    // SAFETY: the child does nothing there but system calls, which are safe between fork and exec
+    // SAFETY: the child makes only system calls there, which are safe between fork and exec
     unsafe { command.pre_exec(move || keep_to(parent)) }
 }
 
 fn keep_to(parent: Pid) -> io::Result<()> {
     set_pdeathsig(Signal::SIGKILL)?;
-    // it may have gone before the kernel was told
+    // the parent may have ended before the prctl took effect
     if getppid() == parent { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
 }
 

@@ -14,10 +14,10 @@ use crate::program::{Program, check};
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lab/generator.bpf.o"));
 
-/// Longest frame that fits into a page beside what the kernel keeps there.
+/// Longest frame that fits into a page beside the kernel's own data, in bytes.
 pub const LARGEST_FRAME: usize = 3_280;
 
-/// A generator, loaded for us alone.
+/// A generator: maps and program, loaded for this process.
 pub struct Generator {
     order: Map<u32, Order>,
     progress: Map<u32, Progress>,
@@ -26,17 +26,20 @@ pub struct Generator {
     program: Program,
 }
 
-/// Why the generator stopped.
+/// The reason why a run of the generator ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// It ran as often as it was to.
+    /// The program ran as often as it was told.
     Done,
-    /// A signal came.
+    /// A signal interrupted the run.
     Signal,
 }
 
 impl Generator {
-    /// Loads it.
+    /// Loads the generator.
+    ///
+    /// # Errors
+    /// Fails if the process is not root, or if the kernel refuses the object.
     pub fn new() -> Result<Self> {
         let object = load(OBJECT, "generator")?;
         Ok(Generator {
@@ -48,32 +51,48 @@ impl Generator {
         })
     }
 
-    /// Says what frames look like; the pattern of orders names them by their place.
+    /// Sets the templates of frames. The pattern of an order names a template by its index.
+    ///
+    /// # Errors
+    /// Fails if there are more than [`TEMPLATES`](super::TEMPLATES), or if the map cannot be
+    /// written.
     pub fn set_templates(&self, templates: &[Template]) -> Result<()> {
         let keys: Vec<u32> = (0..templates.len() as u32).collect();
         self.templates.set_many(&keys, templates)
     }
 
-    /// Says what lists contain, all of them one behind the other.
+    /// Sets the values of all lists, one list after the other.
+    ///
+    /// # Errors
+    /// Fails if there are more than [`VALUES`](super::VALUES), or if the map cannot be written.
     pub fn set_values(&self, values: &[u32]) -> Result<()> {
         let keys: Vec<u32> = (0..values.len() as u32).collect();
         self.values.set_many(&keys, values)
     }
 
-    /// Gives an order. The same seed, which must not be 0, makes the same frames.
+    /// Gives the generator an order. The same seed makes the same frames; 0 counts as 1.
+    ///
+    /// # Errors
+    /// Fails if a map cannot be written.
     pub fn begin(&self, order: &Order, seed: u64) -> Result<()> {
         self.progress.set(&0, &Progress { random: seed.max(1), ..Progress::default() })?;
         self.order.set(&0, order)
     }
 
-    /// How far it is.
+    /// Returns the progress of the order.
+    ///
+    /// # Errors
+    /// Fails if the map cannot be read.
     pub fn progress(&self) -> Result<Progress> {
         self.progress.at(0)
     }
 
-    /// Runs the program `repeat` times on pages for frames of `length` bytes, `batch` of them
-    /// before what was redirected is handed over. Sends in the network namespace of the calling
-    /// thread.
+    /// Runs the program `repeat` times on pages for frames of `length` bytes. The kernel hands
+    /// redirected frames over after every `batch` runs. Sends in the network namespace of the
+    /// calling thread.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses the run. A signal is not an error.
     pub fn run(&self, length: usize, repeat: u32, batch: u32) -> Result<Ended> {
         let page = vec![0u8; length];
         let options = libbpf_sys::bpf_test_run_opts {

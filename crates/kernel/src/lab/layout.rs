@@ -2,28 +2,29 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// What a tag begins with, in the machine's own byte order.
+/// First word of a tag, in the machine's byte order.
 pub const MAGIC: u16 = 0x5046;
-/// Magic, serial number, time.
+/// Bytes of a tag: magic, serial number, time.
 pub const TAG_BYTES: usize = 18;
-/// Where the number of the trial stands in a serial number.
+/// Position of the trial's number in a serial number, in bits.
 pub const TRIAL_SHIFT: u32 = 48;
-/// Ethernet, IPv6, 40 bytes of extension headers and TCP header, rounded up.
+/// Bytes of headers in a template: Ethernet, IPv6, 40 bytes of extension headers and TCP header,
+/// rounded up.
 pub const HEADER_BYTES: usize = 120;
-/// Templates there may be.
+/// Largest number of templates.
 pub const TEMPLATES: usize = 8;
-/// Frames after which their order begins again.
+/// Largest length of a pattern; an order repeats its pattern.
 pub const PATTERN: usize = 64;
-/// Fields that may vary: source, destination, their ports.
+/// Number of fields that may vary: source, destination, source port, destination port.
 pub const PLACES: usize = 4;
-/// Values that lists have together.
+/// Number of values of all lists together.
 pub const VALUES: u32 = 1_048_576;
-/// Buckets an octave.
+/// Number of buckets in an octave.
 pub const LINEAR: usize = 16;
-/// Buckets of a histogram.
+/// Number of buckets in a histogram.
 pub const BUCKETS: usize = 64 * LINEAR;
 
-/// Which headers a frame has.
+/// Headers of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {
@@ -37,23 +38,23 @@ pub enum Kind {
     Tcp6,
 }
 
-/// How a field varies.
+/// Rule by which a field varies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum How {
-    /// as in the template
+    /// the value of the template
     Fixed,
     /// `first + serial / every % count`
     Counted,
-    /// `first` and something random below `count`
+    /// `first` plus a random number below `count`
     Drawn,
-    /// the value at such a place of the list
+    /// the list's value at the index that `Counted` gives
     Listed,
-    /// one of the list at random
+    /// the list's value at the index that `Drawn` gives
     ListedDrawn,
 }
 
-/// A field that varies; of an address the last 32 bits.
+/// A field that varies; of an address, the last 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Field {
@@ -64,22 +65,23 @@ pub struct Field {
 }
 
 impl Field {
-    /// As in the template.
+    /// A field that keeps the value of the template.
     pub const FIXED: Field = Field { how: How::Fixed as u32, first: 0, count: 1, every: 1 };
 
-    /// One that takes `count` values from `first` on, the next after `every` frames.
+    /// Makes a field that takes `count` values from `first` on, and the next value after `every`
+    /// frames.
     pub fn new(how: How, first: u32, count: u32, every: u32) -> Field {
         Field { how: how as u32, first, count: count.max(1), every: every.max(1) }
     }
 
-    /// How many values it takes.
+    /// Returns the number of values that the field takes.
     pub fn values(&self) -> u64 {
         self.count.into()
     }
 }
 
 impl Field {
-    /// The value of frame `serial`, as the program in the kernel finds it.
+    /// Returns the value for frame `serial`, computed as the program in the kernel does.
     pub fn value(&self, fixed: u32, serial: u64, random: &mut u64, values: &[u32]) -> u32 {
         if self.how == How::Fixed as u32 {
             return fixed;
@@ -97,7 +99,7 @@ impl Field {
     }
 }
 
-/// xorshift64*, and what of it is below `count`.
+/// Returns a random number below `count` (xorshift64*).
 fn draw(random: &mut u64, count: u32) -> u32 {
     let mut x = *random;
     x ^= x >> 12;
@@ -108,7 +110,7 @@ fn draw(random: &mut u64, count: u32) -> u32 {
     ((high * u64::from(count)) >> 32) as u32
 }
 
-/// A frame as it is before its fields vary.
+/// A frame before its fields vary.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Template {
@@ -122,9 +124,10 @@ pub struct Template {
 }
 
 impl Template {
-    /// A template of frames of `length` bytes that begin with `headers`, `extension` bytes of which
-    /// (0, 8, 24 or 40) are extension headers of IPv6. The sums are those of the 16-bit words, as
-    /// the machine reads them, that checksums cover and that do not vary.
+    /// Makes a template of frames of `length` bytes that begin with `headers`. `extension` bytes of
+    /// them (0, 8, 24 or 40) are extension headers of IPv6. `sums` are the sums of the 16-bit
+    /// words, in the machine's byte order, that the network and transport checksums cover and that
+    /// do not vary.
     pub fn new(
         kind: Kind,
         length: u32,
@@ -141,100 +144,100 @@ impl Template {
     }
 }
 
-/// What the generator is to do.
+/// An order for the generator.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Order {
-    /// Frames to send, those that are skipped among them.
+    /// Number of slots: frames to send, and frames that are skipped.
     pub slots: u64,
-    /// From one to the next in 1/1024 ns; 0 is as fast as it goes.
+    /// Time between two slots in 1/1024 ns; 0 for as fast as possible.
     pub gap: u64,
-    /// The slot from which on the next gap holds; `slots` if none.
+    /// First slot for which `second_gap` holds; `slots` if there is none.
     pub turn: u64,
-    /// That gap.
+    /// Time between two slots from `turn` on, in 1/1024 ns.
     pub second_gap: u64,
-    /// Nanoseconds after its time from which a frame is late.
+    /// Nanoseconds after its due time from which a frame counts as late.
     pub grace: u64,
-    /// Nanoseconds after its time from which it is not sent any more.
+    /// Nanoseconds after its due time from which a frame is skipped.
     pub patience: u64,
-    /// Interface to send by, in the network namespace the generator runs in.
+    /// Index of the interface to send by, in the network namespace where the generator runs.
     pub ifindex: u32,
-    /// Number of the trial, of which 16 bits count.
+    /// Number of the trial; the lowest 16 bits count.
     pub trial: u32,
-    /// How much of the pattern is used.
+    /// Number of entries of `pattern` in use.
     pub pattern_length: u32,
     /// Always 0.
     pub pad: u32,
     /// Source, destination, source port, destination port.
     pub fields: [Field; PLACES],
-    /// Numbers of templates, in turn.
+    /// Indexes of templates, used one after the other.
     pub pattern: [u8; PATTERN],
 }
 
 impl Order {
-    /// When a slot is due, in nanoseconds after the first one.
+    /// Returns the due time of a slot, in nanoseconds after the first slot.
     pub fn due(&self, slot: u64) -> u64 {
         let first = slot.min(self.turn);
         (first * self.gap + (slot - first) * self.second_gap) >> 10
     }
 }
 
-/// What the generator did.
+/// Progress of an order.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Progress {
-    /// The next slot.
+    /// Number of the next slot.
     pub slot: u64,
     /// Frames sent.
     pub sent: u64,
-    /// Those that were late.
+    /// Frames sent late.
     pub late: u64,
-    /// Slots without a frame, because there was no catching up.
+    /// Slots without a frame, because the generator was too late for them.
     pub skipped: u64,
-    /// Runs in which it was not time.
+    /// Runs before the next slot was due.
     pub idle: u64,
     /// Frames that could not be made.
     pub failed: u64,
-    /// When the first slot was due, by the monotonic clock.
+    /// Due time of the first slot, in nanoseconds of the monotonic clock.
     pub start: u64,
-    /// When the last frame went.
+    /// Time of the last frame, in nanoseconds of the monotonic clock.
     pub last: u64,
-    /// How late the worst was, in nanoseconds.
+    /// Largest delay of a frame, in nanoseconds.
     pub worst: u64,
-    /// What the next random value is made of.
+    /// State of the random generator.
     pub random: u64,
 }
 
-/// What the sink counted.
+/// Counters of the sink.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Counts {
-    /// Frames of this trial, duplicates among them.
+    /// Frames of this trial, including duplicates.
     pub frames: u64,
-    /// Their bytes.
+    /// Bytes of these frames.
     pub bytes: u64,
-    /// Frames that had come before.
+    /// Frames that were received before.
     pub duplicates: u64,
-    /// Frames that others had overtaken.
+    /// Frames that later frames have overtaken.
     pub reordered: u64,
-    /// Those of them so late that nobody knows whether they are duplicates.
+    /// Reordered frames too old for the window, so they may be duplicates.
     pub ancient: u64,
     /// Frames of other trials.
     pub strays: u64,
-    /// When the first came, by the monotonic clock.
+    /// Time of the first frame, in nanoseconds of the monotonic clock.
     pub first: u64,
-    /// When the last came.
+    /// Time of the last frame, in nanoseconds of the monotonic clock.
     pub last: u64,
     /// Sum of all latencies, in nanoseconds.
     pub sum: u64,
-    /// The longest of them.
+    /// Longest latency, in nanoseconds.
     pub longest: u64,
-    /// Histogram; see [`Counts::bounds`].
+    /// Histogram of latencies; [`Counts::bounds`] gives the limits of a bucket.
     pub buckets: [u64; BUCKETS],
 }
 
 impl Counts {
-    /// What a bucket counts: from the first value to before the second.
+    /// Returns the limits of a bucket in nanoseconds: the first inclusive, the second exclusive.
     pub fn bounds(bucket: usize) -> (u64, u64) {
         let low = |bucket: usize| match bucket / LINEAR {
             0 => bucket as u64,
@@ -243,7 +246,7 @@ impl Counts {
         (low(bucket), low(bucket + 1))
     }
 
-    /// Adds what another CPU counted.
+    /// Adds the counters of another CPU.
     pub(super) fn add(&mut self, other: &Counts) {
         if other.frames > 0 {
             self.first = if self.frames == 0 { other.first } else { self.first.min(other.first) };

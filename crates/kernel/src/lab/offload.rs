@@ -1,5 +1,5 @@
-//! What a device does for the kernel, or the kernel for a device, packet by packet or for many at
-//! once.
+//! Offloads of devices: work on packets that the device does for the kernel, and the joining and
+//! splitting of packets.
 
 use std::io;
 use std::net::UdpSocket;
@@ -9,25 +9,25 @@ use nix::libc;
 
 use crate::error::{Context, Result};
 
-/// Something that can be switched on and off.
+/// An offload that can be switched on and off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offload {
-    /// checksums of what is received
+    /// checksums of received packets
     RxChecksum,
-    /// checksums of what is sent
+    /// checksums of sent packets
     TxChecksum,
     /// scatter and gather
     ScatterGather,
-    /// TCP is cut into segments by the device
+    /// TCP segmentation by the device
     Tso,
-    /// long packets are cut as late as can be
+    /// segmentation as late as possible, in software
     Gso,
-    /// received packets are joined
+    /// joining of received packets
     Gro,
 }
 
 impl Offload {
-    /// All of them, in an order in which each can be switched off.
+    /// All offloads, in an order in which each can be switched off.
     pub const ALL: [Offload; 6] = [
         Offload::Tso,
         Offload::Gso,
@@ -37,7 +37,7 @@ impl Offload {
         Offload::RxChecksum,
     ];
 
-    /// What ethtool(8) calls it.
+    /// Returns the offload's name in ethtool(8).
     pub fn name(self) -> &'static str {
         match self {
             Offload::RxChecksum => "rx",
@@ -49,7 +49,7 @@ impl Offload {
         }
     }
 
-    /// `ETHTOOL_G*` and `ETHTOOL_S*` of linux/ethtool.h.
+    /// Returns the commands to get and to set it: `ETHTOOL_G*` and `ETHTOOL_S*` of linux/ethtool.h.
     fn commands(self) -> (u32, u32) {
         match self {
             Offload::RxChecksum => (0x14, 0x15),
@@ -62,12 +62,19 @@ impl Offload {
     }
 }
 
-/// Whether a device of this thread's network namespace does it.
+/// Returns true if a device of this thread's network namespace has the offload switched on.
+///
+/// # Errors
+/// Fails if there is no such device, or if the device does not know the command.
 pub fn get(device: &str, offload: Offload) -> Result<bool> {
     ask(device, offload.commands().0, 0).map(|value| value != 0).context(|| what(device, offload))
 }
 
-/// Switches it on or off. A device that cannot be told is left as it is: [`get`] says how that is.
+/// Switches an offload on or off. Leaves a device that cannot change the offload as it is; [`get`]
+/// returns the result.
+///
+/// # Errors
+/// Fails if there is no such device, or if the process lacks the right.
 pub fn set(device: &str, offload: Offload, on: bool) -> Result<()> {
     match ask(device, offload.commands().1, on.into()) {
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),
@@ -75,26 +82,25 @@ pub fn set(device: &str, offload: Offload, on: bool) -> Result<()> {
     }
 }
 
-/// `ETHTOOL_GFLAGS` and `ETHTOOL_SFLAGS`: of all that has no command of its own.
+/// `ETHTOOL_GFLAGS` and `ETHTOOL_SFLAGS`, for the offloads without commands of their own.
 const FLAGS: (u32, u32) = (0x25, 0x26);
 /// `ETH_FLAG_RXVLAN`.
 const TAKES_TAGS_OFF: u32 = 1 << 8;
 /// `ETH_FLAG_LRO`.
 const JOINS_PACKETS: u32 = 1 << 15;
 
-/// Whether a device takes VLAN tags off the frames it gives to the kernel: `rxvlan`.
+/// True if a device removes VLAN tags from received frames (`rxvlan`).
 pub fn takes_tags_off(device: &str) -> bool {
     ask(device, FLAGS.0, 0).is_ok_and(|flags| flags & TAKES_TAGS_OFF != 0)
 }
 
-/// Has a device join the packets of a connection that it receives, so that nobody can tell them
-/// apart any more (`lro`), or no more. Whether that has changed anything.
+/// Lets a device join the packets that it receives (`lro`), or forbids it. Joined packets lose
+/// their boundaries. Returns true if the setting changed.
 pub fn let_join_packets(device: &str, join: bool) -> bool {
     set_flag(device, JOINS_PACKETS, join)
 }
 
-/// Has a device leave VLAN tags on the frames that it gives to the kernel. Whether that has changed
-/// anything.
+/// Lets a device keep the VLAN tags of received frames. Returns true if the setting changed.
 pub fn let_leave_tags_on(device: &str) -> bool {
     set_flag(device, TAKES_TAGS_OFF, false)
 }
@@ -105,14 +111,16 @@ fn set_flag(device: &str, flag: u32, on: bool) -> bool {
     old != new && ask(device, FLAGS.1, new).is_ok()
 }
 
-/// Bits a second of a device's link, where it has one that is up and says so.
+/// Returns the link speed of a device in bits a second; `None` if the link is down or its speed is
+/// unknown.
 pub fn link_speed(device: &str) -> Option<u64> {
     // ETHTOOL_GSET
     let mut settings = Settings { command: 0x1, ..Settings::default() };
-    // SAFETY: the kernel writes a `struct ethtool_cmd` for this command, which is what it is given
+    // SAFETY: the kernel reads and writes a `struct ethtool_cmd` for this command, and `Settings`
+    // has this layout
     unsafe { call(device, &raw mut settings) }.ok()?;
     let megabits = u32::from(settings.speed) | u32::from(settings.speed_high) << 16;
-    // what is not known is all ones, of 16 bits or of 32
+    // an unknown speed is all ones, of 16 bits or of 32
     let known = ![0, 0xffff, u32::MAX].contains(&megabits);
     known.then_some(u64::from(megabits) * 1_000_000)
 }
@@ -128,7 +136,7 @@ struct Value {
     data: u32,
 }
 
-/// `struct ethtool_cmd`.
+/// `struct ethtool_cmd` of linux/ethtool.h.
 #[repr(C)]
 #[derive(Default)]
 struct Settings {
@@ -146,18 +154,18 @@ struct Settings {
 
 fn ask(device: &str, command: u32, data: u32) -> io::Result<u32> {
     let mut value = Value { command, data };
-    // SAFETY: all commands that are asked here read and write a `struct ethtool_value`
+    // SAFETY: all commands of the callers read and write a `struct ethtool_value`
     unsafe { call(device, &raw mut value) }.map(|()| value.data)
 }
 
-/// Has a device carry out a command of ethtool.
+/// Carries out an ethtool command on a device.
 ///
 /// # Safety
-/// `order` is a valid structure of the kind that its command, the first word of it, reads and
+/// `order` points to a valid structure of the kind that its command, its first word, reads and
 /// writes.
 unsafe fn call<T>(device: &str, order: *mut T) -> io::Result<()> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;
-    // SAFETY: a structure of numbers, arrays and pointers, of which zero is a value
+    // SAFETY: a structure of numbers, arrays and pointers, for which zero is valid
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if device.len() >= request.ifr_name.len() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the name is too long"));
@@ -166,8 +174,8 @@ unsafe fn call<T>(device: &str, order: *mut T) -> io::Result<()> {
         *to = from as libc::c_char;
     }
     request.ifr_ifru.ifru_data = order.cast();
-    // SAFETY: the socket is open; the request lives until the call returns, and so does the order,
-    // as the caller says
+    // SAFETY: the socket is open; the request lives until the call returns; so does `order`, as the
+    // caller guarantees
     let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! A socket that sends frames by an interface as they are: slower than the generator, and
+//! A socket that sends whole frames through an interface: slower than the generator, but available
 //! everywhere.
 
 use std::io;
@@ -8,23 +8,26 @@ use nix::libc;
 
 use crate::error::{Context, Result};
 
-/// Frames that one call sends.
+/// Largest number of frames that one call sends.
 pub const PACKET_BATCH: usize = 64;
 
 /// A packet socket.
 pub struct PacketSocket(OwnedFd);
 
 impl PacketSocket {
-    /// Sends by an interface of the calling thread's network namespace, past its queueing
-    /// discipline.
+    /// Opens a socket that sends through an interface of the calling thread's network namespace,
+    /// past its queueing discipline.
+    ///
+    /// # Errors
+    /// Fails if the process lacks CAP_NET_RAW, or if there is no such interface.
     pub fn new(ifindex: u32) -> Result<Self> {
         let what = || format!("packet socket: interface {ifindex}");
-        // SAFETY: numbers alone
+        // SAFETY: the arguments are numbers only
         let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
         done(fd).context(what)?;
-        // SAFETY: the kernel just gave us this descriptor and nobody else has it
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it
         let socket = PacketSocket(unsafe { OwnedFd::from_raw_fd(fd) });
-        // SAFETY: a structure of numbers and arrays, of which zero is a value
+        // SAFETY: a structure of numbers and arrays, for which zero is valid
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
         address.sll_ifindex = ifindex as i32;
@@ -52,7 +55,11 @@ impl PacketSocket {
         Ok(socket)
     }
 
-    /// Sends frames, at most [`PACKET_BATCH`] of them; how many went.
+    /// Sends at most [`PACKET_BATCH`] frames. Returns the number of frames sent.
+    ///
+    /// # Errors
+    /// Fails if the kernel sends none, for example because its queue is full or the interface is
+    /// down.
     pub fn send(&self, frames: &[Vec<u8>]) -> io::Result<usize> {
         let frames = &frames[..frames.len().min(PACKET_BATCH)];
         let mut parts: Vec<libc::iovec> = frames
@@ -65,15 +72,15 @@ impl PacketSocket {
         let mut messages: Vec<libc::mmsghdr> = parts
             .iter_mut()
             .map(|part| {
-                // SAFETY: a structure of numbers and pointers, of which zero is a value
+                // SAFETY: a structure of numbers and pointers, for which zero is valid
                 let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
                 message.msg_hdr.msg_iov = part;
                 message.msg_hdr.msg_iovlen = 1;
                 message
             })
             .collect();
-        // SAFETY: messages point to parts, these to frames, and all live until the call returns;
-        // the kernel writes nothing but how much of each message went
+        // SAFETY: messages point to parts and parts to frames, and all live until the call returns;
+        // the kernel writes only the length sent of each message
         let sent = unsafe {
             libc::sendmmsg(self.0.as_raw_fd(), messages.as_mut_ptr(), messages.len() as u32, 0)
         };

@@ -1,4 +1,4 @@
-//! A thread that others do not take the CPU from.
+//! Real-time priority for a thread.
 
 use std::io;
 
@@ -6,14 +6,16 @@ use nix::libc;
 
 use crate::error::{Context, Result};
 
-/// Gives a thread (0 for the calling one) the CPU whenever it wants it (`SCHED_FIFO`), more
-/// urgently than others with a lower `priority`; 0 makes it an ordinary thread again.
+/// Gives a thread (0 for the calling one) the CPU whenever it can run (`SCHED_FIFO`), ahead of
+/// threads with a lower `priority`. Priority 0 makes it an ordinary thread again.
+/// Threads and programs that a real-time thread starts are ordinary. Most network settings under
+/// /proc/sys and /sys are written under the kernel's RTNL lock. A writer that finds this lock taken
+/// does not sleep: the system call restarts until the lock is free. A real-time thread that does so
+/// never frees its CPU. If the holder of the lock needs this CPU and has no higher priority, both
+/// threads hang.
 ///
-/// What an urgent thread starts, threads and programs, is ordinary. Most settings of networks under
-/// /proc/sys and /sys are written with the kernel's lock of networks, and who finds it taken does
-/// not wait: the system call begins anew until the lock is free. An urgent thread that does so
-/// never lets go of its CPU, and if who has the lock wants that CPU, no more urgently, both stay as
-/// they are.
+/// # Errors
+/// Fails if there is no such thread, or if the process lacks CAP_SYS_NICE.
 pub fn set_priority(thread: u32, priority: u8) -> Result<()> {
     let policy = match priority {
         0 => libc::SCHED_OTHER,
@@ -25,16 +27,19 @@ pub fn set_priority(thread: u32, priority: u8) -> Result<()> {
     outcome(done).context(|| format!("thread {thread}: SCHED_FIFO"))
 }
 
-/// Favours a thread (0 for the calling one) before all other ordinary ones as far as it goes (nice
-/// -20). Unlike one of `SCHED_FIFO` it may have the whole CPU for more than
-/// `kernel.sched_rt_runtime_us` of each second.
+/// Favours a thread (0 for the calling one) over all other ordinary threads (nice -20). Unlike a
+/// `SCHED_FIFO` thread, it may use the whole CPU for more than `kernel.sched_rt_runtime_us` of each
+/// second.
+///
+/// # Errors
+/// Fails if there is no such thread, or if the process lacks CAP_SYS_NICE.
 pub fn favour(thread: u32) -> Result<()> {
-    // SAFETY: the call reads no memory of ours
+    // SAFETY: the call reads no memory of this process
     let done = unsafe { libc::setpriority(libc::PRIO_PROCESS, thread, -20) };
     outcome(done).context(|| format!("thread {thread}: nice -20"))
 }
 
-/// What a system call that gives back -1 has come to.
+/// Converts the return value of a system call, -1 for an error.
 fn outcome(done: libc::c_int) -> io::Result<()> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

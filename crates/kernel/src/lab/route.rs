@@ -1,4 +1,4 @@
-//! A router in XDP or on tcx and nothing else, bpf/lab/route.bpf.c.
+//! A plain router in XDP or on tcx, bpf/lab/route.bpf.c.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::ptr;
@@ -12,20 +12,21 @@ use crate::program::check;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lab/route.bpf.o"));
 
-/// Where the router stands.
+/// The hook of the router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoutesIn {
-    /// In the drivers.
+    /// XDP in the drivers.
     Xdp,
-    /// Where skipstep stands without XDP.
+    /// tcx ingress, the hook of skipstep without XDP.
     Tcx,
 }
 
-/// Has what comes by these interfaces of the calling thread's network namespace routed there, as
-/// long as they are.
+/// Routes the packets that these interfaces of the calling thread's network namespace receive, as
+/// long as the interfaces exist.
 ///
 /// # Errors
-/// Not root; a driver has no XDP, or the kernel no tcx; another program is in the driver already.
+/// Fails if the process is not root, or if a driver lacks XDP or the kernel lacks tcx. Fails also
+/// if a driver has another XDP program.
 pub fn route(interfaces: &[u32], stands: RoutesIn) -> Result<()> {
     let object = load(OBJECT, "router")?;
     let program = find_program(

@@ -16,7 +16,7 @@ use crate::program::{Program, check};
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lab/sink.bpf.o"));
 
-/// A sink; it lets go of its interface when it is dropped.
+/// A sink. Detaches from its interface when it is dropped.
 pub struct Sink {
     counts: PerCpuMap<u32, Counts>,
     window: Map<u32, Window>,
@@ -24,17 +24,20 @@ pub struct Sink {
     link: Option<OwnedFd>,
 }
 
-/// Where the sink takes frames.
+/// The XDP mode of the sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hook {
-    /// In the driver, before the kernel spends anything on them.
+    /// In the driver, before the kernel allocates a packet.
     Native,
-    /// In the network stack, because the driver cannot.
+    /// In the network stack, for drivers without XDP.
     Generic,
 }
 
 impl Sink {
-    /// Loads it, attached nowhere.
+    /// Loads a sink and attaches it to no interface.
+    ///
+    /// # Errors
+    /// Fails if the process is not root, or if the kernel refuses the object.
     pub fn new() -> Result<Self> {
         let object = load(OBJECT, "sink")?;
         Ok(Sink {
@@ -45,7 +48,11 @@ impl Sink {
         })
     }
 
-    /// Takes the frames of an interface of the calling thread's network namespace.
+    /// Attaches the sink to an interface of the calling thread's network namespace. The sink
+    /// consumes the frames of the trial.
+    ///
+    /// # Errors
+    /// Fails if there is no such interface, or if another XDP program is attached to it.
     pub fn attach(&mut self, ifindex: u32) -> Result<Hook> {
         let attempt = |flags| {
             let options = libbpf_sys::bpf_link_create_opts {
@@ -53,7 +60,7 @@ impl Sink {
                 flags,
                 ..Default::default()
             };
-            // SAFETY: the program is loaded, the options live until the call returns
+            // SAFETY: the program is loaded, and the options live until the call returns
             let fd = unsafe {
                 libbpf_sys::bpf_link_create(
                     self.program.as_fd().as_raw_fd(),
@@ -66,7 +73,7 @@ impl Sink {
         };
         let (fd, hook) = match attempt(libbpf_sys::XDP_FLAGS_DRV_MODE) {
             Ok(fd) => (fd, Hook::Native),
-            // a driver that cannot, or not with packets so long
+            // a driver without XDP, or without XDP for packets this long
             Err(error)
                 if matches!(
                     error.raw_os_error(),
@@ -80,26 +87,35 @@ impl Sink {
                 return Err(error).context(|| format!("sink: interface {ifindex}: attach"));
             }
         };
-        // SAFETY: the kernel just gave us this descriptor and nobody else has it
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it
         self.link = Some(unsafe { OwnedFd::from_raw_fd(fd) });
         Ok(hook)
     }
 
-    /// Forgets what it counted; from here on frames of `trial` count.
+    /// Resets the counters and begins to count frames of `trial`.
+    ///
+    /// # Errors
+    /// Fails if a map cannot be written.
     pub fn begin(&self, trial: u32) -> Result<()> {
-        // nothing of the old trial may count as of the new one while the numbers are reset
+        // close the window first, so that no frame of the previous trial counts for the new one
         let window = |trial| Window { trial, ..Window::EMPTY };
         self.window.set(&0, &window(u32::MAX))?;
         self.counts.set(&0, &Counts::new_zeroed())?;
         self.window.set(&0, &window(trial & 0xffff))
     }
 
-    /// The serial numbers that came of late, and what is known of those that did not.
+    /// Returns the window of recent serial numbers.
+    ///
+    /// # Errors
+    /// Fails if the map cannot be read.
     pub fn window(&self) -> Result<Window> {
         self.window.at(0)
     }
 
-    /// What it counted so far.
+    /// Returns the counters so far, summed over all CPUs.
+    ///
+    /// # Errors
+    /// Fails if the map cannot be read.
     pub fn counts(&self) -> Result<Counts> {
         let mut sum = Counts::new_zeroed();
         for counts in self.counts.get(&0)? {

@@ -1,40 +1,41 @@
-//! The serial numbers that came of late, and what is known of those that did not.
+//! The window of recent serial numbers, with the frames that are missing.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Serial numbers of a window, in words of 64.
+/// Words of 64 serial numbers in a window.
 const WORDS: usize = 65_536 / 64;
 
 /// `struct lab_window` of bpf/lab/lab.h.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Window {
-    /// The highest that came, and one.
+    /// Highest serial number received, plus one.
     pub next: u64,
-    /// The trial whose frames count.
+    /// Number of the trial whose frames count.
     pub trial: u32,
     /// Always 0.
     pub pad: u32,
-    /// When the highest came, by the monotonic clock.
+    /// Time when the highest serial number came, in nanoseconds of the monotonic clock.
     pub came: u64,
-    /// The number before the last one that came where others were due; it may have come later.
+    /// Serial number before the last frame that came ahead of a missing frame. This number may have
+    /// come later.
     pub hole: u64,
-    /// When that last one was to be sent, 0 if there is none.
+    /// Due time of that last frame in nanoseconds, 0 if there is none.
     pub hole_end: u64,
-    /// The last 64 numbers that left the window with some missing.
+    /// Index of the last word that left the window with some numbers missing.
     pub lost_word: u64,
-    /// Which of them.
+    /// Missing numbers of this word, a bit each.
     pub lost_bits: u64,
-    /// Numbers missing in a row, those before and after which came the longest apart.
+    /// Number of frames missing in a row, in the gap with the longest time.
     pub gap_frames: u64,
-    /// Nanoseconds between these two.
+    /// Nanoseconds between the frames before and after this gap.
     pub gap: u64,
-    /// A bit for each number that came, up to the highest.
+    /// A bit for each serial number received, up to the highest.
     pub seen: [u64; WORDS],
 }
 
 impl Window {
-    /// Nothing came.
+    /// The empty window: no frame received.
     pub const EMPTY: Window = Window {
         next: 0,
         trial: 0,
@@ -49,14 +50,15 @@ impl Window {
         seen: [0; WORDS],
     };
 
-    /// The last of `sent` frames that did not come. Those that come after 65,536 others are lost.
+    /// Returns the serial number of the last of `sent` frames that is missing, or `None`. A frame
+    /// counts as lost if it comes after 65,536 others.
     pub fn last_missing(&self, sent: u64) -> Option<u64> {
         if self.next < sent {
             return Some(sent - 1);
         }
         let last = self.next.checked_sub(1)? / 64;
         let first = last.saturating_sub(WORDS as u64 - 1);
-        // of the last word only the numbers up to the highest
+        // the last word has only the numbers up to the highest
         let mut missing = !0 >> (63 - (self.next - 1) % 64);
         for word in (first..=last).rev() {
             missing &= !self.seen[word as usize % WORDS];
@@ -69,7 +71,7 @@ impl Window {
     }
 }
 
-/// The highest number of a word, of which not all bits are 0.
+/// Returns the highest serial number in a word, of which at least one bit is set.
 fn highest(word: u64, bits: u64) -> u64 {
     word * 64 + u64::from(63 - bits.leading_zeros())
 }
