@@ -1,5 +1,5 @@
-//! A private network for tests: this thread moves into a network namespace of its own, which has
-//! the interfaces, addresses and routes of a made-up host and goes when the thread ends.
+//! A private network for tests. The thread moves into a new network namespace with the interfaces,
+//! addresses and routes of a made-up host. The namespace goes when the thread ends.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -23,25 +23,30 @@ use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress, Route};
 use crate::error::{Context, Result};
 use crate::netlink::Rtnetlink;
 
-/// The network that this thread is in. Others of its kind may be made one after the other.
+/// The network of this thread. A thread may make several, one after the other.
 pub struct TestNetwork {
     host: Host,
-    /// Index of the next interface: none is used twice.
+    /// Index of the next interface. No index is used twice.
     next: u32,
 }
 
 /// Link address of every interface but loopback.
 pub const LINK_ADDRESS: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
-/// How long the kernel may take to do what it was told.
+/// Longest wait for links and addresses.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The loopback interface is there from the start.
+/// Index of the loopback interface, which exists from the start.
 const LOOPBACK_INDEX: u32 = 1;
 
 impl TestNetwork {
-    /// Leaves the current network for one that has what `host` says; indices are the kernel's.
-    /// Interfaces are veths whose other ends are up, so that routes over them count.
+    /// Leaves the current network for a new one with the interfaces, addresses and routes of
+    /// `host`. The kernel chooses the indices. Interfaces are veths whose peers are up, so that
+    /// their routes are valid.
+    ///
+    /// # Errors
+    /// Fails if the process lacks CAP_SYS_ADMIN, if the kernel refuses an object, or if links and
+    /// addresses are not ready in time.
     pub fn enter(host: &Host) -> Result<Self> {
         unshare(CloneFlags::CLONE_NEWNET).context(|| "private network namespace".to_owned())?;
         settings();
@@ -62,13 +67,16 @@ impl TestNetwork {
         Ok(network)
     }
 
-    /// The host with the indices that its interfaces got.
+    /// Returns the host, with the indices of its interfaces.
     pub fn host(&self) -> &Host {
         &self.host
     }
 
-    /// Changes the network into what `host` says, as an administrator would: links first, then
-    /// addresses and routes, of which the kernel makes and forgets some by itself.
+    /// Changes the network into `host`, as an administrator would: links first, then addresses and
+    /// routes, some of which the kernel adds and removes by itself.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses a change, or if links and addresses are not ready in time.
     pub fn change(&mut self, host: &Host) -> Result<()> {
         let mut netlink = Rtnetlink::open()?;
         let before = std::mem::take(&mut self.host);
@@ -94,8 +102,8 @@ impl TestNetwork {
         self.settle(&mut netlink)
     }
 
-    /// Waits until links carry packets and those to the IPv6 addresses are the host's own: the
-    /// kernel sees to both some time after it was told of links and addresses.
+    /// Waits until links carry packets and the IPv6 addresses are local. The kernel does both with
+    /// a delay.
     fn settle(&self, netlink: &mut Rtnetlink) -> Result<()> {
         let up = || self.host.interfaces.iter().filter(|interface| !interface.down);
         let links: BTreeSet<u32> =
@@ -125,7 +133,7 @@ impl TestNetwork {
             self.next += 2;
         }
         for address in in_turn(&interface.addresses) {
-            // the kernel gave loopback its usual addresses already
+            // the kernel has given loopback its usual addresses already
             let message = address_message(interface.index, &address);
             let order = RouteNetlinkMessage::NewAddress(message);
             netlink.order(order, NLM_F_CREATE | NLM_F_REPLACE)?;
@@ -134,7 +142,7 @@ impl TestNetwork {
         Ok(())
     }
 
-    /// Removes the routes of the host before that are no more, and adds those that are missing.
+    /// Removes the routes that only the host before had, and adds those that are missing.
     fn change_routes(&self, netlink: &mut Rtnetlink, before: &Host) -> Result<()> {
         let present = crate::host::read()?.routes;
         let is_same = |a: &Route, b: &Route| {
@@ -149,7 +157,7 @@ impl TestNetwork {
                 && let Some(out) = self.host.interface(&route.interface)
             {
                 let mut message = route_message(route, out.index);
-                // the kernel's own as well
+                // match the kernel's own routes, too
                 message.header.protocol = RouteProtocol::Unspec;
                 message.header.scope = RouteScope::NoWhere;
                 netlink.order(RouteNetlinkMessage::DelRoute(message), 0)?;
@@ -164,9 +172,9 @@ impl TestNetwork {
     }
 }
 
-/// Packets are forwarded: without it the kernel answers no question about routes. Interfaces have
-/// no addresses but those that they are given, and those that stay when one of their network goes.
-/// A kernel without IPv6 has no such files for it.
+/// Turns forwarding on, because without it the kernel answers no route lookup. Turns automatic
+/// addresses off, and keeps the secondary addresses of a network when the primary one goes. Ignores
+/// errors: a kernel without IPv6 lacks its files.
 fn settings() {
     for (file, value) in [
         ("ipv4/ip_forward", "1"),
@@ -218,8 +226,8 @@ fn add_veth(netlink: &mut Rtnetlink, interface: &Interface, peer_index: u32) -> 
     set_up(netlink, peer_index, true)
 }
 
-/// Gives an interface other addresses. The kernel has them as if they had always been these alone,
-/// in this order: the first one of a network is the one that others are sent from.
+/// Replaces the addresses of an interface. The result is as if the interface had always had these
+/// addresses, in this order: the first address of a network is the source of packets.
 fn change_addresses(netlink: &mut Rtnetlink, old: &Interface, new: &Interface) -> Result<()> {
     let present = |name: &str| -> Result<Vec<InterfaceAddress>> {
         let host = crate::host::read()?;
@@ -236,7 +244,7 @@ fn change_addresses(netlink: &mut Rtnetlink, old: &Interface, new: &Interface) -
         let wanted: Vec<_> = in_turn(&new.addresses).into_iter().filter(of_family).collect();
         let mut left: Vec<_> = in_turn(&left).into_iter().filter(of_family).collect();
         left.retain(|own| has(&wanted, own));
-        // addresses of a link stand behind the others, whenever they came
+        // link-local addresses come after the others, in any order of creation
         let order = |all: &[InterfaceAddress]| -> Vec<IpNet> {
             let nets = all.iter().map(|own| own.net);
             nets.filter(|net| !is_link_local(net.addr())).collect()
@@ -255,7 +263,7 @@ fn change_addresses(netlink: &mut Rtnetlink, old: &Interface, new: &Interface) -
     Ok(())
 }
 
-/// The links that carry packets.
+/// Returns the indices of links that carry packets.
 fn running(netlink: &mut Rtnetlink) -> Result<BTreeSet<u32>> {
     let links = netlink.dump(RouteNetlinkMessage::GetLink(LinkMessage::default()))?;
     let running = links.into_iter().filter_map(|object| match object {
@@ -268,7 +276,7 @@ fn running(netlink: &mut Rtnetlink) -> Result<BTreeSet<u32>> {
     Ok(running.collect())
 }
 
-/// The IPv6 addresses that the kernel takes for its own.
+/// Returns the IPv6 addresses that the kernel treats as local.
 fn own_addresses(netlink: &mut Rtnetlink) -> Result<BTreeSet<IpAddr>> {
     let mut get = RouteMessage::default();
     get.header.address_family = AddressFamily::Inet6;
@@ -289,9 +297,9 @@ fn has(all: &[InterfaceAddress], one: &InterfaceAddress) -> bool {
     all.iter().any(|other| (other.net, other.peer) == (one.net, one.peer))
 }
 
-/// The order in which addresses must come for the kernel to have them in this one: it has the first
-/// one of each IPv4 network before the others, and of IPv6 the one that came last before those that
-/// were there.
+/// Returns the order of creation that gives the kernel's list the order of `addresses`. The kernel
+/// lists the first address of each IPv4 network before the others, and the newest IPv6 address
+/// first.
 fn in_turn(addresses: &[InterfaceAddress]) -> Vec<InterfaceAddress> {
     let (ipv4, ipv6): (Vec<InterfaceAddress>, Vec<InterfaceAddress>) =
         addresses.iter().copied().partition(|own| own.net.addr().is_ipv4());
@@ -323,7 +331,7 @@ fn address_message(index: u32, address: &InterfaceAddress) -> AddressMessage {
     message
 }
 
-/// The kernel makes the routes of connected networks when it gets their addresses.
+/// True if the kernel makes this route itself, for the network of an address.
 fn comes_by_itself(route: &Route, out: &Interface) -> bool {
     let connected = |address: &InterfaceAddress| address.net.trunc() == route.destination;
     route.gateway.is_none() && route.table == 0 && out.addresses.iter().any(connected)

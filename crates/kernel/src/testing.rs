@@ -1,5 +1,5 @@
-//! The data plane under test: the programs that filter real packets, run by `BPF_PROG_TEST_RUN` on
-//! packets, a clock, random draws, interfaces and routes of the test's making.
+//! The data plane under test. `BPF_PROG_TEST_RUN` runs the programs that filter real packets, on
+//! packets, a clock, random draws, interfaces and routes that the test chooses.
 
 mod anew;
 mod arrival;
@@ -49,10 +49,10 @@ pub use self::lookup::{FAILED, Lookup, LookupPacket, Lookups, NO_RULE, PACKETS};
 pub use self::timer::LoneTimer;
 pub use crate::object::Sizes;
 
-/// The data plane, loaded for this thread alone and pinned nowhere.
+/// The data plane, loaded for this thread and not pinned.
 ///
-/// Making one moves the calling thread into a network namespace of its own and ties it to the CPU
-/// it is on, since what became of a packet is told per CPU. The engine stays on that thread.
+/// A new engine moves the calling thread into a network namespace of its own. It ties the thread to
+/// its CPU, because results of packets are stored per CPU. The engine must stay on that thread.
 pub struct TestEngine {
     evaluator: Evaluator,
     maps: Maps,
@@ -60,21 +60,21 @@ pub struct TestEngine {
     rules: RuleHome,
     empty: Program,
     machine: Machine,
-    /// With the indices that its interfaces have in this thread's network.
+    /// The host, with the indices of its interfaces in this thread's network.
     host: Option<Host>,
     memory: Memory,
     planner: Planner,
     indexing: Indexing,
     record: Record,
-    /// The states there are, as long as nothing ran that could change that.
+    /// The states, as long as no program ran that could change them.
     known: Option<Known>,
 }
 
-/// What the states there are have to do with the clock.
+/// Summary of the states, for the clock.
 struct Known {
-    /// In order of creation.
+    /// Ids of the states, in order of creation.
     ids: Vec<u64>,
-    /// The second at which the first of them ends.
+    /// Second when the first state expires.
     first_end: u32,
 }
 
@@ -86,8 +86,8 @@ impl Known {
         }
     }
 
-    /// Whether a sweep may find something to end, though none is later than the last: states, also
-    /// those that only wait to be removed, and what remembers sources.
+    /// True if a sweep at `now` may end or remove something: a state has expired, or some states
+    /// are not shown. Also true if there are sources, or if syncookie keys change.
     fn may_end(&self, status: &abi::Status, now: u32) -> bool {
         let all_shown = self.ids.len() == status.states as usize;
         let remembers = status.sources != 0 || status.limited_sources != 0;
@@ -96,22 +96,28 @@ impl Known {
     }
 }
 
-/// How long a program took.
+/// Result of a timed run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bench {
-    /// What the program returned the last time.
+    /// Return value of the last run.
     pub returned: u32,
     /// Mean time of a run.
     pub duration: Duration,
 }
 
 impl TestEngine {
-    /// Loads the data plane; every rule set will be walked by `evaluator`, whatever it says itself.
+    /// Loads the data plane. All rule sets will use `evaluator`, whatever their own setting.
+    ///
+    /// # Errors
+    /// Fails if the data plane cannot be loaded.
     pub fn new(evaluator: Evaluator) -> Result<Self> {
         Self::with_sizes(evaluator, &Sizes::test())
     }
 
-    /// The same with maps of other sizes.
+    /// Loads the data plane with maps of other sizes.
+    ///
+    /// # Errors
+    /// Fails if the data plane cannot be loaded.
     pub fn with_sizes(evaluator: Evaluator, sizes: &Sizes) -> Result<Self> {
         let (maps, programs) = object::load(sizes)?;
         Self::of(evaluator, sizes, maps, programs)
@@ -130,7 +136,7 @@ impl TestEngine {
             host: None,
             memory: Memory::default(),
             planner: Planner::EAGER,
-            // one of the engines has all tables in the trie: all must agree
+            // one engine stores all tables in the trie: all engines must agree
             indexing: match evaluator {
                 Evaluator::Compiled => Indexing::All,
                 _ => Indexing::None,
@@ -142,27 +148,33 @@ impl TestEngine {
         Ok(engine)
     }
 
-    /// Small rule sets are searched too, and small tables indexed, or no test would. From now on
-    /// only what it is worth for, as in instances.
+    /// Builds trees and indexes from now on only where they are faster, as instances do. By default
+    /// small rule sets and small tables get them, too, so that tests cover them.
     pub fn search_where_cheaper(&mut self) {
         self.planner = Planner::default();
         self.indexing = Indexing::default();
     }
 
-    /// Which tables of the rules that are loaded from now on have an index.
+    /// Selects the tables that get an index, for rules loaded from now on.
     pub fn set_indexing(&mut self, indexing: Indexing) {
         self.indexing = indexing;
     }
 
-    /// Runs one packet `repeat` times and says how long one run took. What the first run changes in
-    /// states and counters the next ones find.
+    /// Runs one packet `repeat` times and measures the time. A run finds the states and counters
+    /// that the run before has changed.
+    ///
+    /// # Errors
+    /// Fails if no rule set is loaded, or if the kernel refuses the run.
     pub fn bench(&mut self, packet: &TestPacket, repeat: u32) -> Result<Bench> {
         let run = self.run(self.programs.of(packet.direction), packet, repeat)?;
         Ok(Bench { returned: run.returned, duration: run.duration })
     }
 
-    /// Runs one packet as one of several segments that the kernel has joined, each with so much of
-    /// the payload; whether it passed.
+    /// Runs one packet as a joined packet (GSO) of `segments` segments with `size` bytes of payload
+    /// each. Returns true if the packet passed.
+    ///
+    /// # Errors
+    /// Fails if no rule set is loaded, or if the kernel refuses the run.
     pub fn joined(&mut self, packet: &TestPacket, segments: u16, size: u16) -> Result<bool> {
         let host = self.host.as_ref().ok_or_else(no_network)?;
         let mut context = arrival::context(packet, host, &self.memory.names)?;
@@ -174,13 +186,19 @@ impl TestEngine {
         Ok(run.returned != TCX_DROP)
     }
 
-    /// The same with a program that does nothing.
+    /// Runs a program that does nothing, and measures the time.
+    ///
+    /// # Errors
+    /// Fails if no rule set is loaded, or if the kernel refuses the run.
     pub fn bench_empty(&mut self, packet: &TestPacket, repeat: u32) -> Result<Bench> {
         let run = self.run(&self.empty, packet, repeat)?;
         Ok(Bench { returned: run.returned, duration: run.duration })
     }
 
-    /// Replaces rules and tables like `pfctl -f`: states and the clock stay.
+    /// Replaces rules and tables as `pfctl -f` does; states and the clock stay.
+    ///
+    /// # Errors
+    /// Fails if no host is set, or if the rules cannot be compiled or written.
     pub fn reload(&mut self, ruleset: &Ruleset) -> Result<()> {
         self.put_in_force(Next::main(&self.record.ruleset, ruleset.clone()))
     }
@@ -191,7 +209,7 @@ impl TestEngine {
         self.memory.planner = self.planner;
         self.memory.indexing = self.indexing;
         if self.evaluator == Evaluator::Linear {
-            // one of the engines takes no short ways: all must agree
+            // one engine has no fast path: all engines must agree
             next.ruleset.options.fast_forward = FastForward::No;
         }
         let host = self.host.as_ref().ok_or_else(no_network)?;
@@ -258,7 +276,7 @@ impl TestEngine {
         Ok(ended)
     }
 
-    /// The states there are, in short and as they are shown.
+    /// Returns the states, as a summary and as views.
     fn look(&self) -> Result<(Known, Vec<StateView>)> {
         let views = state::list(&self.maps, &self.memory.names)?;
         let views: Vec<_> = views.into_iter().map(|found| found.view).collect();
@@ -283,7 +301,7 @@ impl TestEngine {
     }
 
     fn try_table_counters(&self, name: &TableName) -> Result<TableCounters> {
-        // one that rules only mention does not exist, and pfctl shows nothing of it
+        // a table that rules only mention does not exist, and pfctl does not show it
         let Some(table) = self.record.tables.get(name).filter(|table| table.active) else {
             return Ok(TableCounters::default());
         };
@@ -306,8 +324,8 @@ impl TestEngine {
     }
 }
 
-/// The trait has no room for errors of the kernel: what it asks of an engine that was made and has
-/// loaded a rule set does not fail, and a test that could go on after that would prove nothing.
+/// Panics on errors of the kernel, because the trait cannot return them. Operations of an engine
+/// with a loaded rule set do not fail, and a test that went on after a failure would prove nothing.
 impl Engine for TestEngine {
     fn name(&self) -> &str {
         match self.evaluator {
@@ -403,7 +421,7 @@ impl Engine for TestEngine {
     }
 }
 
-/// Entries have no counter for what their table no longer holds.
+/// Adds a count of 0: entries have no counter for packets that their table does not match any more.
 fn without_xpass(counts: [[u64; 3]; 2]) -> [[u64; 4]; 2] {
     counts.map(|[block, matched, pass]| [block, matched, pass, 0])
 }

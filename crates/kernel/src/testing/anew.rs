@@ -1,5 +1,5 @@
-//! The programs of an instance on the same frame again and again, as fast as one CPU runs them:
-//! bpf/lab/anew.bpf.c makes the frame's headers anew each time.
+//! Timed runs of an instance's programs on one frame, as fast as one CPU can: bpf/lab/anew.bpf.c
+//! restores the frame's headers before each run.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -14,35 +14,38 @@ use crate::program::{Program, SkBuff};
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lab/anew.bpf.o"));
 
-/// Ethernet and IPv4 headers.
+/// Bytes of Ethernet and IPv4 headers.
 const HEADERS: usize = 34;
-/// Where the copy of them stands: behind UDP's.
+/// Offset of the headers' copy: after the UDP header.
 const COPY: usize = HEADERS + 8;
 
-/// Bytes of a frame, which has no room for anything but headers and their copy.
+/// Bytes of a frame: headers and their copy, nothing else.
 pub const FRAME: usize = COPY + HEADERS;
 
-/// Where a program stands in a packet's way, and what it returns of one that it has sent on past
-/// the kernel.
+/// Hook of a program, and its return value for a packet that it has forwarded past the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// On tcx: `TC_ACT_REDIRECT`
+    /// tcx ingress: `TC_ACT_REDIRECT`
     Tcx = 7,
-    /// In XDP: `XDP_REDIRECT`. The program for drivers: the one for veth devices looks behind the
-    /// frame for the skb that they make of one, and a test run has none there.
+    /// XDP: `XDP_REDIRECT`. Uses the program for cards, because the program for veth devices reads
+    /// the skb after the frame, which a test run lacks.
     Xdp = 4,
 }
 
-/// The programs of an instance, with one before each that makes its frame anew.
+/// The programs of an instance, each after a program that restores its frame.
 pub struct Anew {
     tcx: Program,
     xdp: Program,
-    // an array lets its programs go with whoever opened it last
+    // a program array releases its programs when its last opener closes it
     _object: Object,
 }
 
 impl Anew {
-    /// Those of this instance; without one nothing comes after the program that makes the frame.
+    /// Loads the programs that restore frames, and sets those of `instance` behind them. Without an
+    /// instance only the restoring programs run.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses a program, or if a map cannot be written.
     pub fn of(instance: Option<&Instance>) -> Result<Self> {
         let object = ObjectBuilder::default()
             .open_memory(OBJECT)
@@ -63,15 +66,19 @@ impl Anew {
         Ok(Anew { tcx, xdp, _object: object })
     }
 
-    /// A frame of [`FRAME`] bytes with UDP over IPv4, as it comes to be made anew.
+    /// Prepares a frame of [`FRAME`] bytes with UDP over IPv4: copies its headers, and clears the
+    /// UDP checksum.
     pub fn prepare(frame: &mut [u8; FRAME]) {
         frame.copy_within(..HEADERS, COPY);
-        // of what is behind there is no checksum
+        // without a checksum, the copy after the UDP header may have any value
         frame[COPY - 2..COPY].fill(0);
     }
 
-    /// Runs the program that stands there `repeat` times on a frame that comes by an interface of
-    /// the calling thread's network namespace.
+    /// Runs the program at a hook `repeat` times on a frame that arrives on an interface of the
+    /// calling thread's network namespace.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses the run.
     pub fn run(&self, way: Way, frame: &[u8; FRAME], ifindex: u32, repeat: u32) -> Result<Bench> {
         match way {
             Way::Tcx => {

@@ -1,4 +1,5 @@
-//! A packet as the kernel would hand it to a program, and what it carries when it leaves.
+//! Frame and context of a packet as the kernel would hand them to a program, and the marks of a
+//! packet that leaves.
 
 use skipstep_abi as abi;
 use skipstep_classifier::Names;
@@ -10,13 +11,13 @@ use crate::error::{Error, Result};
 use crate::network::LINK_ADDRESS;
 use crate::program::{Program, Run, SkBuff};
 
-/// Length of an Ethernet header without tags.
+/// Bytes of an Ethernet header without tags.
 pub(super) const LINK_HEADER: usize = 14;
 
-/// Link address of a station that is not this host.
+/// Link address of a station other than this host.
 const OTHER_STATION: [u8; 6] = [2, 0, 0, 0, 0, 9];
 
-/// Runs `program` `repeat` times on `packet`, which comes by on an interface of `host`.
+/// Runs `program` `repeat` times on `packet`, which is on an interface of `host`.
 pub(super) fn run(
     program: &Program,
     packet: &TestPacket,
@@ -28,7 +29,7 @@ pub(super) fn run(
     program.run_packet(&frame, &context(packet, host, names)?, repeat)
 }
 
-/// What the kernel knows of the packet besides its bytes.
+/// Returns the kernel's context of the packet.
 pub(super) fn context(packet: &TestPacket, host: &Host, names: &Names) -> Result<SkBuff> {
     let here = index_of(host, &packet.interface)?;
     let arrived = match (&packet.received_on, packet.direction) {
@@ -47,7 +48,7 @@ pub(super) fn context(packet: &TestPacket, host: &Host, names: &Names) -> Result
     Ok(context)
 }
 
-/// What the packet takes along to the next hook.
+/// Returns the marks that the packet carries to the next hook.
 pub(super) fn carried(run: &Run, names: &Names) -> Carried {
     let (tag, prio) = abi::mark::split(run.context.mark);
     let tag = names.tags.name(u32::from(tag)).map(str::to_owned);
@@ -69,7 +70,7 @@ pub(super) fn index_of(host: &Host, name: &str) -> Result<u32> {
 }
 
 /// Returns the link header of a packet up to its last EtherType. On a port of a bridge every frame
-/// is for another station, because all others are not bridged.
+/// is for another station, because frames for this host are not bridged.
 pub(super) fn link_header(packet: &TestPacket, host: &Host) -> Vec<u8> {
     let interface = host.interface(&packet.interface);
     let is_port = interface.is_some_and(|interface| interface.port);
@@ -89,14 +90,14 @@ pub(super) fn link_header(packet: &TestPacket, host: &Host) -> Vec<u8> {
             header.extend((packet.bytes.len() as u16 + 8).min(0x5ff).to_be_bytes());
             header.extend([0xaa, 0xaa, 3, 0, 0, 0]);
         }
-        // EtherType, and label 16; an EtherType is behind it too, because nobody looks there
+        // EtherType, and label 16; the EtherType after the label is ignored
         Some(Hiding::Label) => header.extend([0x88, 0x47, 0, 1, 1, 64]),
         None => {}
     }
     header
 }
 
-/// Returns the length of what `link_header` puts between the addresses and the last EtherType.
+/// Returns the bytes that `link_header` puts between the addresses and the last EtherType.
 pub(super) fn length_of_tags(link: &LinkHeader) -> usize {
     let hiding = match link.hiding {
         Some(Hiding::Snap) => 8,
@@ -111,7 +112,7 @@ pub(super) fn link_header_to(destination: [u8; 6]) -> Vec<u8> {
     [destination, [2, 0, 0, 0, 0, 2]].concat()
 }
 
-/// Returns the frame of a packet behind a link header, with the EtherType of the packet between.
+/// Returns the frame of a packet: link header, EtherType, packet.
 pub(super) fn frame(link_header: &[u8], packet: &[u8]) -> Vec<u8> {
     let version = packet.first().map_or(4, |byte| byte >> 4);
     let ether_type: u16 = if version == 6 { 0x86dd } else { 0x0800 };

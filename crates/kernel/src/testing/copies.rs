@@ -1,5 +1,5 @@
-//! What the data plane sends besides the packet it was given: copies, which a test run lets go for
-//! good. A socket that hears all that leaves the test's network has them.
+//! Packets that the data plane sends beside the packet of a test run: copies, which really leave. A
+//! packet socket reads all packets that leave the test's network.
 
 use std::cell::RefCell;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -14,18 +14,18 @@ use super::arrival::LINK_HEADER;
 use crate::error::{Context, Result};
 
 thread_local! {
-    /// The socket in the network that this thread is in: test runs of all its engines go there,
-    /// whichever of them made it.
+    /// The socket in this thread's network. Test runs of all its engines use this network,
+    /// whichever engine made it.
     static SOCKET: RefCell<Option<OwnedFd>> = const { RefCell::new(None) };
 }
 
-/// Longer than any packet of a test.
+/// Bytes of a buffer, longer than any packet of a test.
 const LONGEST: usize = 4096;
 
-/// What the kernel says of a packet that leaves.
+/// The kernel's packet type of a packet that leaves.
 const PACKET_OUTGOING: u8 = 4;
 
-/// Hears what leaves the network that this thread is in now.
+/// Opens the socket in the current network of this thread.
 pub(super) fn listen() -> Result<()> {
     let socket = socket(
         AddressFamily::Packet,
@@ -38,13 +38,13 @@ pub(super) fn listen() -> Result<()> {
     Ok(())
 }
 
-/// Forgets what left so far.
+/// Discards the packets that have left so far.
 pub(super) fn forget() -> Result<()> {
     sent_by(0).map(drop)
 }
 
-/// The TCP segments that left by an interface since the last time, from the IP header on. Others
-/// are the network's own.
+/// Returns the TCP segments that left by an interface since the last call, from the IP header on.
+/// Other packets come from the network itself.
 pub(super) fn sent_by(index: u32) -> Result<Vec<Vec<u8>>> {
     let mut sent = Vec::new();
     let mut frame = vec![0; LONGEST];

@@ -1,5 +1,5 @@
-//! As many states as a large table has, and as many sources of limiters, without a packet for each:
-//! for what the sweep costs.
+//! States and sources of limiters in large numbers, made without a packet for each, to measure the
+//! cost of the sweep.
 
 use libbpf_rs::{MapCore, MapFlags};
 use skipstep_abi as abi;
@@ -8,12 +8,15 @@ use zerocopy::IntoBytes;
 use super::TestEngine;
 use crate::error::{Context, Result};
 
-/// States written to the map at once.
+/// States written to the map by one call.
 const BATCH: u32 = 65_536;
 
 impl TestEngine {
-    /// Puts UDP states into the first `count` slots. No key leads to them. They were last used at
-    /// second 0, and every `living`th of them far ahead.
+    /// Writes UDP states to the first `count` indexes. No key leads to them. The states were last
+    /// used at second 0, and every `living`th of them far in the future.
+    ///
+    /// # Errors
+    /// Fails if a map cannot be written.
     pub fn crowd(&mut self, count: u32, living: u32) -> Result<()> {
         self.known = None;
         let mut indexes = Vec::with_capacity(BATCH as usize);
@@ -35,8 +38,11 @@ impl TestEngine {
         self.maps.status.set(&0, &abi::Status { states: count, states_used: count, ..status })
     }
 
-    /// Puts `count` sources of the source limiter with this serial into the data plane. Serial 0 is
-    /// that of the limiter in use: its sources stay until second `stays_until`.
+    /// Writes `count` sources of the source limiter with this serial number. Serial 0 belongs to a
+    /// limiter in use: its sources stay until second `stays_until`.
+    ///
+    /// # Errors
+    /// Fails if a map cannot be written.
     pub fn crowd_limited(&mut self, count: u32, serial: u32, stays_until: u32) -> Result<()> {
         self.known = None;
         for number in 0..count {
@@ -55,35 +61,48 @@ impl TestEngine {
         self.maps.status.set(&0, &abi::Status { limited_sources, limited_turns, ..status })
     }
 
-    /// Does one slice of the sweep of states, as the timer does. Returns the number of slots that
-    /// it has looked at.
+    /// Does one slice of the sweep of states, as the timer does. Returns the number of states that
+    /// it has examined.
+    ///
+    /// # Errors
+    /// Fails if the program cannot run.
     pub fn sweep_slice(&mut self) -> Result<u32> {
         self.known = None;
         self.programs.sweep_slice.call(&0u32)
     }
 
     /// Does one slice of the sweep of limiters' sources. Returns the number of sources that it has
-    /// looked at.
+    /// examined.
+    ///
+    /// # Errors
+    /// Fails if the program cannot run.
     pub fn sweep_limited_slice(&mut self) -> Result<u32> {
         self.known = None;
         self.programs.sweep_slice.call(&1u32)
     }
 
-    /// Sweeps all states at once in second `now`. Returns how many were removed, and lists none, as
-    /// [`Engine::set_time`](skipstep_scenario::Engine::set_time) does: for millions of states.
+    /// Sweeps all states at second `now`. Returns the number of removed states, without the list
+    /// that [`Engine::set_time`](skipstep_scenario::Engine::set_time) makes: for millions of
+    /// states.
+    ///
+    /// # Errors
+    /// Fails if the program cannot run.
     pub fn sweep_at(&mut self, now: u32) -> Result<u32> {
         self.known = None;
         self.machine.set_time(now);
         self.programs.sweep.call(&())
     }
 
-    /// Starts the timer that sweeps. Returns 0, or the kernel's errno.
+    /// Starts the sweeper's timer. Returns 0, or the kernel's errno.
+    ///
+    /// # Errors
+    /// Fails if the program cannot run.
     pub fn start_timer(&mut self) -> Result<u32> {
         self.known = None;
         self.programs.start_timer()
     }
 
-    /// Returns the number of sources whose states end, and which the sweep has not seen to.
+    /// Returns the number of flushed sources whose states the sweep has not ended yet.
     pub fn pending_flushes(&self) -> u32 {
         let status: abi::Status = self.maps.shared_status.element(0);
         status.flushing

@@ -1,4 +1,4 @@
-//! What skipstepd does with fragments, done by the test: with the same code, but at once.
+//! skipstepd's work on fragments, done by the test with the same code and without delay.
 
 use skipstep_abi as abi;
 use skipstep_abi::handoff::{HANDOFF_NO_REASON, handoff_order};
@@ -14,11 +14,11 @@ use crate::device::{self, FragmentCounters};
 use crate::error::Result;
 use crate::network::LINK_ADDRESS;
 
-/// The nonce of the frames.
+/// Nonce of the frames.
 const NONCE: u64 = 0x0706_0504_0302_0100;
 
 impl Passage<'_> {
-    /// Puts a fragment to the others of its datagram.
+    /// Adds a fragment to the others of its datagram.
     pub(super) fn hold(&mut self, packet: &TestPacket) -> Result<Fate> {
         let outcome = match Piece::parse(&packet.bytes, self.host.rdomain(&packet.interface)) {
             Some(piece) => self.machine.fragments.add(piece, self.machine.test.now),
@@ -39,7 +39,7 @@ impl Passage<'_> {
         }
     }
 
-    /// Hands a fragment back that is to be dropped.
+    /// Returns a fragment to the data plane, to be dropped.
     fn refuse(&mut self, packet: &TestPacket, reason: Option<Reason>) -> Result<Fate> {
         let ifindex = arrival::index_of(self.host, &packet.interface)?;
         let handoff = abi::Handoff {
@@ -57,7 +57,8 @@ impl Passage<'_> {
         given_back.extend(handoff.as_bytes());
         let context = arrival::context(packet, self.host, self.names)?;
         let frame = (&arrival::link_header_to(LINK_ADDRESS)[..], &given_back[..]);
-        // a test run is on the packet's interface, which stands for the device meanwhile
+        // a test run is on the packet's interface, so this interface stands for the device
+        // meanwhile
         device::publish(self.maps, (ifindex, NONCE), FragmentCounters::default(), 0)?;
         let run = self.machine.run(self.programs, Hook::Return, frame, &context);
         device::publish(self.maps, (0, 0), FragmentCounters::default(), 0)?;
@@ -66,8 +67,8 @@ impl Passage<'_> {
         self.fate(packet, &run, &outcome)
     }
 
-    /// Makes fragments of an IPv6 datagram that is forwarded. One that was made here the IP output
-    /// would have fragmented: pf is in front of it, the hook behind it.
+    /// Fragments a forwarded IPv6 datagram again. For a datagram of this host the IP output would
+    /// do so: pf runs before it, the hook after it.
     pub(super) fn fragment_again(&self, packet: &TestPacket, mut fate: Fate) -> Fate {
         let how = packet.carried.fragmentation.filter(|_| packet.received_on.is_some());
         let Some(how) = how else {
@@ -87,7 +88,7 @@ impl Passage<'_> {
     }
 }
 
-/// The fate of a fragment that waits for others.
+/// Returns the fate of a fragment that waits for others.
 fn held() -> Fate {
     Fate {
         verdict: Verdict::Consumed,

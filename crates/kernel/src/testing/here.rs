@@ -1,5 +1,5 @@
-//! The network that this thread is in, which all its engines share: test runs go there, whichever
-//! of them made it.
+//! The network of this thread. All engines of the thread share it for their test runs, whichever
+//! engine made it.
 
 use std::cell::RefCell;
 
@@ -9,7 +9,7 @@ use super::copies;
 use crate::error::Result;
 use crate::network::TestNetwork;
 
-/// The network with the host that it was made for, and the one that it has become.
+/// A network, the host for which it was made, and its current host.
 struct Here {
     made_for: Host,
     now: Host,
@@ -20,8 +20,8 @@ thread_local! {
     static HERE: RefCell<Option<Here>> = const { RefCell::new(None) };
 }
 
-/// Sees to it that the network is `host`'s; what the host is with the indices that its interfaces
-/// have here. Networks are slow to build, and most tests use the one they had, as it was at first.
+/// Makes the network that of `host`. Returns the host with the indices of its interfaces. Networks
+/// are slow to build, so most tests reuse the network, restored to its first host.
 pub(super) fn enter(host: &Host) -> Result<Host> {
     let is_mine = HERE.with_borrow(|here| {
         here.as_ref().is_some_and(|here| here.made_for == *host || here.now == *host)
@@ -36,7 +36,7 @@ pub(super) fn enter(host: &Host) -> Result<Host> {
     Ok(known)
 }
 
-/// Changes the network into that of `host`. One of which that fails is given up.
+/// Changes the network to that of `host`. A network that cannot be changed is given up.
 pub(super) fn change(host: &Host) -> Result<Host> {
     let mut here = HERE.take().ok_or_else(super::no_network)?;
     if here.now != *host {

@@ -1,12 +1,12 @@
-//! Where a packet meets a program of ours.
+//! Hooks of the filter.
 
 use skipstep_ruleset::Direction;
 
-/// Where a packet meets a program.
+/// A hook at which a program of the filter runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hook {
-    /// At an interface.
+    /// tcx at an interface, in a direction.
     Filter(Direction),
-    /// At skipstepd's device, on its way back.
+    /// tcx ingress of skipstepd's device for fragments.
     Return,
 }

@@ -1,5 +1,5 @@
-//! An instance under test: pinned and remembered like any other, so that all that reads or changes
-//! a filter can be tried on it, but fed with packets and a clock of the test's making.
+//! An instance under test. The instance is pinned and recorded like any other, so that all its
+//! functions can be tested, but the test supplies packets and clock.
 
 use std::ops::{Deref, DerefMut};
 
@@ -18,9 +18,10 @@ use crate::network::TestNetwork;
 use crate::object::Sizes;
 use crate::record::{Memory, Record};
 
-/// An instance that filters nothing but what a test plays. It goes when it is dropped.
+/// An instance that filters only the packets of a test, and that is removed when the value is
+/// dropped.
 ///
-/// Making one moves the calling thread into a network namespace of its own.
+/// A new instance moves the calling thread into a network namespace of its own.
 pub struct TestInstance {
     instance: Instance,
     network: TestNetwork,
@@ -28,7 +29,10 @@ pub struct TestInstance {
 }
 
 impl TestInstance {
-    /// Makes an instance of this name on the machine that `host` describes.
+    /// Makes an instance of this name, on the machine that `host` describes.
+    ///
+    /// # Errors
+    /// Fails if the network or the instance cannot be made.
     pub fn new(name: &str, host: &Host) -> Result<Self> {
         let network = TestNetwork::enter(host)?;
         copies::listen()?;
@@ -37,8 +41,11 @@ impl TestInstance {
         Ok(TestInstance { instance, network, machine })
     }
 
-    /// Begins anew with `ruleset` as a machine does that is switched on: filtering since second 0
-    /// of its clock, which on the wall is the second `first_enabled`.
+    /// Restarts with `ruleset`, as a machine does at boot. The instance filters since second 0 of
+    /// its clock, which is second `first_enabled` since 1970.
+    ///
+    /// # Errors
+    /// Fails if the rules cannot be loaded, or if a map or record cannot be written.
     pub fn start(&mut self, ruleset: &Ruleset, hostid: u32, first_enabled: u32) -> Result<()> {
         self.forget()?;
         self.instance.load(ruleset.clone(), self.network.host())?;
@@ -68,25 +75,31 @@ impl TestInstance {
         change.keep()
     }
 
-    /// The host with the indices that its interfaces got.
+    /// Returns the host, with the indices of its interfaces.
     pub fn host(&self) -> &Host {
         self.network.host()
     }
 
-    /// Moves the clock and removes the states whose time is up.
+    /// Sets the clock and removes expired states.
+    ///
+    /// # Errors
+    /// Fails if a map cannot be written, or if the sweep cannot run.
     pub fn set_time(&mut self, seconds: u32) -> Result<()> {
         self.machine.set_time(seconds);
         self.publish_fragments()?;
         self.instance.programs.sweep.call(&()).map(drop)
     }
 
-    /// Sets what following random draws return.
+    /// Sets the value of the following random draws.
     pub fn set_random(&mut self, draw: Draw) {
         self.machine.set_random(draw);
     }
 
-    /// Runs one packet through the firewall; what it carries afterwards. `None` if the kernel takes
-    /// no such packet for a test run.
+    /// Runs one packet through the filter. Returns the marks that it carries afterwards, or `None`
+    /// if the kernel accepts no such packet for a test run.
+    ///
+    /// # Errors
+    /// Fails if a test run, a map or the network fails.
     pub fn packet(&mut self, packet: &TestPacket) -> Result<Option<Carried>> {
         if !self.machine.can_run(packet, self.network.host()) {
             return Ok(None);
@@ -103,7 +116,7 @@ impl TestInstance {
         Ok(Some(fate.carried))
     }
 
-    /// What skipstepd does each second.
+    /// Publishes the counters of fragments, as skipstepd does each second.
     fn publish_fragments(&self) -> Result<()> {
         let fragments = &self.machine.fragments;
         let counters = FragmentCounters::new(fragments.pieces(), fragments.counters(), 0);
@@ -127,7 +140,7 @@ impl DerefMut for TestInstance {
 
 impl Drop for TestInstance {
     fn drop(&mut self) {
-        // a test that fails to clean up is no worse for it
+        // an error must not hide the result of the test
         let _ = Instance::remove_named(self.instance.name());
     }
 }

@@ -1,5 +1,4 @@
-//! The table of keys alone: states that are put into it and taken out again by as many threads as
-//! like.
+//! The key table alone: any number of threads insert and remove states.
 
 use skipstep_abi as abi;
 
@@ -8,7 +7,7 @@ use crate::map::Map;
 use crate::object::{self, Maps, Programs, Sizes};
 use crate::program::Program;
 
-/// The data plane's table of states, with nothing around it.
+/// The data plane's table of states, without the filter.
 pub struct KeyTable {
     states: Map<u32, abi::State>,
     lines: Map<u32, abi::KeyLine>,
@@ -17,7 +16,10 @@ pub struct KeyTable {
 }
 
 impl KeyTable {
-    /// One with room for as many states as tests have.
+    /// Makes a table with room for as many states as tests have.
+    ///
+    /// # Errors
+    /// Fails if the data plane cannot be loaded.
     pub fn new() -> Result<Self> {
         let (maps, programs) = object::load(&Sizes::test())?;
         let limit_states = maps.states.capacity();
@@ -26,13 +28,16 @@ impl KeyTable {
         Ok(KeyTable { states, lines: state_keys, restore, kill })
     }
 
-    /// How many states there is room for.
+    /// Returns the largest number of states.
     pub fn capacity(&self) -> u32 {
         self.states.capacity()
     }
 
-    /// Makes a state with a key on each side, which are one if they are equal; none if another
-    /// state has one of them.
+    /// Makes a state with a key for each side; equal keys count as one. Returns `None` if another
+    /// state has one of the keys.
+    ///
+    /// # Errors
+    /// Fails if the program cannot run, or if the map cannot be read.
     pub fn insert(&self, key: [abi::StateKey; 2]) -> Result<Option<abi::Kill>> {
         let direction = abi::verdict::direction::IN;
         let state = abi::State { key, direction, ..abi::State::default() };
@@ -45,18 +50,27 @@ impl KeyTable {
         Ok(Some(abi::Kill { index, serial }))
     }
 
-    /// Removes a state; whether it was there.
+    /// Removes a state. Returns true if it existed.
+    ///
+    /// # Errors
+    /// Fails if the program cannot run.
     pub fn remove(&self, state: abi::Kill) -> Result<bool> {
         Ok(self.kill.call(&state)? == 1)
     }
 
-    /// How many entries are not free.
+    /// Returns the number of entries in use.
+    ///
+    /// # Errors
+    /// Fails if the map cannot be read.
     pub fn entries(&self) -> Result<usize> {
         let lines = self.lines.first(self.lines.capacity())?;
         Ok(lines.flat_map(|line| line.entry).filter(|entry| *entry != 0).count())
     }
 
-    /// Numbers of the lines that have an entry which is not free.
+    /// Returns the numbers of the buckets that have an entry in use.
+    ///
+    /// # Errors
+    /// Fails if the map cannot be read.
     pub fn lines_in_use(&self) -> Result<Vec<u32>> {
         let lines = (0..).zip(self.lines.first(self.lines.capacity())?);
         Ok(lines
@@ -65,8 +79,11 @@ impl KeyTable {
             .collect())
     }
 
-    /// Says of every entry, free or not, that this is the place, plus 1, of the state that knows
-    /// its packets where they leave.
+    /// Writes `onward` beside every entry as its prefetch hint: the index, plus 1, of the egress
+    /// state.
+    ///
+    /// # Errors
+    /// Fails if the map cannot be read or written.
     pub fn lead_astray(&self, onward: u32) -> Result<()> {
         for (number, line) in (0..).zip(self.lines.first(self.lines.capacity())?) {
             self.lines.set(
@@ -77,7 +94,10 @@ impl KeyTable {
         Ok(())
     }
 
-    /// What is said so of entries that are not free.
+    /// Returns the prefetch hints of the entries in use.
+    ///
+    /// # Errors
+    /// Fails if the map cannot be read.
     pub fn onward(&self) -> Result<Vec<u32>> {
         let lines = self.lines.first(self.lines.capacity())?;
         let places = lines.flat_map(|line| line.entry.into_iter().zip(line.onward));

@@ -1,5 +1,5 @@
-//! Lookups alone: what finding the rule that decides about a packet costs, without the packet.
-//! Mirrors bpf/lookup.bpf.c.
+//! Timed lookups: the cost of finding the rule that decides about a packet, apart from all other
+//! work on the packet. Mirrors bpf/lookup.bpf.c.
 
 use std::collections::BTreeMap;
 
@@ -22,42 +22,42 @@ use crate::table_index::Indexing;
 /// The object of bpf/lookup.bpf.c.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lookup.bpf.o"));
 
-/// Packets in the list (`LOOKUP_PACKETS`).
+/// Number of packets in the list (`LOOKUP_PACKETS`).
 pub const PACKETS: usize = 65_536;
-/// Lookups in a run of a program (`LOOKUP_BATCH`).
+/// Number of lookups in a run of a program (`LOOKUP_BATCH`).
 const BATCH: u32 = 512;
-/// Keys in the hash map that is the unit (`LOOKUP_KEYS`).
+/// Number of keys in the hash map of [`Lookup::Hash`] (`LOOKUP_KEYS`).
 const KEYS: u32 = 1000;
 
-/// What a lookup came to if no rule decides.
+/// Result of a lookup if no rule decides.
 pub const NO_RULE: u32 = u32::MAX;
-/// What a lookup came to that failed (`LOOKUP_FAILED`).
+/// Result of a lookup that failed (`LOOKUP_FAILED`).
 pub const FAILED: u32 = u32::MAX - 1;
 
-/// Headers of a packet that comes in (`struct lookup_packet`).
+/// Headers of an inbound packet (`struct lookup_packet`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct LookupPacket {
-    /// Source address.
+    /// Source address; IPv4 in the first four bytes.
     pub source: [u8; 16],
-    /// Destination address.
+    /// Destination address; IPv4 in the first four bytes.
     pub destination: [u8; 16],
-    /// Source port in network order.
+    /// Source port in network byte order.
     pub source_port: [u8; 2],
-    /// Destination port in network order.
+    /// Destination port in network byte order.
     pub destination_port: [u8; 2],
     /// `abi::INET` or `abi::INET6`
     pub family: u8,
     /// IP protocol number.
     pub protocol: u8,
-    /// Of TCP.
+    /// TCP flags, as in the header.
     pub tcp_flags: u8,
-    /// Type of service.
+    /// IPv4 type of service or IPv6 traffic class.
     pub tos: u8,
-    /// Id of the interface it comes in by.
+    /// Id of the interface where the packet arrives.
     pub interface: u32,
-    /// Index of the rule that the last lookup found, [`NO_RULE`] or [`FAILED`]; of one in a table
-    /// 1, or 0 if the source is not in it.
+    /// Index of the rule that the last lookup found, [`NO_RULE`] or [`FAILED`]. After a lookup in a
+    /// table, 1 if the table has the source, or else 0.
     pub decided: u32,
 }
 
@@ -70,22 +70,24 @@ struct Order {
     found: u64,
 }
 
-/// What is looked up.
+/// Kinds of lookups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lookup {
-    /// Nothing: what each of the others costs besides.
+    /// No lookup: the overhead that all kinds share.
     Nothing,
-    /// The unit: a key of 16 bytes in a hash map of the kernel that has 1,000 of them.
+    /// A key of 16 bytes in a hash map of the kernel with 1,000 keys: the unit of comparison.
     Hash,
-    /// The rule that the trees find, if every rule whose box has the packet matches.
+    /// The rule that the trees find, if every rule matches whose hyper-rectangle contains the
+    /// packet.
     Trees,
-    /// The rule that decides, as the data plane finds it: searched for or walked to, and tested.
+    /// The rule that decides, as the data plane finds it: by trees and skip steps, with all its
+    /// tests.
     Walk,
-    /// The source address in the table that the rules name first, as a rule asks for it.
+    /// The source address in the first table, as a rule looks it up.
     Table,
 }
 
-/// A data plane that looks up the same packets again and again.
+/// A data plane that looks up the same packets repeatedly.
 pub struct Lookups {
     engine: TestEngine,
     programs: [Program; 5],
@@ -95,8 +97,11 @@ pub struct Lookups {
 }
 
 impl Lookups {
-    /// Loads one with room for `rules` rules, by the evaluator `compiled`, and for `entries` in
-    /// tables.
+    /// Loads a data plane with the evaluator `compiled`, and with room for `rules` rules and for
+    /// `entries` entries of tables.
+    ///
+    /// # Errors
+    /// Fails if the data plane cannot be loaded.
     pub fn new(rules: u32, entries: u32) -> Result<Self> {
         let test = Sizes::test();
         let table_entries = entries.max(test.table_entries);
@@ -122,7 +127,10 @@ impl Lookups {
         })
     }
 
-    /// Puts rules in force; the ids of the host's interfaces.
+    /// Loads rules. Returns the ids of the host's interfaces by name.
+    ///
+    /// # Errors
+    /// Fails if the rules cannot be loaded.
     pub fn load(&mut self, ruleset: &Ruleset, host: &Host) -> Result<BTreeMap<String, u32>> {
         let failed = |cause| Error::Bpf { what: "rules: load".to_owned(), cause };
         self.engine.load(ruleset, host).map_err(failed)?;
@@ -130,19 +138,28 @@ impl Lookups {
         Ok(ids.map(|(name, id)| (name.to_owned(), id)).collect())
     }
 
-    /// Which tables of the next rules have an index.
+    /// Selects the tables that get an index, for rules loaded from now on.
     pub fn set_indexing(&mut self, indexing: Indexing) {
         self.engine.set_indexing(indexing);
     }
 
-    /// Sets what is looked up: [`PACKETS`] packets.
+    /// Sets the [`PACKETS`] packets that are looked up.
+    ///
+    /// # Errors
+    /// Fails if the map cannot be written.
+    ///
+    /// # Panics
+    /// Panics if there are more or fewer packets.
     pub fn set_packets(&mut self, packets: &[LookupPacket]) -> Result<()> {
         let places: Vec<u32> = (0..PACKETS as u32).collect();
         assert_eq!(packets.len(), PACKETS, "packets to look up");
         self.packets.set_many(&places, packets)
     }
 
-    /// Goes through all packets once; nanoseconds that one of them took.
+    /// Looks up all packets once. Returns the mean nanoseconds of a lookup.
+    ///
+    /// # Errors
+    /// Fails if the program cannot run, or if it has not looked up all packets.
     pub fn run(&mut self, what: Lookup) -> Result<f64> {
         let segment = match what {
             Lookup::Table => self.table(),
@@ -167,7 +184,7 @@ impl Lookups {
         Ok(run.duration.as_nanos() as f64 / f64::from(BATCH))
     }
 
-    /// Segment of the first rule.
+    /// Returns the superblock of the first rule.
     fn first_segment(&self) -> Result<u32> {
         let status: abi::Status = self.engine.maps.status.at(0)?;
         let rules = self.engine.maps.rulesets.get(&(status.generation & 1))?;
@@ -178,18 +195,21 @@ impl Lookups {
         Ok(first.map_or(0, |rule| rule.segment))
     }
 
-    /// Slot of the first table.
+    /// Returns the slot of the first table, 0 if there is none.
     fn table(&self) -> u32 {
         self.engine.record.tables.values().next().map_or(0, |table| table.slot)
     }
 
-    /// What the last lookups came to.
+    /// Returns the results of the last lookups, in the order of packets.
+    ///
+    /// # Errors
+    /// Fails if the map cannot be read.
     pub fn decided(&self) -> Result<Vec<u32>> {
         Ok(self.packets.first(PACKETS as u32)?.map(|packet| packet.decided).collect())
     }
 }
 
-/// The n-th of the keys (`make_key`).
+/// Returns the key with this number (`make_key`).
 fn key(number: u32) -> [u32; 4] {
     [number, !number, number << 16, 7]
 }

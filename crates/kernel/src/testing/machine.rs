@@ -1,5 +1,5 @@
-//! The machine around the filter that the test stands for: its clock, its draws, the fragments that
-//! wait in skipstepd, and the reader of the log.
+//! The machine around the filter, simulated by the test: its clock, its random draws, the fragments
+//! that wait in skipstepd, and the reader of the log.
 
 use std::cell::RefCell;
 
@@ -23,27 +23,31 @@ use crate::program::{Run, SkBuff};
 use crate::ring::LogReader;
 use crate::shared::Shared;
 
-/// Id of the owner of no socket.
+/// User id of packets without a socket.
 pub(super) const NOBODY: u32 = Owner::UNKNOWN;
 
-/// What stands around the programs of one thread.
+/// The surroundings of the programs of one thread.
 pub(super) struct Machine {
-    /// What the programs are told of the test.
+    /// The settings of the test that the programs read.
     pub test: abi::Test,
     told: Shared,
-    /// Fragments that wait, and whether rules want that.
+    /// Fragments that wait; `reassembles` is true if rules ask for reassembly.
     pub fragments: Reassembler,
     pub reassembles: bool,
     pub log: LogReader,
-    /// The one CPU that programs run on: what became of a packet is told per CPU.
+    /// The CPU on which programs run, because results of packets are stored per CPU.
     pub cpu: usize,
     odd_length: OddLength,
-    /// Room for what the CPUs have in `scratch`.
+    /// Buffer for the `scratch` values of all CPUs.
     scratch: RefCell<Vec<u8>>,
 }
 
 impl Machine {
-    /// Ties the calling thread to the CPU that it is on.
+    /// Makes a machine, and ties the calling thread to its current CPU.
+    ///
+    /// # Errors
+    /// Fails if the programs for odd lengths cannot be loaded, or if the thread cannot be tied to
+    /// its CPU.
     pub fn new(maps: &Maps, programs: &Programs) -> Result<Self> {
         Ok(Machine {
             test: quiet(),
@@ -57,7 +61,10 @@ impl Machine {
         })
     }
 
-    /// Forgets what packets have left, at second 0 with `ruleset` in force.
+    /// Discards the traces of earlier packets, at second 0 with `ruleset` in force.
+    ///
+    /// # Errors
+    /// Fails if the log cannot be read.
     pub fn start(&mut self, ruleset: &Ruleset) -> Result<()> {
         self.log.drain(|_| {})?;
         self.fragments = reassembler(ruleset);
@@ -67,21 +74,21 @@ impl Machine {
         Ok(())
     }
 
-    /// Other rules are in force: fragments that wait go on waiting under their limits.
+    /// Applies the limits of a new rule set to the fragments that wait.
     pub fn configure(&mut self, ruleset: &Ruleset) {
         let (limit, timeout) = limits_of_fragments(ruleset);
         self.fragments.configure(limit, timeout);
         self.reassembles = ruleset.options.reassemble;
     }
 
-    /// Moves the clock.
+    /// Sets the clock.
     pub fn set_time(&mut self, seconds: u32) {
         self.fragments.expire(seconds);
         self.test.now = seconds;
         self.tell();
     }
 
-    /// Sets what following random draws return.
+    /// Sets the value of the following random draws.
     pub fn set_random(&mut self, draw: Draw) {
         let test = &mut self.test;
         match draw {
@@ -97,8 +104,8 @@ impl Machine {
         self.tell();
     }
 
-    /// Whether a packet can be made for a test run, and the datagram that it completes if it is a
-    /// fragment.
+    /// True if a test run can take the packet and, if it is a fragment, the datagram that it
+    /// completes.
     pub fn can_run(&self, packet: &TestPacket, host: &Host) -> bool {
         let rdomain = host.rdomain(&packet.interface);
         let piece = Piece::parse(&packet.bytes, rdomain).filter(|_| self.reassembles);
@@ -111,6 +118,9 @@ impl Machine {
     }
 
     /// Runs the program of a hook on a packet.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses the run.
     pub fn run(
         &self,
         programs: &Programs,
@@ -128,7 +138,10 @@ impl Machine {
         program.run_packet(&arrival::frame(link_header, packet), context, 1)
     }
 
-    /// What the program that ran last noted of its packet.
+    /// Returns the result that the last program run has stored about its packet.
+    ///
+    /// # Errors
+    /// Fails if the map cannot be read.
     pub fn outcome(&self, scratch: &MapHandle) -> Result<abi::Outcome> {
         let mut values = self.scratch.borrow_mut();
         map::read_per_cpu(scratch, &mut values)?;
@@ -142,18 +155,18 @@ impl Machine {
         })
     }
 
-    /// Lets the programs know.
+    /// Writes the settings of the test for the programs.
     pub fn tell(&self) {
         self.told.set_element(0, &self.test);
     }
 }
 
-/// The clock at 0, draws of 0, and packets that belong to no socket.
+/// Returns the initial settings: the clock at 0, draws of 0, and packets that belong to no socket.
 fn quiet() -> abi::Test {
     abi::Test { enabled: 1, uid: NOBODY, gid: NOBODY, ..abi::Test::default() }
 }
 
-/// One with the limits of `ruleset`.
+/// Makes a reassembler with the limits of `ruleset`.
 fn reassembler(ruleset: &Ruleset) -> Reassembler {
     let (limit, timeout) = limits_of_fragments(ruleset);
     Reassembler::new(limit, timeout)

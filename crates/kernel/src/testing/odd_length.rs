@@ -1,5 +1,5 @@
-//! Packets of lengths that `BPF_PROG_TEST_RUN` refuses: a program of the tests' own gives a packet
-//! that the kernel takes the bytes it should have, and goes on to the program under test.
+//! Packets of lengths that `BPF_PROG_TEST_RUN` refuses. A program of the tests gives an accepted
+//! packet the wanted bytes, and continues with the program under test.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -15,12 +15,12 @@ use crate::program::{Program, Run, SkBuff};
 /// The object of bpf/odd_length.bpf.c.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/odd_length.bpf.o"));
 
-/// Longest packet that a program can make.
+/// Longest packet that a program can make, in bytes.
 pub(super) const LONGEST: usize = 16_000;
-/// Longest packet that the kernel takes for a test run: it must fit in a page with what is kept
-/// beside it.
+/// Longest packet that the kernel accepts for a test run, in bytes: it must fit into a page beside
+/// the kernel's own data.
 const LONGEST_PLAIN: usize = 3600;
-/// What the programs return if they did not reach the one under test.
+/// Return value of the programs if they did not reach the program under test.
 const NOT_REACHED: u32 = 0xff;
 
 /// The programs and the bytes they read.
@@ -29,12 +29,15 @@ pub(super) struct OddLength {
     ingress: Program,
     egress: Program,
     come_back: Program,
-    // lets the maps go that only the programs use
+    // keeps the maps alive that only the programs use
     _object: Object,
 }
 
 impl OddLength {
-    /// Loads them in front of `programs`.
+    /// Loads the programs in front of `programs`.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses a program, or if a map cannot be written.
     pub fn load(programs: &Programs) -> Result<Self> {
         let object = ObjectBuilder::default()
             .open_memory(OBJECT)
@@ -60,12 +63,15 @@ impl OddLength {
         })
     }
 
-    /// Whether a packet is one of those.
+    /// True if a packet is too short or too long for a test run.
     pub fn is_odd(packet: &[u8]) -> bool {
         !(header(packet)..=LONGEST_PLAIN).contains(&packet.len())
     }
 
-    /// Runs the program of a hook on one.
+    /// Runs the program of a hook on a packet of such a length.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses the run, or if the packet could not be made.
     pub fn run(
         &self,
         hook: Hook,
@@ -98,7 +104,7 @@ impl OddLength {
     }
 }
 
-/// Length of the IP header that the kernel wants to see.
+/// Returns the bytes of the IP header, which the kernel requires.
 fn header(packet: &[u8]) -> usize {
     match packet.first().map(|byte| byte >> 4) {
         Some(6) => 40,

@@ -1,6 +1,5 @@
-//! The way of a packet through the data plane, and what became of it. What is not of the filter but
-//! of the machine around it, the test does: the daemon's part is in `daemon`, the network's in
-//! `route`.
+//! The passage of a packet through the data plane, and its fate. The test does the work of the
+//! machine around the filter: the daemon's part is in `daemon`, the network's in `route`.
 
 use skipstep_abi as abi;
 use skipstep_abi::pool::route_kind;
@@ -21,12 +20,12 @@ use crate::error::Result;
 use crate::object::{Maps, Programs};
 use crate::program::Run;
 
-/// What a program returns to drop a packet.
+/// Return value of a program that drops a packet.
 pub(super) const TCX_DROP: u32 = 2;
-/// Stands beside a packet that the data plane has sent where it leaves (`ROUTED_MAGIC`).
+/// Mark beside a packet that the data plane has sent to its egress interface (`ROUTED_MAGIC`).
 const ROUTED_MAGIC: u32 = 0x7066_7274;
 
-/// All that a packet meets.
+/// The surroundings of a packet.
 pub(super) struct Passage<'a> {
     pub maps: &'a Maps,
     pub programs: &'a Programs,
@@ -37,6 +36,9 @@ pub(super) struct Passage<'a> {
 
 impl Passage<'_> {
     /// Runs one packet through the filter.
+    ///
+    /// # Errors
+    /// Fails if a test run, a map or the network fails.
     pub fn packet(&mut self, packet: &TestPacket) -> Result<Fate> {
         match packet.carried.fragmentation {
             Some(_) => self.datagram(packet),
@@ -47,14 +49,17 @@ impl Passage<'_> {
         }
     }
 
-    /// The same for a datagram that came in fragments.
+    /// Runs one datagram that arrived in fragments through the filter.
+    ///
+    /// # Errors
+    /// Fails if a test run, a map or the network fails.
     pub fn datagram(&mut self, packet: &TestPacket) -> Result<Fate> {
         self.note_longest_fragment(packet);
         self.marked(packet, abi::mark::REASSEMBLED, false)
     }
 
-    /// Tells the programs how long the fragments of the packet were: a test run cannot set the
-    /// packet's hash, which carries that.
+    /// Writes the length of the packet's longest fragment for the programs. The packet's hash
+    /// carries this length, and a test run cannot set the hash.
     fn note_longest_fragment(&mut self, packet: &TestPacket) {
         let longest = packet.carried.fragmentation.map_or(0, |how| how.longest() as u32);
         if self.machine.test.longest_fragment != longest {
@@ -63,7 +68,11 @@ impl Passage<'_> {
         }
     }
 
-    /// `routed` says that the data plane has sent the packet where it leaves.
+    /// Runs one packet with a mark through the filter. `routed` is true if the data plane has sent
+    /// the packet to its egress interface.
+    ///
+    /// # Errors
+    /// Fails if a test run, a map or the network fails.
     pub fn marked(&mut self, packet: &TestPacket, mark: u32, routed: bool) -> Result<Fate> {
         let owner = packet.owner.unwrap_or(SocketOwner { uid: NOBODY, gid: NOBODY });
         let test = &mut self.machine.test;
@@ -91,7 +100,7 @@ impl Passage<'_> {
                 }
                 Ok(self.fragment_again(packet, fate))
             }
-            // what crosses to the other family is filtered once
+            // a packet that crosses to the other family is filtered once
             verdict::CROSSED => self.fate(packet, &run, &outcome),
             _ if outcome.route != route_kind::NO => {
                 let fate = self.fate(packet, &run, &outcome)?;
@@ -102,7 +111,10 @@ impl Passage<'_> {
         }
     }
 
-    /// What became of a packet, when the program has run on it.
+    /// Returns the fate of a packet after its program has run.
+    ///
+    /// # Errors
+    /// Fails if the log or the packet socket cannot be read.
     pub fn fate(&mut self, packet: &TestPacket, run: &Run, outcome: &abi::Outcome) -> Result<Fate> {
         let after = after(packet, run);
         let passed = matches!(outcome.verdict, verdict::PASS | verdict::REFRAGMENT);
@@ -147,8 +159,8 @@ impl Passage<'_> {
         })
     }
 
-    /// What was sent in a packet's place. What goes to the other side of the connection stands
-    /// where OpenBSD sends it: the SYN to the server last, the acknowledgment first.
+    /// Returns the packets that were sent in place of a packet. The order is OpenBSD's: the SYN to
+    /// the server comes last, the acknowledgment to the server first.
     fn proxied(
         &self,
         packet: &TestPacket,
@@ -169,6 +181,10 @@ impl Passage<'_> {
         Ok(sent)
     }
 
+    /// Returns the result that the last program run has stored about its packet.
+    ///
+    /// # Errors
+    /// Fails if the map cannot be read.
     pub fn outcome(&self) -> Result<abi::Outcome> {
         self.machine.outcome(&self.maps.scratch)
     }
@@ -194,13 +210,13 @@ impl Passage<'_> {
     }
 }
 
-/// The packet as the program left it: its link header is as long as it was.
+/// Returns the packet after the run; the program does not change the length of its link header.
 fn after<'a>(packet: &TestPacket, run: &'a Run) -> &'a [u8] {
     let tags = arrival::length_of_tags(&packet.link);
     run.packet.get(arrival::LINK_HEADER + tags..).unwrap_or_default()
 }
 
-/// Each reason as often as it was counted, ascending.
+/// Returns each reason as often as it was counted, ascending.
 fn counted(outcome: &abi::Outcome) -> Vec<Reason> {
     let times = Reason::ALL.iter().zip(outcome.counted);
     times.flat_map(|(reason, times)| std::iter::repeat_n(*reason, usize::from(times))).collect()

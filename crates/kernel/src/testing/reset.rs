@@ -1,4 +1,4 @@
-//! Maps as they were when they were made, for the next test.
+//! The reset of maps to their initial state, for the next test.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use crate::record::{Memory, Record};
 use crate::table_index::{self, Edition};
 use crate::{contents, limiter, map, pool};
 
-/// Empties what packets and loads have filled; `memory` and `record` say what that was. The data
-/// plane does not run afterwards.
+/// Empties the maps that packets and loads have filled, according to `memory` and `record`.
+/// Afterwards the data plane does not run.
 pub(super) fn maps(
     maps: &Maps,
     programs: &Programs,
@@ -44,7 +44,7 @@ pub(super) fn maps(
         };
         contents::remove(maps, edition.version, &entries)?;
     }
-    // those of rule sets before the last one too
+    // also the tables of earlier rule sets
     for (slot, table) in (0..).zip(maps.tables.first(maps.tables.capacity())?) {
         if table != abi::Table::default() {
             maps.tables.set(&slot, &abi::Table::default())?;
@@ -72,7 +72,7 @@ pub(super) fn maps(
     }
     map::clear_per_cpu(&maps.scratch)?;
     maps.counters.set(&0, &abi::Counters::default())?;
-    // the data plane's memos are of a generation: none comes twice
+    // the flow cache is tied to a generation, so no generation may come twice
     let status = maps.status.at(0)?;
     record.generation = status.generation;
     let abi::Status { stamp, ingress_id, egress_id, guard_id, .. } = status;
@@ -98,8 +98,8 @@ fn states(maps: &Maps, programs: &Programs) -> Result<()> {
     let found: Vec<abi::State> = maps.states.first(used)?.collect();
     for (index, abi::State { serial, key, .. }) in (0..).zip(found) {
         if serial & 1 == 1 {
-            // the data plane takes its keys away; what else it was is forgotten anyway, without a
-            // word
+            // the data plane removes the keys of the state; all other fields are cleared, so it
+            // reports nothing
             maps.states.set(&index, &abi::State { serial, key, ..abi::State::default() })?;
             programs.kill.call(&abi::Kill { index, serial })?;
         }

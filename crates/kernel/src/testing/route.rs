@@ -1,5 +1,5 @@
-//! What the network does with routed packets, done by the test: it brings one that came in to the
-//! program of the interface that it leaves by, and fragments what is too long for the link.
+//! The network's work on routed packets, done by the test. An inbound packet goes to the program of
+//! its egress interface, and a packet too long for the link is fragmented.
 
 use skipstep_abi as abi;
 use skipstep_abi::pool::route_kind;
@@ -10,7 +10,7 @@ use skipstep_scenario::engine::{Fate, Forwarded, LinkHeader, TestPacket, Verdict
 use super::passage::Passage;
 use crate::error::Result;
 
-/// Which way a packet, or a copy of it, was sent.
+/// The route of a packet or of its copy.
 struct Sent {
     interface: String,
     mtu: usize,
@@ -18,7 +18,7 @@ struct Sent {
 }
 
 impl Passage<'_> {
-    /// Carries on a packet that was routed: `after` is how the program left it.
+    /// Continues with a routed packet; `after` is the packet after the program.
     pub(super) fn carry_on(
         &mut self,
         packet: &TestPacket,
@@ -32,7 +32,7 @@ impl Passage<'_> {
         }
         let inbound = packet.direction == Direction::In;
         let Some(sent) = self.sent(outcome) else {
-            return Ok(fate); // its sender was told, or nobody
+            return Ok(fate); // the sender got an error, or the packet was dropped in silence
         };
         let mut bytes = after.to_vec();
         if copies && inbound {
@@ -51,8 +51,8 @@ impl Passage<'_> {
             let mark =
                 if packet.carried.fragmentation.is_some() { abi::mark::REASSEMBLED } else { 0 };
             outbound.carried.fragmentation = None;
-            // its state may have ended others by their number, which the first program did not ask
-            // for
+            // its state may have ended others by their number, which the first program did not
+            // check
             self.programs.sweep.call(&())?;
             let mut second = self.marked(&outbound, mark, true)?;
             fate.counted.append(&mut second.counted);
@@ -78,7 +78,7 @@ impl Passage<'_> {
         Ok(fate)
     }
 
-    /// Returns what leaves of a packet that has crossed to the other family.
+    /// Returns the packets that leave after a packet has crossed to the other family.
     pub(super) fn crossed(&self, after: &[u8], outcome: &abi::Outcome) -> Vec<Forwarded> {
         let sent = self.sent(outcome).filter(|_| outcome.route != route_kind::NO);
         let way = sent.map_or(Way::Forward, |sent| Way::Route {
@@ -106,7 +106,7 @@ impl Passage<'_> {
     }
 }
 
-/// What the data plane does to a copy, and undoes in the packet.
+/// Decrements the hop limit, as the data plane does in a copy; it restores it in the packet.
 fn spend_hop(packet: &mut [u8]) {
     let at = if packet[0] >> 4 == 4 { 8 } else { 7 };
     packet[at] = packet[at].wrapping_sub(1);

@@ -1,4 +1,4 @@
-//! The timer that sweeps, in a map that userland may not have: then the kernel does not start it.
+//! The sweeper's timer, in a map that userland may close: then the kernel does not start the timer.
 
 use libbpf_rs::{MapCore, MapHandle};
 use skipstep_abi as abi;
@@ -6,7 +6,7 @@ use skipstep_abi as abi;
 use crate::error::{Context, Result};
 use crate::object::{self, Maps, Programs, Sizes};
 
-/// The data plane with a timer that this thread holds, or not.
+/// The data plane, with the map of its timer open in this thread or not.
 pub struct LoneTimer {
     programs: Programs,
     status: crate::shared::Shared,
@@ -15,7 +15,10 @@ pub struct LoneTimer {
 }
 
 impl LoneTimer {
-    /// Loads the data plane, and lets go of the map with the timer.
+    /// Loads the data plane, and closes the map of the timer.
+    ///
+    /// # Errors
+    /// Fails if the data plane cannot be loaded.
     pub fn new() -> Result<Self> {
         let (maps, programs) = object::load(&Sizes::test())?;
         let Maps { sweeper, shared_status, .. } = maps;
@@ -23,30 +26,36 @@ impl LoneTimer {
         Ok(LoneTimer { programs, status: shared_status, id, held: None })
     }
 
-    /// Takes the map with the timer, as a process does that opens it.
+    /// Opens the map of the timer, as a process with an open instance does.
+    ///
+    /// # Errors
+    /// Fails if the map cannot be opened.
     pub fn hold(&mut self) -> Result<()> {
         let map = MapHandle::from_map_id(self.id);
         self.held = Some(map.context(|| "map sweeper: open".to_owned())?);
         Ok(())
     }
 
-    /// Lets go of the map with the timer: the kernel cancels the timer.
+    /// Closes the map of the timer: the kernel cancels the timer.
     pub fn release(&mut self) {
         self.held = None;
     }
 
-    /// Starts the timer. Returns 0, or the kernel's errno.
+    /// Starts the timer. Returns the kernel's errno, or 0.
+    ///
+    /// # Errors
+    /// Fails if the program cannot run.
     pub fn start(&self) -> Result<u32> {
         self.programs.start_timer()
     }
 
-    /// Returns the number of times that the kernel did not start the timer, and the latest error.
+    /// Returns the number of times that the kernel did not start the timer, and the latest errno.
     pub fn errors(&self) -> (u32, u32) {
         let status: abi::Status = self.status.element(0);
         (status.timer_errors, status.timer_error)
     }
 
-    /// The second in which the timer came last.
+    /// Returns the second of the timer's last run.
     pub fn second(&self) -> u32 {
         let status: abi::Status = self.status.element(0);
         status.second
