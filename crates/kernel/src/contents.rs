@@ -1,6 +1,6 @@
-//! Contents of tables, in the one trie that holds them all but those with an index of their own. A
-//! version belongs to one table at one time; what is written under a version that no slot names is
-//! seen by nobody.
+//! Contents of tables in the shared trie. Tables with an index of their own are stored elsewhere. A
+//! version belongs to one table at a time. No packet sees entries under a version that no slot
+//! names.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -20,23 +20,23 @@ use crate::table_index::{self, Edition, NewIndexes};
 /// Entries that one system call writes.
 const BATCH: usize = 4096;
 
-/// Since when entries are counted, and whether they are negated.
+/// For each entry: true if it is negated, and the time from which it is counted (Unix seconds).
 pub(crate) type Dates = HashMap<IpNet, (bool, u32)>;
 
-/// The dates of the entries of an edition.
+/// Returns the dates of the entries of an edition.
 pub(crate) fn dates(maps: &Maps, edition: Edition) -> Result<Dates> {
     let stored = stored(maps, edition)?.into_iter();
     Ok(stored.map(|(net, value)| (net, (value.negated != 0, value.cleared))).collect())
 }
 
-/// Writes `entries` into the trie under `version`, with the time that it is now.
+/// Writes `entries` into the trie under `version`, with the current time as their date.
 pub(crate) fn write(maps: &Maps, version: u32, entries: &[TableEntry]) -> Result<()> {
     write_to_trie(maps, version, entries, &Dates::new())
 }
 
-/// Writes the `entries` of an edition that is not in force: into the trie, or to be put in place
-/// with other `indexes`. As in pf, those that were there before, and are negated or not as they
-/// were, keep their `dates`.
+/// Writes the `entries` of an edition that is not in force: into the trie, or into `indexes`, which
+/// are committed with others. As in pf, an entry that was there before and whose negation did not
+/// change keeps its date.
 pub(crate) fn write_dated(
     maps: &Maps,
     edition: Edition,
@@ -64,7 +64,7 @@ fn write_to_trie(maps: &Maps, version: u32, entries: &[TableEntry], dates: &Date
     Ok(())
 }
 
-/// What is kept of entries.
+/// Returns the values that the maps store for entries.
 fn values<'a>(
     entries: &'a [TableEntry],
     dates: &'a Dates,
@@ -83,8 +83,8 @@ fn values<'a>(
     })
 }
 
-/// An address that was in a table before keeps its weight, as in pf: what a text says of weights
-/// counts for new ones.
+/// Keeps the weights of addresses that were in the table before, as in pf: weights in a text count
+/// for new addresses only.
 pub(crate) fn keep_weights(before: &[TableEntry], entries: &mut [TableEntry]) {
     let weighs = |entry: &TableEntry| entry.weight != 0;
     if !before.iter().any(weighs) && !entries.iter().any(weighs) {
@@ -106,12 +106,12 @@ pub(crate) fn remove(maps: &Maps, version: u32, entries: &[TableEntry]) -> Resul
     Ok(())
 }
 
-/// Whether anything may have been counted for entries of the table in `slot`.
+/// True if there may be counters for entries of the table in `slot`.
 pub(crate) fn are_counted(maps: &Maps, slot: u32) -> Result<bool> {
     Ok(maps.tables.at(slot)?.counters != 0 && maps.entry_stats.keys().next().is_some())
 }
 
-/// Forgets what was counted for `entries` of the table in `slot`.
+/// Removes the counters of `entries` of the table in `slot`.
 pub(crate) fn forget_counters(maps: &Maps, slot: u32, entries: &[TableEntry]) -> Result<()> {
     if !are_counted(maps, slot)? {
         return Ok(());
@@ -123,8 +123,8 @@ pub(crate) fn forget_counters(maps: &Maps, slot: u32, entries: &[TableEntry]) ->
     Ok(())
 }
 
-/// Forgets what was counted for whatever is not `there`, or was `before` and is negated now or no
-/// longer: what counters are kept under, and the entries that they are of.
+/// Removes the counters of all entries that are not `there` any more, or whose negation differs
+/// from `before`. The keys of both maps are the numbers under which a table keeps its counters.
 pub(crate) fn keep_counters(
     maps: &Maps,
     before: &BTreeMap<u32, Cow<[TableEntry]>>,
@@ -142,7 +142,7 @@ pub(crate) fn keep_counters(
     Ok(())
 }
 
-/// Which entries are negated.
+/// Returns the negation of each entry.
 fn negations(entries: &BTreeMap<u32, impl AsRef<[TableEntry]>>) -> HashMap<(u32, IpNet), bool> {
     let all = entries.iter().flat_map(|(counters, entries)| {
         entries.as_ref().iter().map(|entry| ((*counters, entry.net), entry.negated))
@@ -150,13 +150,13 @@ fn negations(entries: &BTreeMap<u32, impl AsRef<[TableEntry]>>) -> HashMap<(u32,
     all.collect()
 }
 
-/// The entries of an edition, ascending.
+/// Returns the entries of an edition, ascending.
 pub(crate) fn read(maps: &Maps, edition: Edition) -> Result<Vec<TableEntry>> {
     let stored = stored(maps, edition)?.into_iter();
     Ok(stored.map(|(net, value)| entry(net, &value)).collect())
 }
 
-/// The entries of the table in `slot` with all that is known of them, ascending.
+/// Returns the entries of the table in `slot` with date, traffic and number of states, ascending.
 pub(crate) fn read_all(maps: &Maps, slot: u32) -> Result<Vec<EntryInfo>> {
     let table = maps.tables.at(slot)?;
     let counted = are_counted(maps, slot)?;
@@ -176,15 +176,15 @@ pub(crate) fn read_all(maps: &Maps, slot: u32) -> Result<Vec<EntryInfo>> {
         .collect()
 }
 
-/// How many entries there are in the trie under each version.
+/// Returns the number of entries in the trie under each version.
 pub(crate) fn count(maps: &Maps) -> Result<HashMap<u32, usize>> {
     let mut count = HashMap::new();
     maps.table_entries.for_each(|key, _| *count.entry(key.version).or_default() += 1)?;
     Ok(count)
 }
 
-/// What is in the kernel of an edition, ascending: found in its index, or by walking the whole
-/// trie.
+/// Returns the stored entries of an edition, ascending. Reads the edition's index, or else walks
+/// the whole trie.
 fn stored(maps: &Maps, edition: Edition) -> Result<Vec<(IpNet, abi::TableEntry)>> {
     let mut stored = Vec::new();
     if edition.is_indexed() {
@@ -212,14 +212,13 @@ fn entry(net: IpNet, value: &abi::TableEntry) -> TableEntry {
 
 fn traffic(maps: &Maps, counters: u32, net: &IpNet) -> Result<Option<EntryTraffic>> {
     let stats = maps.entry_stats.get(&key(counters, net))?;
-    // the longest match is a wider entry's if this one was never hit
+    // the longest match belongs to a wider entry if no packet has matched this entry yet
     let own = stats.filter(|stats| stats.prefix == u32::from(net.prefix_len()));
     Ok(own.map(|abi::EntryStats { packets, bytes, .. }| EntryTraffic { packets, bytes }))
 }
 
-/// Says whether the entries of the table in `slot` have counters of their own. They are kept under
-/// a number that stays with the table when its contents or its slot change, so nothing is lost
-/// then.
+/// Turns the entry counters of the table in `slot` on or off. Counters are stored under a number
+/// that stays with the table when its contents or its slot change, so no count is lost.
 pub(crate) fn set_counters(
     maps: &Maps,
     memory: &mut Memory,
@@ -235,8 +234,8 @@ pub(crate) fn set_counters(
     maps.tables.set(&slot, &abi::Table { counters, ..table })
 }
 
-/// Removes everything that is not of one of the editions in use, or under one of the numbers of
-/// `counters`: what replaced tables and loaders that were killed left behind.
+/// Removes the entries of all editions that are not in use, and all counters not under one of the
+/// numbers of `counters`. Replaced tables and killed loaders leave such entries.
 pub(crate) fn remove_unused(
     maps: &Maps,
     in_use: &BTreeSet<Edition>,
@@ -257,7 +256,7 @@ pub(crate) fn remove_unused(
     Ok(())
 }
 
-/// The key of a network.
+/// Returns the key of a network in the trie.
 pub(crate) fn key(version: u32, net: &IpNet) -> abi::TableKey {
     abi::TableKey {
         prefixlen: TABLE_KEY_FIXED_BITS + u32::from(net.prefix_len()),

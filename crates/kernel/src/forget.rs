@@ -1,5 +1,5 @@
-//! Names of interfaces, groups, tags and anchors that nobody uses any more make room for new ones,
-//! when room is short: a host of containers sees thousands of interface names in its life.
+//! Removal of unused names. When a registry of interfaces, groups, tags or anchors is nearly full,
+//! unused names make room for new ones: a host of containers sees thousands of interface names.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use skipstep_ruleset::{InterfaceMatch, Not, Ruleset};
 use crate::error::Result;
 use crate::object::Maps;
 
-/// Forgets names that are neither on the host nor in one of the rule sets nor in a state, in every
-/// registry that is nearly full.
+/// Removes unused names from every registry that is nearly full. A name is unused if it occurs
+/// neither on the host nor in `rulesets` nor in a state.
 pub(crate) fn make_room(
     maps: &Maps,
     names: &mut Names,
@@ -44,7 +44,7 @@ pub(crate) fn make_room(
         names.tags.retain(|name, tag| tagged.contains(name) || tags.contains(&tag));
     }
     if full[3] {
-        // that of a state whose rule is gone means nothing any more
+        // the anchor number of a state has no meaning without the state's rule
         names
             .anchors
             .retain(|path, _| rulesets.iter().any(|rules| rules.anchors.contains_key(path)));
@@ -52,7 +52,7 @@ pub(crate) fn make_room(
     Ok(())
 }
 
-/// Numbers of interfaces and of tags that states hold.
+/// Returns the numbers of interfaces and of tags that states refer to.
 fn in_states(maps: &Maps) -> Result<(BTreeSet<u32>, BTreeSet<u32>)> {
     let mut used = (BTreeSet::new(), BTreeSet::new());
     for (_, abi::KeptState { state, annex }) in crate::state::kept(maps)? {

@@ -1,4 +1,4 @@
-//! Limiters: what a rule set says of them, what is used of them, and their sources.
+//! Limiters: their settings from the rule set, their use, and their sources.
 
 use std::mem::offset_of;
 use std::net::IpAddr;
@@ -14,26 +14,26 @@ use crate::error::{Error, Result};
 use crate::object::{Maps, Programs};
 use crate::program::SkBuff;
 
-/// Places in one generation.
+/// Indexes of limiters in one generation.
 const PLACES: u32 = LIMITER_KINDS as u32 * LIMITERS;
-/// What the kernel takes for a frame.
+/// Bytes of the smallest frame that the kernel accepts for a test run.
 const LEAST_FRAME: usize = 64;
-/// All tokens that can be saved: they were saved since forever.
+/// A full bucket of tokens: saved since the earliest time.
 const FULL: u64 = i64::MIN as u64;
 
 fn place_of(limiter: &Limiter) -> u32 {
     limiter::place(limiter.source, limiter.id)
 }
 
-/// The limiters of `ruleset` that `other` does not have.
+/// Returns the limiters of `ruleset` that `other` does not have.
 fn missing_from<'a>(ruleset: &'a Ruleset, other: &'a Ruleset) -> impl Iterator<Item = &'a Limiter> {
     let is_there =
         |wanted: &Limiter| other.limiters.iter().any(|l| place_of(l) == place_of(wanted));
     ruleset.limiters.iter().filter(move |limiter| !is_there(limiter))
 }
 
-/// Writes the limiters of a generation that is not in force. A source limiter that knows sources
-/// must name them as before, as in pf.
+/// Writes the limiters of a generation that is not in force. A source limiter with sources must
+/// keep its masks and its table, as in pf.
 pub(crate) fn write(
     maps: &Maps,
     generation: u32,
@@ -66,7 +66,8 @@ fn names_sources_alike(before: &Limiter, after: &Limiter) -> bool {
     (table(before), masks(before)) == (table(after), masks(after))
 }
 
-/// The limiters that `new` does not have any more go: what states hold of them is void from now on.
+/// Retires the limiters that `new` does not have: a new serial number makes the references of
+/// states void.
 pub(crate) fn retire(maps: &Maps, old: &Ruleset, new: &Ruleset) {
     let serial = offset_of!(abi::LimiterUse, serial);
     for limiter in missing_from(old, new) {
@@ -76,8 +77,8 @@ pub(crate) fn retire(maps: &Maps, old: &Ruleset, new: &Ruleset) {
     }
 }
 
-/// The rest of [`retire`], once no packet is under way that saw the old rule set. If the main rule
-/// set was loaded, state limiters have all their tokens again, as in pf.
+/// Finishes [`retire`] when no packet reads the previous rule set any more. If the main rule set
+/// was loaded, state limiters get all their tokens back, as in pf.
 pub(crate) fn finish(maps: &Maps, old: &Ruleset, new: &Ruleset, loaded: bool) {
     for limiter in missing_from(old, new) {
         clear(maps, place_of(limiter));
@@ -88,7 +89,7 @@ pub(crate) fn finish(maps: &Maps, old: &Ruleset, new: &Ruleset, loaded: bool) {
     }
 }
 
-/// Nothing is used of a limiter that nobody uses.
+/// Resets the counters and tokens of a limiter.
 pub(crate) fn clear(maps: &Maps, place: u32) {
     let uses = &maps.shared_limiter_uses;
     uses.store_long(place, offset_of!(abi::LimiterUse, saved_since), FULL);
@@ -106,7 +107,7 @@ pub(crate) fn clear(maps: &Maps, place: u32) {
     uses.store(place, offset_of!(abi::LimiterUse, sources), 0);
 }
 
-/// Takes the sources out of tables that are to leave them, as the next packet would.
+/// Removes sources from tables if some are due, as the next packet would.
 pub(crate) fn settle(maps: &Maps, programs: &Programs) -> Result<()> {
     if maps.shared_status.load(0, offset_of!(abi::Status, leaving)) != 0 {
         let frame = [0; LEAST_FRAME];
@@ -115,8 +116,8 @@ pub(crate) fn settle(maps: &Maps, programs: &Programs) -> Result<()> {
     Ok(())
 }
 
-/// Forgets a source of a source limiter: its states go on uncounted. Whether the limiter knew it;
-/// `None` if there is no such limiter.
+/// Removes a source from a source limiter; its states stay and are not counted. Returns true if the
+/// limiter had the source, and `None` if there is no such limiter.
 pub(crate) fn forget(
     maps: &Maps,
     programs: &Programs,
@@ -140,7 +141,7 @@ pub(crate) fn forget(
     Ok(Some(programs.forget_limited.call(&key)? != 0))
 }
 
-/// All limiters of a rule set in the order of their numbers, those of states first.
+/// Returns all limiters of a rule set, state limiters first, each kind in the order of its numbers.
 pub(crate) fn list(maps: &Maps, ruleset: &Ruleset) -> Result<Vec<LimiterView>> {
     let mut limiters: Vec<&Limiter> = ruleset.limiters.iter().collect();
     limiters.sort_by_key(|limiter| place_of(limiter));

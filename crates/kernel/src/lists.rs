@@ -1,8 +1,10 @@
-//! The addresses of tables, kept beside the record of a rule set: whoever changes rules alone has a
-//! million of them to pass by, not to read one by one.
+//! The addresses of tables, in a file beside the record of a rule set. A change of rules alone then
+//! reads and writes a million addresses as entries of fixed size, which costs less than the
+//! encoding of the record.
 //!
-//! The file is a head, then lists: which it is, the name of its table, how many entries it has, and
-//! these. Numbers are in the order of this machine's bytes, for the file does not outlive it.
+//! The file is a head followed by lists. A list has its kind, the name of its table, the number of
+//! its entries, and the entries. Numbers are in the machine's byte order, because the file does not
+//! outlive the boot.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,25 +16,25 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::record::Record;
 
-/// What a file begins with; the digit is its version.
+/// First bytes of a file; the digit is the version.
 const HEAD: &[u8; 8] = b"lists 1\n";
 
 /// The lists of a record.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Lists {
-    /// What statements say of tables, as far as they say anything.
+    /// Entries from table statements, for the tables that have any.
     said: BTreeMap<TableName, Vec<TableEntry>>,
-    /// What is in the kernel, where nobody has changed it.
+    /// Entries in the kernel, for the tables that nobody has changed since their load.
     held: BTreeMap<TableName, Vec<TableEntry>>,
-    /// The same of the host's own addresses.
+    /// Entries in the kernel of the host's own addresses.
     own: Option<Vec<TableEntry>>,
 }
 
-/// Which list it is.
+/// Kinds of lists.
 mod kind {
     pub const SAID: u8 = 0;
     pub const HELD: u8 = 1;
-    /// What is held is what was said; there are no entries.
+    /// The entries in the kernel are those of the statement; this list has no entries.
     pub const HELD_AS_SAID: u8 = 2;
     pub const OWN: u8 = 3;
 }
@@ -49,7 +51,7 @@ struct Entry {
 }
 
 impl Lists {
-    /// Takes the lists out of a record.
+    /// Moves the lists out of a record.
     pub fn take(record: &mut Record) -> Self {
         let mut lists = Lists::default();
         for_each_said(record, |name, entries| {
@@ -66,8 +68,8 @@ impl Lists {
         lists
     }
 
-    /// Puts them where they belong. Tables that the record does not have are passed over: it is
-    /// older, or younger.
+    /// Moves the lists back into a record. Skips tables that the record does not have, because it
+    /// may be of another generation.
     pub fn put(mut self, record: &mut Record) {
         for_each_said(record, |name, entries| {
             if let Some(said) = self.said.remove(&name) {
@@ -84,7 +86,7 @@ impl Lists {
         }
     }
 
-    /// The bytes of a file.
+    /// Returns the bytes of a file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = HEAD.to_vec();
         for (name, entries) in &self.said {
@@ -102,7 +104,7 @@ impl Lists {
         bytes
     }
 
-    /// Reads them back; `None` if that is no such file.
+    /// Parses the bytes of a file; `None` if they are malformed.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut lists = Lists::default();
         let mut rest = bytes.strip_prefix(HEAD)?;
@@ -123,7 +125,7 @@ impl Lists {
     }
 }
 
-/// The entries that statements give each table.
+/// Visits the entries that statements give each table.
 fn for_each_said(record: &mut Record, mut visit: impl FnMut(TableName, &mut Vec<TableEntry>)) {
     for table in &mut record.ruleset.tables {
         visit(TableName::new("", &table.name), &mut table.entries);
@@ -202,7 +204,7 @@ mod tests {
         let mut record = Record::default();
         record.ruleset.tables =
             vec![table("a", &["10.0.0.0/8", "2001:db8::/32"]), table("none", &[])];
-        // a name in quotes may have blanks: not the table of an anchor
+        // a quoted name may contain blanks; this is not the table of an anchor
         record.ruleset.tables.push(table("x/y a", &["198.51.100.0/24"]));
         record.ruleset.tables[0].entries[1].negated = true;
         record.ruleset.tables[0].entries[0].weight = 300;

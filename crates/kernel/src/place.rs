@@ -1,5 +1,5 @@
-//! Room for tables: a slot and a version of its contents for each that a rule set looks into, and
-//! what follows the host's addresses.
+//! Slots for tables: each table that a rule set looks up has a slot and a version of its contents.
+//! Also the update of the tables that follow the host's addresses.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,21 +21,21 @@ use crate::record::{Memory, Record, TableRecord, wall_clock};
 use crate::table_index::{self, Edition, NewIndexes};
 use crate::{contents, pool};
 
-/// Contents of tables that are to be forgotten.
+/// Contents of tables that are released after the commit.
 pub(crate) type Replaced = Vec<Contents>;
 
-/// What a table has in it.
+/// Contents of a table.
 pub(crate) struct Contents {
     edition: Edition,
-    /// What its entries are counted under, 0 if they are not.
+    /// Number under which its entries are counted, 0 if they are not counted.
     counters: u32,
-    /// If they are known without the kernel.
+    /// The entries; `None` if only the kernel has them.
     entries: Option<Vec<TableEntry>>,
 }
 
-/// Gives every table a slot and writes its contents: the tables, the host's own addresses, and what
-/// is to be forgotten once they are in force. A table whose contents change gets a new slot, so
-/// that the old rules go on seeing the old ones until the page is turned.
+/// Gives every table a slot and writes its contents. Returns the tables, the host's own addresses,
+/// and the contents to release after the commit. A table whose contents change gets a new slot, so
+/// the previous rules see the previous contents until the commit.
 pub(crate) fn tables(
     maps: &Maps,
     old: &Record,
@@ -79,7 +79,7 @@ pub(crate) fn tables(
             table.constant = defined.constant;
             table.counters = defined.counters;
             if defined.defined && !before.is_some_and(|before| before.active) {
-                // what was asked of a table that did not exist is not counted
+                // lookups of a table that did not exist are not counted
                 maps.table_stats.set(&table.stats, &abi::TableStats::default())?;
             }
             table.active = table.active || defined.defined;
@@ -112,8 +112,8 @@ pub(crate) fn tables(
     Ok((tables, Some(own), replaced))
 }
 
-/// Tables of the main rule set that stay though its rules go, because an anchor has one of the same
-/// name.
+/// Returns the active tables of the main rule set whose rules go and that stay, because an anchor
+/// has a table of the same name.
 fn held_by_anchors(
     old: &Record,
     tables: &BTreeMap<TableName, TableRecord>,
@@ -125,7 +125,7 @@ fn held_by_anchors(
     held.map(|(name, table)| (name.clone(), table.clone())).collect()
 }
 
-/// What is in a table, and what is known of it without asking the kernel.
+/// Returns the entries of a table: from its record if they are there, or else from the kernel.
 pub(crate) fn current(maps: &Maps, table: &TableRecord) -> Result<Vec<TableEntry>> {
     match &table.contents {
         Some(entries) => Ok(entries.clone()),
@@ -133,7 +133,7 @@ pub(crate) fn current(maps: &Maps, table: &TableRecord) -> Result<Vec<TableEntry
     }
 }
 
-/// How many entries each table of pf.conf has.
+/// Returns the number of entries of each table of pf.conf.
 pub(crate) fn sizes<'a>(maps: &Maps, record: &'a Record) -> Result<BTreeMap<&'a TableName, usize>> {
     let tables = || record.tables.iter().filter(|(_, table)| !table.dynamic);
     let mut in_trie = None;
@@ -167,7 +167,7 @@ fn new_table(
     indexes: &mut NewIndexes,
 ) -> Result<TableRecord> {
     let limit = maps.tables.capacity();
-    // back to where it counts, if it is not there: no table ever has more than two slots
+    // go back to the slot where the table is counted, so that a table never has more than two slots
     let home = before.filter(|before| before.slot != before.stats).map(|before| before.stats);
     let slot = home.or_else(|| (0..limit).find(|slot| !taken.contains(slot)));
     let slot = slot.ok_or_else(|| Error::MapFull { map: "tables".to_owned(), limit })?;
@@ -200,7 +200,8 @@ fn new_table(
     })
 }
 
-/// Gives a table a version in the trie, even if it is empty, for the data plane to add to.
+/// Gives a table a version in the trie, even if it is empty, so that the data plane can add
+/// entries.
 pub(crate) fn begin_to_fill(maps: &Maps, memory: &mut Memory, slot: u32) -> Result<()> {
     let before = Edition::of(maps, slot)?;
     if before.version != 0 && !before.is_indexed() {
@@ -214,7 +215,7 @@ pub(crate) fn begin_to_fill(maps: &Maps, memory: &mut Memory, slot: u32) -> Resu
     forget_index(maps, before)
 }
 
-/// Forgets the index of an edition that was in force until now, if it has one.
+/// Removes the index of an edition that was in force until now, if it has one.
 fn forget_index(maps: &Maps, edition: Edition) -> Result<()> {
     if !edition.is_indexed() {
         return Ok(());
@@ -223,7 +224,7 @@ fn forget_index(maps: &Maps, edition: Edition) -> Result<()> {
     table_index::remove(maps, &[edition])
 }
 
-/// Tells the data plane how many entries there are in all tables of pf.conf, if it adds to any.
+/// Writes the number of entries in all tables of pf.conf for the data plane, if it adds to a table.
 pub(crate) fn count_entries(maps: &Maps, record: &Record) -> Result<()> {
     if !record.tables.values().any(|table| table.filled) {
         return Ok(());
@@ -233,8 +234,8 @@ pub(crate) fn count_entries(maps: &Maps, record: &Record) -> Result<()> {
     Ok(())
 }
 
-/// The host's own addresses, always in slot 0. They are the same whatever the rules say, so they
-/// change at once.
+/// Writes the host's own addresses, always in slot 0, and returns their record. These addresses do
+/// not depend on the rules, so they change at once.
 fn own_addresses(
     maps: &Maps,
     old: &Record,
@@ -268,15 +269,16 @@ fn own_addresses(
     })
 }
 
-/// How an address is the host's.
+/// The ownership of an address of the host.
 struct Own<'a> {
-    /// It is ours together with others, and not to answer from.
+    /// True for an address that other hosts share (broadcast, for example). The host does not
+    /// answer from it.
     negated: bool,
     interface: &'a Interface,
 }
 
-/// What the host is reached by. An address of its own that is its network's last as well
-/// (10.0.0.7/30 without another broadcast address) is its own.
+/// Returns the addresses that reach the host. An address of the host that is also the last of its
+/// network (10.0.0.7/30 without another broadcast address) counts as its own.
 fn own(host: &Host) -> BTreeMap<IpAddr, Own<'_>> {
     let mut all = BTreeMap::new();
     for interface in &host.interfaces {
@@ -292,7 +294,7 @@ fn own(host: &Host) -> BTreeMap<IpAddr, Own<'_>> {
     all
 }
 
-/// Says of each of the host's own addresses which interface has it, for `urpf-failed`.
+/// Records the interface of each of the host's own addresses, for `urpf-failed`.
 fn own_interfaces(maps: &Maps, memory: &mut Memory, all: &BTreeMap<IpAddr, Own>) -> Result<()> {
     let version = maps.tables.at(SELF_TABLE)?.version;
     for (address, own) in all {
@@ -308,7 +310,7 @@ fn own_interfaces(maps: &Maps, memory: &mut Memory, all: &BTreeMap<IpAddr, Own>)
     Ok(())
 }
 
-/// Brings dynamic addresses and the host's own up to date while rules stay.
+/// Updates dynamic addresses and the host's own addresses; the rules stay.
 pub(crate) fn follow_addresses(
     maps: &Maps,
     memory: &mut Memory,
@@ -333,7 +335,7 @@ pub(crate) fn follow_addresses(
     Ok(())
 }
 
-/// How a table or a dynamic address is listed.
+/// Returns the kind of list for a table or a dynamic address.
 pub(crate) fn listing(pooled: bool, dynamic: bool) -> Listing {
     match (pooled, dynamic) {
         (false, _) => Listing::None,
@@ -342,15 +344,15 @@ pub(crate) fn listing(pooled: bool, dynamic: bool) -> Listing {
     }
 }
 
-/// Lists what is in a table, for pools to choose from.
+/// Writes the list of a table's entries, from which pools choose.
 pub(crate) fn list(maps: &Maps, memory: &mut Memory, table: &TableRecord) -> Result<()> {
     let seen = maps.tables.at(table.slot)?;
     let entries = current(maps, table)?;
     pool::publish(maps, memory, table.slot, seen, listing(true, table.dynamic), &entries)
 }
 
-/// Replaces the contents of one table in one piece; `known` are its contents so far if they are,
-/// and `dates` those that entries keep.
+/// Replaces the contents of one table with one store. `known` has its contents so far, if they are
+/// known without the kernel. `dates` has the dates that entries keep.
 pub(crate) fn replace(
     maps: &Maps,
     memory: &mut Memory,
@@ -379,15 +381,14 @@ pub(crate) fn replace(
     if !contents::are_counted(maps, slot)? {
         return Ok(());
     }
-    // one whose negation changes begins anew, as in pf
+    // an entry whose negation changes starts new counters, as in pf
     let stay: BTreeSet<(IpNet, bool)> =
         entries.iter().map(|entry| (entry.net, entry.negated)).collect();
     known.retain(|entry| !stay.contains(&(entry.net, entry.negated)));
     contents::forget_counters(maps, slot, &known)
 }
 
-/// Forgets contents that nobody sees any more, and what was counted for entries that are gone with
-/// them.
+/// Releases contents without readers, and the counters of the entries that were removed with them.
 pub(crate) fn release(
     maps: &Maps,
     replaced: &[Contents],

@@ -1,5 +1,5 @@
-//! What pools need in the kernel: the pools of rules, and lists of the tables that they choose
-//! from. A list has a version of its own; one that no table names is seen by nobody.
+//! Pools in the kernel: the pools of rules, and lists of the tables from which they choose. A list
+//! has a version; a list whose version no table has is unused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
@@ -22,18 +22,18 @@ use crate::record::{Memory, Record, SlotSet, TableRecord, slot_seen};
 /// Tables and dynamic addresses by name.
 type Tables = BTreeMap<TableName, TableRecord>;
 
-/// How a table is listed for pools.
+/// Kinds of lists of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Listing {
-    /// No pool chooses from it.
+    /// No list: no pool chooses from the table.
     None,
-    /// As it is.
+    /// All entries of the table.
     Table,
-    /// The addresses of an interface: those of its link are never chosen.
+    /// The addresses of an interface, of which link-local ones are never chosen.
     Interface,
 }
 
-/// Puts a table in force under a slot. Those that pools choose from are listed.
+/// Writes a table to its slot, which makes it valid. Writes its list first if pools choose from it.
 pub(crate) fn publish(
     maps: &Maps,
     memory: &mut Memory,
@@ -54,7 +54,7 @@ pub(crate) fn publish(
     Ok(())
 }
 
-/// Writes the pools of rules, and forgets those of rules that neither packets nor states see.
+/// Writes the pools of rules, and removes the pools of rules that neither packets nor states use.
 pub(crate) fn write(
     maps: &Maps,
     in_force: &SlotSet,
@@ -82,8 +82,8 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Tells pools where the tables are that they choose from: those of rules that stay, and those that
-/// count the states of rules that are gone.
+/// Writes the current slots of tables to the pools of reused rules, and to those of orphaned rules
+/// that count states.
 pub(crate) fn follow_tables(maps: &Maps, record: &Record) -> Result<()> {
     for (path, set) in &record.rule_sets {
         let filter = record.ruleset.rules_of(path).iter().zip(&set.slots);
@@ -136,15 +136,15 @@ fn follow_members(
     Ok(())
 }
 
-/// Forgets lists and counters of tables that are gone. There are no lists if pools chose from no
-/// table before: who looks for them goes through a map with room for a million.
+/// Removes lists and counters of removed tables. Does nothing if no pool chose from a table before,
+/// because a search for lists walks a map with room for a million.
 pub(crate) fn release(maps: &Maps, before: &Tables, after: &Tables) -> Result<()> {
     let counted = || maps.pool_loads.keys().next().is_some();
     let pooled = before.values().any(|table| table.pooled);
     if pooled || counted() { remove_unused(maps, after) } else { Ok(()) }
 }
 
-/// Forgets all lists and counters but those of `tables`.
+/// Removes all lists and counters but those of `tables`.
 pub(crate) fn remove_unused(maps: &Maps, tables: &Tables) -> Result<()> {
     let slots: BTreeSet<u32> = tables.values().map(|table| table.slot).collect();
     let mut lists = BTreeSet::new();
@@ -161,8 +161,8 @@ pub(crate) fn remove_unused(maps: &Maps, tables: &Tables) -> Result<()> {
     Ok(())
 }
 
-/// Forgets how many states addresses have that are not among the `entries` of the table which
-/// counts in `stats`: if they come back to it, they begin anew.
+/// Removes the state counts of addresses that are not among `entries`, for the table whose counters
+/// are in `stats`. An address that returns to the table starts at 0.
 pub(crate) fn keep_loads(maps: &Maps, stats: u32, entries: &[TableEntry]) -> Result<()> {
     let mut loads = maps.pool_loads.keys_at_once()?;
     loads.retain(|load| load.table == stats);
@@ -177,7 +177,7 @@ pub(crate) fn keep_loads(maps: &Maps, stats: u32, entries: &[TableEntry]) -> Res
     Ok(())
 }
 
-/// Forgets how many states the addresses among `entries` have.
+/// Removes the state counts of the addresses among `entries`.
 pub(crate) fn forget_loads(maps: &Maps, stats: u32, entries: &[TableEntry]) -> Result<()> {
     if maps.pool_loads.keys().next().is_none() {
         return Ok(());
@@ -190,7 +190,7 @@ pub(crate) fn forget_loads(maps: &Maps, stats: u32, entries: &[TableEntry]) -> R
     Ok(())
 }
 
-/// What of a table a pool can choose that counts states.
+/// Returns the addresses that a pool which counts states can choose: hosts that are not negated.
 fn chosen_hosts(entries: &[TableEntry]) -> impl Iterator<Item = IpAddr> {
     let is_host = |net: &IpNet| net.prefix_len() == net.max_prefix_len();
     let chosen = entries.iter().filter(move |entry| !entry.negated && is_host(&entry.net));
@@ -204,8 +204,8 @@ fn remove_lists(maps: &Maps, unwanted: impl Fn(u32) -> bool) -> Result<()> {
     Ok(())
 }
 
-/// Writes entries in the order of a radix tree: by address, the smaller of two networks that begin
-/// alike first.
+/// Writes entries in the order of a radix tree: by address, and of two networks with the same
+/// address the smaller first.
 fn write_list(
     maps: &Maps,
     memory: &mut Memory,
@@ -221,7 +221,7 @@ fn write_list(
         for (index, block) in (0..).zip(chosen) {
             let unusable = listing == Listing::Interface && block.is_link_local(family);
             let parts = if unusable { Vec::new() } else { block.parts(&blocks) };
-            // a block of which nothing is left has its place all the same
+            // a block without parts keeps its index in the list
             let shown = if parts.is_empty() { &[(block.low, block.high)][..] } else { &parts[..] };
             for (part, (low, high)) in (0..).zip(shown) {
                 let number = if family == Family::Inet { abi::INET } else { abi::INET6 };
@@ -249,7 +249,7 @@ fn write_list(
     })
 }
 
-/// An entry as a range of numbers.
+/// An entry as a range of addresses, both ends inclusive.
 struct Block {
     low: u128,
     high: u128,
@@ -275,7 +275,7 @@ impl Block {
         family == Family::Inet6 && self.low >> 118 == 0xfe80 >> 6
     }
 
-    /// What smaller entries, negated or not, leave of it.
+    /// Returns the parts of the block that smaller entries, negated or not, do not cover.
     fn parts(&self, all: &[Block]) -> Vec<(u128, u128)> {
         let inside = |other: &&Block| {
             self.low <= other.low
@@ -304,7 +304,7 @@ fn bytes(family: Family, bits: u128) -> [u8; 16] {
     })
 }
 
-/// The block's mask; behind an IPv4 address all bits are set.
+/// Returns the block's mask; the bits after an IPv4 address are all set.
 fn mask(family: Family, block: &Block) -> [u8; 16] {
     let mut mask = bytes(family, !(block.high ^ block.low));
     if family == Family::Inet {

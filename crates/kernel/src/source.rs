@@ -1,4 +1,4 @@
-//! Tracked sources as userland sees them.
+//! Source nodes as userland sees them.
 
 use std::mem::offset_of;
 use std::net::IpAddr;
@@ -13,14 +13,14 @@ use skipstep_scenario::engine::{NodeKind, SourceView};
 use crate::error::Result;
 use crate::object::{Maps, Programs};
 
-/// A node with the place it is in.
+/// A source node with its index and key.
 pub(crate) struct Found {
     place: abi::SourceRef,
-    /// The node.
+    /// The source node as userland shows it.
     pub view: SourceView,
 }
 
-/// All nodes, by rule.
+/// Returns all source nodes, sorted by rule.
 pub(crate) fn list(maps: &Maps, names: &Names) -> Result<Vec<Found>> {
     let status: abi::Status = maps.shared_status.element(0);
     let used = status.sources_used.min(maps.source_nodes.capacity());
@@ -35,7 +35,8 @@ pub(crate) fn list(maps: &Maps, names: &Names) -> Result<Vec<Found>> {
     Ok(found)
 }
 
-/// Drops the nodes that `wanted` names; how many. States that were made by then go on uncounted.
+/// Removes the source nodes that `wanted` accepts. Returns their number. Their states stay and are
+/// not counted any more.
 pub(crate) fn drop_nodes(
     maps: &Maps,
     programs: &Programs,
@@ -74,7 +75,7 @@ fn view(maps: &Maps, names: &Names, node: &abi::SourceNode) -> SourceView {
     }
 }
 
-/// The rule in a slot, unless it is gone.
+/// Returns the rule in a slot; `None` if the rule is orphaned.
 fn rule(maps: &Maps, names: &Names, slot: u32) -> Option<RuleId> {
     let word = |offset| maps.shared_rule_states.load(slot, offset);
     let number = word(offset_of!(abi::RuleStates, number));

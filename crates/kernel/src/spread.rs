@@ -1,7 +1,8 @@
-//! Tables that are spread: they stand in the trees of rules (`skipstep_classifier::spread`).
+//! Table expansion: tables whose networks are in the trees of rules
+//! (`skipstep_classifier::spread`).
 //!
-//! A table is one from when it is loaded until something is added that its networks do not cover,
-//! unless the data plane adds to it.
+//! A table is expanded from its load until an entry is added that its networks do not cover. A
+//! table to which the data plane adds entries is never expanded.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,8 @@ use skipstep_ruleset::{Ruleset, TableName};
 
 use crate::record::{TableRecord, slot_seen};
 
-/// Marks those that rules are to be sought by.
+/// Sets the networks of the tables that are to be expanded in trees, and clears those of the
+/// others.
 pub(crate) fn mark(
     ruleset: &Ruleset,
     planner: Planner,
@@ -36,7 +38,7 @@ fn may_be(table: &TableRecord) -> bool {
     table.active && !table.filled && !table.dynamic
 }
 
-/// The networks of each.
+/// Returns the networks of each expanded table, by slot.
 pub(crate) fn networks(tables: &BTreeMap<TableName, TableRecord>) -> Spread {
     tables.values().filter_map(|table| Some((table.slot, table.spread.clone()?))).collect()
 }

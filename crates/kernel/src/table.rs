@@ -1,4 +1,4 @@
-//! Tables by name: `pfctl -T` and `-sT`.
+//! Tables by name, for `pfctl -T` and `-sT`.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -23,62 +23,66 @@ use skipstep_abi::table::TABLE_INDEXED;
 /// A table as `pfctl -vsT` prints it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableInfo {
-    /// Its name.
+    /// Anchor and name of the table.
     pub name: TableName,
-    /// `persist`
+    /// True with `persist`.
     pub persist: bool,
-    /// `const`
+    /// True with `const`.
     pub constant: bool,
-    /// `counters`
+    /// True with `counters`.
     pub counters: bool,
-    /// Defined by a statement or made by hand; false if rules only name it.
+    /// True if a statement or a command made the table; false if rules only name it.
     pub active: bool,
-    /// How often rules name it.
+    /// Number of references in rules.
     pub rules: u32,
-    /// How many anchors have a table of this name, which it stands in for until they define it.
+    /// Number of anchors with a table of this name, which the table replaces until they define
+    /// theirs.
     pub anchors: u32,
-    /// How many addresses and networks are in it.
+    /// Number of addresses and networks in the table.
     pub entries: u32,
-    /// Counters.
+    /// Counters, summed over all CPUs.
     pub stats: Stats,
-    /// When they were last cleared.
+    /// Time when the counters were last cleared.
     pub zeroed: SystemTime,
 }
 
 /// An entry of a table as `pfctl -vT show` prints it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryInfo {
-    /// The entry.
+    /// Network, negation and weight.
     pub entry: TableEntry,
-    /// Second since 1970 when it was added or its counters were cleared.
+    /// Time when the entry was added or its counters were cleared, in seconds since 1970.
     pub cleared: u32,
-    /// What was counted for it, if it was defined with `counters` and a packet hit it.
+    /// Traffic of the entry, if its table has `counters` and a packet has matched the entry.
     pub traffic: Option<EntryTraffic>,
-    /// States that `least-states` pools gave the address, if they ever did.
+    /// States that `least-states` pools gave the address; `None` if they never did.
     pub states: Option<u32>,
 }
 
-/// Packets that matched a rule for the sake of an entry: `[in, out][block, match, pass]`.
+/// Packets that matched a rule by an entry: `[in, out][block, match, pass]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EntryTraffic {
-    /// Packets.
+    /// Number of packets.
     pub packets: [[u64; 3]; 2],
-    /// Bytes.
+    /// Number of bytes.
     pub bytes: [[u64; 3]; 2],
 }
 
-/// What replacing the contents of a table changed.
+/// Numbers of entries that a replacement changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Replaced {
-    /// Entries that were not there before.
+    /// Entries that the table did not have before.
     pub added: u32,
-    /// Entries that are there no longer.
+    /// Entries that the table does not have any more.
     pub deleted: u32,
 }
 
 impl Instance {
-    /// All tables, those of the main rule set first, in order of name; without those of dynamic
-    /// addresses.
+    /// Returns all tables, those of the main rule set first, sorted by name, without those of
+    /// dynamic addresses.
+    ///
+    /// # Errors
+    /// Fails if the maps or the record cannot be read.
     pub fn table_list(&self) -> Result<Vec<TableInfo>> {
         limiter::settle(&self.maps, &self.programs)?;
         let record = self.record()?;
@@ -108,7 +112,10 @@ impl Instance {
         })
     }
 
-    /// The contents of a table, ascending.
+    /// Returns the contents of a table, ascending.
+    ///
+    /// # Errors
+    /// Fails if there is no such table, or if the maps cannot be read.
     pub fn table_entries(&self, name: &TableName) -> Result<Vec<TableEntry>> {
         let record = self.record()?;
         let mut entries = place::current(&self.maps, find(&record, name)?)?;
@@ -116,7 +123,10 @@ impl Instance {
         Ok(entries)
     }
 
-    /// The contents of a table, ascending, with all that is known of them.
+    /// Returns the contents of a table, ascending, with date, traffic and number of states.
+    ///
+    /// # Errors
+    /// Fails if there is no such table, or if the maps cannot be read.
     pub fn table_entry_list(&self, name: &TableName) -> Result<Vec<EntryInfo>> {
         limiter::settle(&self.maps, &self.programs)?;
         let record = self.record()?;
@@ -124,7 +134,11 @@ impl Instance {
         contents::read_all(&self.maps, slot)
     }
 
-    /// Clears the counters of entries; how many of them there are.
+    /// Clears the counters of those `entries` that the table has. Returns their number.
+    ///
+    /// # Errors
+    /// Fails if there is no such table, or if it is const. Fails also if the lock cannot be taken,
+    /// or if a map is full.
     pub fn table_zero_entries(&self, name: &TableName, entries: &[TableEntry]) -> Result<u32> {
         self.change(name, false, |before| {
             let there = there_of(entries, before);
@@ -133,7 +147,12 @@ impl Instance {
         })
     }
 
-    /// Adds entries; how many were new. A table that does not exist is made, to persist.
+    /// Adds entries. Returns the number of new ones. Makes a table that does not exist, with
+    /// `persist`.
+    ///
+    /// # Errors
+    /// Fails if the table is const, or if the limit of entries is exceeded. Fails also if the lock
+    /// cannot be taken, or if a map is full.
     pub fn table_add(&self, name: &TableName, entries: &[TableEntry]) -> Result<u32> {
         self.change(name, true, |before| {
             let new = new_among(entries, before);
@@ -142,7 +161,11 @@ impl Instance {
         })
     }
 
-    /// Deletes entries; how many were there.
+    /// Deletes entries. Returns the number of entries that the table had.
+    ///
+    /// # Errors
+    /// Fails if there is no such table, or if it is const. Fails also if the lock cannot be taken,
+    /// or if a map cannot be written.
     pub fn table_delete(&self, name: &TableName, entries: &[TableEntry]) -> Result<u32> {
         self.change(name, false, |before| {
             let gone = there_of(entries, before);
@@ -151,8 +174,12 @@ impl Instance {
         })
     }
 
-    /// Replaces the contents in one piece: no packet sees part of them. A table that does not exist
-    /// is made, to persist. As in pf, an address that was there keeps its weight.
+    /// Replaces the contents with one store, so no packet sees a part of them. Makes a table that
+    /// does not exist, with `persist`. As in pf, an address that was there keeps its weight.
+    ///
+    /// # Errors
+    /// Fails if the table is const, or if the limit of entries is exceeded. Fails also if the lock
+    /// cannot be taken, or if a map is full.
     pub fn table_replace(&self, name: &TableName, entries: &[TableEntry]) -> Result<Replaced> {
         self.change(name, true, |before| {
             let mut entries = entries.to_vec();
@@ -167,19 +194,29 @@ impl Instance {
         })
     }
 
-    /// Empties a table; how many entries were in it.
+    /// Empties a table. Returns the number of entries that it had.
+    ///
+    /// # Errors
+    /// Fails if there is no such table, or if it is const. Fails also if the lock cannot be taken,
+    /// or if a map cannot be written.
     pub fn table_flush(&self, name: &TableName) -> Result<u32> {
         self.change(name, false, |before| (Step::Replace(Vec::new()), before.len() as u32))
     }
 
-    /// For each network whether the table holds it: the longest match decides, and a network is
-    /// held if an entry covers it.
+    /// Returns for each network true if the table matches it: the longest entry that contains the
+    /// whole network decides, unless it is negated.
+    ///
+    /// # Errors
+    /// Fails if there is no such table, or if the maps cannot be read.
     pub fn table_test(&self, name: &TableName, nets: &[IpNet]) -> Result<Vec<bool>> {
         let entries = self.table_entries(name)?;
         Ok(nets.iter().map(|net| holds(&entries, net)).collect())
     }
 
     /// Clears the counters of a table and of all its entries.
+    ///
+    /// # Errors
+    /// Fails if there is no such table, if the lock cannot be taken, or if a map cannot be written.
     pub fn table_zero(&self, name: &TableName) -> Result<()> {
         let mut change = self.begin()?;
         let table = find_mut(&mut change.record, name)?;
@@ -190,7 +227,11 @@ impl Instance {
         change.keep()
     }
 
-    /// Deletes a table. One that rules look into is emptied and no longer persists, as pf does.
+    /// Deletes a table. A table that rules look up is emptied and loses `persist`, as in pf.
+    ///
+    /// # Errors
+    /// Fails if there is no such table, or if it is const. Fails also if the lock cannot be taken,
+    /// or if a map or record cannot be written.
     pub fn table_kill(&self, name: &TableName) -> Result<()> {
         self.table_flush(name)?;
         let mut change = self.begin()?;
@@ -203,14 +244,17 @@ impl Instance {
             change.record.tables.remove(name);
         }
         if was_active && looked_into && !name.anchor.is_empty() {
-            // from now on the rules look into the table of the main rule set
+            // from now on the rules look up the table of the main rule set
             return self.look_up_tables(change);
         }
         change.keep()
     }
 
-    /// Deletes all tables of an anchor (of the main rule set if the path is empty) that rules do
-    /// not look into, and empties the others; how many were deleted or emptied.
+    /// Deletes all tables of an anchor that rules do not look up, and empties the others. The empty
+    /// path names the main rule set. Returns the number of tables deleted or emptied.
+    ///
+    /// # Errors
+    /// Fails as [`Instance::table_kill`] does.
     pub fn flush_tables(&self, anchor: &str) -> Result<u32> {
         let names = self.table_list()?.into_iter().map(|table| table.name);
         let names: Vec<TableName> = names.filter(|name| name.anchor == anchor).collect();
@@ -220,15 +264,19 @@ impl Instance {
         Ok(names.len() as u32)
     }
 
-    /// What has entries in the kernel, versions in the trie and places of indexes: one for each
-    /// table that is not empty, unless a loader was killed since the last load.
+    /// Returns the versions in the trie and the positions of indexes that have entries. There is
+    /// one for each table that is not empty, and more only if a loader was killed since the last
+    /// load.
+    ///
+    /// # Errors
+    /// Fails if the maps cannot be read.
     pub fn table_versions(&self) -> Result<BTreeSet<u32>> {
         let in_trie = self.maps.table_entries.keys().map(|key| key.version);
         let indexes = table_index::occupied(&self.maps)?.into_iter();
         Ok(in_trie.chain(indexes.map(|place| place | TABLE_INDEXED)).collect())
     }
 
-    /// Changes a table under the lock: `decide` sees what is in it and says what to do.
+    /// Changes a table under the lock: `decide` gets the contents and returns the change.
     fn change<T>(
         &self,
         name: &TableName,
@@ -245,7 +293,7 @@ impl Instance {
         let begins = create && self.make_active(record, name)?;
         let answer = change_contents(&self.maps, &mut change.memory, record, name, decide)?;
         if begins && !name.anchor.is_empty() && references(&change.record.ruleset, name) != 0 {
-            // so far the rules looked into the table of the main rule set
+            // until now the rules looked up the table of the main rule set
             self.look_up_tables(change)?;
         } else {
             change.keep()?;
@@ -253,14 +301,14 @@ impl Instance {
         Ok(answer)
     }
 
-    /// Puts the rules in force once more, each with the tables that it means now.
+    /// Commits the same rules again, so that each looks up the tables that its names mean now.
     fn look_up_tables(&self, change: Change) -> Result<()> {
         let next = Next::same(&change.record.ruleset);
         self.commit(change, next, &host::read()?)
     }
 
-    /// A table that does not exist is made, and one that rules only name begins to exist; whether
-    /// it does so now.
+    /// Makes a table that does not exist, and makes a table active that rules only name. Returns
+    /// true if the table was not active before.
     fn make_active(&self, record: &mut Record, name: &TableName) -> Result<bool> {
         if !record.tables.contains_key(name) {
             let table = new_table(&self.maps, record)?;
@@ -276,7 +324,7 @@ impl Instance {
     }
 }
 
-/// Whether a table that stands in the trees of rules would have entries that do not.
+/// True if a change adds entries to an expanded table that its networks in the trees do not cover.
 fn outgrows_trees<T>(
     maps: &Maps,
     record: &Record,
@@ -291,14 +339,14 @@ fn outgrows_trees<T>(
     Ok(step.adds().iter().any(|entry| !entry.negated && !covers(networks, &entry.net)))
 }
 
-/// From now on only the kernel knows what is in a table, and no tree.
+/// Removes the contents of a table from its record, so that it is not expanded in trees any more.
 fn forget_contents(record: &mut Record, name: &TableName) -> Result<()> {
     let table = find_mut(record, name)?;
     (table.contents, table.spread) = (None, None);
     Ok(())
 }
 
-/// Whether a change that a test makes needs other trees; if so, they are to be planted before it.
+/// Returns true if a change of a test needs other trees; they must then be built before the change.
 pub(crate) fn needs_other_trees(
     maps: &Maps,
     record: &mut Record,
@@ -311,7 +359,7 @@ pub(crate) fn needs_other_trees(
     Ok(needs)
 }
 
-/// Changes the contents of a table that there is, as a test does: without a lock.
+/// Changes the contents of an existing table for a test, without a lock.
 pub(crate) fn edit(
     maps: &Maps,
     memory: &mut Memory,
@@ -331,7 +379,7 @@ fn step_of(edit: &TableEdit, before: &[TableEntry]) -> (Step, ()) {
     (step, ())
 }
 
-/// `decide` sees what is in a table and says what to do.
+/// Changes the contents of a table: `decide` gets the contents and returns the change.
 fn change_contents<T>(
     maps: &Maps,
     memory: &mut Memory,
@@ -356,13 +404,13 @@ fn change_contents<T>(
     Ok(answer)
 }
 
-/// Entries in the other tables of pf.conf: what `set limit table-entries` counts too.
+/// Returns the number of entries in the other tables of pf.conf, for `set limit table-entries`.
 fn entries_elsewhere(maps: &Maps, record: &Record, name: &TableName) -> Result<usize> {
     let sizes = place::sizes(maps, record)?;
     Ok(sizes.iter().filter(|(other, _)| **other != name).map(|(_, size)| size).sum())
 }
 
-/// Those of `entries` whose networks are not there, the first of several that are the same.
+/// Returns the `entries` whose networks are not `there`, without duplicates.
 fn new_among(entries: &[TableEntry], there: &[TableEntry]) -> Vec<TableEntry> {
     let known: BTreeSet<IpNet> = there.iter().map(|entry| entry.net).collect();
     let mut new: Vec<TableEntry> = entries.to_vec();
@@ -372,23 +420,23 @@ fn new_among(entries: &[TableEntry], there: &[TableEntry]) -> Vec<TableEntry> {
     new
 }
 
-/// Those that are there of the networks of `entries`.
+/// Returns the entries of `there` whose networks are among `entries`.
 fn there_of(entries: &[TableEntry], there: &[TableEntry]) -> Vec<TableEntry> {
     let wanted: BTreeSet<IpNet> = entries.iter().map(|entry| entry.net).collect();
     there.iter().filter(|entry| wanted.contains(&entry.net)).copied().collect()
 }
 
-/// What to do with the contents of a table.
+/// A change of the contents of a table.
 enum Step {
     Add(Vec<TableEntry>),
-    /// Write entries again that are there, with the time that it is now.
+    /// Writes existing entries again, with the current time as their date.
     Date(Vec<TableEntry>),
     Delete(Vec<TableEntry>),
     Replace(Vec<TableEntry>),
 }
 
 impl Step {
-    /// Entries that will be there for it, if they were not there before.
+    /// Returns the entries that the table may not have had before.
     fn adds(&self) -> &[TableEntry] {
         match self {
             Step::Add(entries) | Step::Replace(entries) => entries,
@@ -406,7 +454,7 @@ impl Step {
     }
 }
 
-/// Takes a step from what is in a table `before` it.
+/// Applies a step to a table with the contents `before`.
 fn apply(
     maps: &Maps,
     memory: &mut Memory,
@@ -416,7 +464,7 @@ fn apply(
 ) -> Result<()> {
     let edition = Edition::of(maps, table.slot)?;
     let listing = place::listing(table.pooled, false);
-    // an index is not changed, but made anew
+    // an index does not change; a new one replaces it
     let in_place = edition.version != 0 && !edition.is_indexed();
     let grows = |entries: &[TableEntry]| {
         !table.filled && memory.indexing.wants(before.len() + entries.len())
@@ -463,7 +511,7 @@ fn apply(
             }
         }
     }
-    // from here on only the kernel knows what is in it
+    // from now on only the kernel has the contents
     table.contents = None;
     if table.pooled {
         place::list(maps, memory, table)?;
@@ -482,7 +530,7 @@ fn new_table(maps: &Maps, record: &Record) -> Result<TableRecord> {
     Ok(TableRecord { slot, stats: slot, persist: true, zeroed_at, ..TableRecord::default() })
 }
 
-/// What is in a table at this moment.
+/// Returns the record of a table.
 fn find<'a>(record: &'a Record, name: &TableName) -> Result<&'a TableRecord> {
     let table = record.tables.get(name).filter(|table| !table.dynamic);
     table.ok_or_else(|| Error::NoTable { name: name.clone() })
@@ -493,8 +541,8 @@ fn find_mut<'a>(record: &'a mut Record, name: &TableName) -> Result<&'a mut Tabl
     table.ok_or_else(|| Error::NoTable { name: name.clone() })
 }
 
-/// Makes the rule set say of an anchor's table whether it exists, as far as it mentions it: whoever
-/// evaluates the rules must look into the same tables as the kernel.
+/// Sets in an anchor's rule set whether a table exists, if the rule set mentions it. Every
+/// evaluator must look up the same tables as the kernel.
 fn set_defined(ruleset: &mut Ruleset, name: &TableName, defined: bool) {
     let anchor = ruleset.anchors.get_mut(&name.anchor);
     let mut tables = anchor.into_iter().flat_map(|anchor| &mut anchor.tables);
@@ -503,13 +551,14 @@ fn set_defined(ruleset: &mut Ruleset, name: &TableName, defined: bool) {
     }
 }
 
-/// How often rules of its anchor name a table.
+/// Returns the number of references to a table in the rules of its anchor.
 pub fn references(ruleset: &Ruleset, name: &TableName) -> u32 {
     let named = ruleset.rules_of(&name.anchor).iter().flat_map(|rule| rule.tables());
     named.filter(|table| *table == name.name).count() as u32
 }
 
-/// How many anchors have a table of the same name as one of the main rule set.
+/// Returns the number of anchors that have a table with the name of this table of the main rule
+/// set.
 fn anchors(record: &Record, name: &TableName) -> u32 {
     if !name.anchor.is_empty() {
         return 0;

@@ -1,6 +1,6 @@
-//! Indexes of tables with many entries: an array for each, written once. A version of a table's
-//! contents says whether it has an index, and in which of the two places of its slot, so versions
-//! that follow one another take turns.
+//! Indexes of large tables: an array for each index, written once. A version of a table's contents
+//! has a bit that is set if there is an index. The version's lowest bit selects one of the slot's
+//! two positions, so successive indexes alternate.
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, AsRawFd};
@@ -17,27 +17,27 @@ use crate::record::Memory;
 
 type Index = Map<u32, abi::IndexCell>;
 
-/// What an index is called.
+/// Name of the map of an index.
 const NAME: &str = "table_index";
 
-/// Entries from which on an index is faster than the trie.
+/// Number of entries from which an index is faster than the trie.
 const WORTH_AN_INDEX: usize = 64;
 
-/// Which tables have an index, of those that the data plane does not add to. Only tests and
-/// measurements want others than those that it makes faster.
+/// Tables that get an index, among those that the data plane does not add to. Only tests and
+/// measurements use another value than the default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Indexing {
-    /// With many entries.
+    /// Tables with many entries.
     #[default]
     Many,
-    /// All.
+    /// All tables.
     All,
-    /// None.
+    /// No table.
     None,
 }
 
 impl Indexing {
-    /// Whether one with so many entries has.
+    /// True if a table with `entries` entries gets an index.
     pub(crate) fn wants(self, entries: usize) -> bool {
         match self {
             Indexing::Many => entries >= WORTH_AN_INDEX,
@@ -55,13 +55,19 @@ pub(crate) struct Edition {
 }
 
 impl Edition {
-    /// The one in force.
+    /// Returns the edition in force.
+    ///
+    /// # Errors
+    /// Fails if the map cannot be read.
     pub fn of(maps: &Maps, slot: u32) -> Result<Self> {
         Ok(Edition { slot, version: maps.tables.at(slot)?.version })
     }
 
-    /// A new one for so many entries, to follow what is in force. One that the data plane adds to
-    /// has no index.
+    /// Returns a new edition for `entries` entries, to follow the edition in force. A table that
+    /// the data plane adds to gets no index.
+    ///
+    /// # Errors
+    /// Fails if the map cannot be read.
     pub fn next(
         maps: &Maps,
         memory: &mut Memory,
@@ -87,20 +93,20 @@ impl Edition {
         self.version & TABLE_INDEXED != 0
     }
 
-    /// Where its index is.
+    /// Returns the position of the index in the map of indexes.
     fn place(self) -> u32 {
         2 * self.slot + (self.version & 1)
     }
 }
 
-/// Indexes that are made, to be put in their places together: the kernel waits for its readers each
-/// time.
+/// Indexes that have been built and are committed together, because the kernel waits for readers at
+/// each commit.
 pub(crate) struct NewIndexes<'m> {
     maps: &'m Maps,
     made: Vec<(u32, Index)>,
 }
 
-/// So many may be open at once.
+/// Largest number of indexes that are open at once.
 const AT_ONCE: usize = 128;
 
 impl<'m> NewIndexes<'m> {
@@ -108,7 +114,10 @@ impl<'m> NewIndexes<'m> {
         NewIndexes { maps, made: Vec::new() }
     }
 
-    /// Makes the index of an edition that is not in force.
+    /// Builds the index of an edition that is not in force.
+    ///
+    /// # Errors
+    /// Fails if there are no random numbers, or if a map cannot be made or written.
     pub fn make(&mut self, edition: Edition, entries: Vec<abi::IndexEntry>) -> Result<()> {
         let cells = table_index(entries, random()?);
         let count = cells.len() as u32;
@@ -118,7 +127,10 @@ impl<'m> NewIndexes<'m> {
         if self.made.len() == AT_ONCE { self.put() } else { Ok(()) }
     }
 
-    /// Puts them in their places.
+    /// Writes the indexes to their positions.
+    ///
+    /// # Errors
+    /// Fails if the map cannot be written.
     pub fn put(&mut self) -> Result<()> {
         let places: Vec<u32> = self.made.iter().map(|(place, _)| *place).collect();
         let indexes: Vec<u32> = self.made.iter().map(|(_, index)| number(index)).collect();
@@ -128,12 +140,12 @@ impl<'m> NewIndexes<'m> {
     }
 }
 
-/// As maps of maps want to be told of a map.
+/// Returns the file descriptor of an index, which is the value that a map of maps takes.
 fn number(index: &Index) -> u32 {
     index.as_fd().as_raw_fd() as u32
 }
 
-/// The entries of an edition, in the order in which the index has them.
+/// Returns the entries of an edition, in the order of the index.
 pub(crate) fn read(maps: &Maps, edition: Edition) -> Result<Vec<abi::IndexEntry>> {
     let Some(index) = open(maps, edition)? else { return Ok(Vec::new()) };
     let count = head(&index)?.entries;
@@ -142,28 +154,28 @@ pub(crate) fn read(maps: &Maps, edition: Edition) -> Result<Vec<abi::IndexEntry>
     Ok(entries.take(count as usize).collect())
 }
 
-/// How many they are.
+/// Returns the number of entries of an edition.
 pub(crate) fn count(maps: &Maps, edition: Edition) -> Result<usize> {
     let Some(index) = open(maps, edition)? else { return Ok(0) };
     Ok(head(&index)?.entries as usize)
 }
 
-/// Waits until nobody reads an edition any more that was in force.
+/// Waits for the last reader of an edition that was in force.
 pub(crate) fn wait(maps: &Maps, edition: Edition) -> Result<()> {
     match open(maps, edition)? {
-        // the kernel waits for its readers even if a map of maps is changed to what it was
+        // the kernel waits for readers even if a map of maps is changed to the same value
         Some(index) => maps.table_indexes.set_many(&[edition.place()], &[number(&index)]),
         None => Ok(()),
     }
 }
 
-/// Removes indexes that nobody reads any more.
+/// Removes indexes that have no readers any more.
 pub(crate) fn remove(maps: &Maps, editions: &[Edition]) -> Result<()> {
     let indexed = editions.iter().filter(|edition| edition.is_indexed());
     empty(maps, &indexed.map(|edition| edition.place()).collect::<Vec<_>>())
 }
 
-/// Removes all but the indexes of these editions.
+/// Removes all indexes but those of these editions.
 pub(crate) fn remove_unused(maps: &Maps, in_use: &BTreeSet<Edition>) -> Result<()> {
     let in_use: BTreeSet<u32> = in_use
         .iter()
@@ -179,7 +191,7 @@ pub(crate) fn remove_unused(maps: &Maps, in_use: &BTreeSet<Edition>) -> Result<(
     empty(maps, &unused)
 }
 
-/// The places of indexes that have entries.
+/// Returns the positions of indexes that have entries.
 pub(crate) fn occupied(maps: &Maps) -> Result<Vec<u32>> {
     let mut occupied = Vec::new();
     for place in 0..maps.table_indexes.capacity() {
@@ -191,8 +203,8 @@ pub(crate) fn occupied(maps: &Maps) -> Result<Vec<u32>> {
     Ok(occupied)
 }
 
-/// Puts an index without entries in places: the kernel takes one for many at once, but nothing only
-/// one by one.
+/// Writes an empty index to many positions in one batch. The kernel deletes indexes only one by
+/// one.
 fn empty(maps: &Maps, places: &[u32]) -> Result<()> {
     if places.is_empty() {
         return Ok(());
