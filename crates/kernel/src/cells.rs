@@ -1,4 +1,4 @@
-//! Cells of trees in the kernel: a list for each generation, in chunks of one size
+//! Nodes of trees (`Cell`) in the kernel: for each generation a list, stored in chunks of one size
 //! (`bpf/search.h`).
 
 use std::collections::BTreeMap;
@@ -13,11 +13,11 @@ use crate::map;
 use crate::object::Maps;
 use crate::shared::{self, Mapping};
 
-/// Writes the trees, into as many chunks as they fill. In place of those that are too many the
-/// first one is put again, for that gives all of them back in one call; a call for each would wait
-/// for packets each time.
+/// Writes the trees, into as many chunks as they fill. Superfluous chunks are replaced by the first
+/// chunk in one batch, which frees all of them. Deleting each chunk in a call of its own would wait
+/// for readers each time.
 pub(crate) fn write(maps: &Maps, generation: u32, cells: &[Cell]) -> Result<()> {
-    // the first cell belongs to none: alone it is not worth a chunk
+    // the first cell belongs to no tree, so a list of this cell alone needs no chunk
     let cells = if cells.len() > 1 { cells } else { &[] };
     ensure_room(cells.len())?;
     let chunks: Vec<&[Cell]> = cells.chunks(CHUNK_CELLS).collect();
@@ -47,7 +47,7 @@ pub(crate) fn write(maps: &Maps, generation: u32, cells: &[Cell]) -> Result<()> 
     maps.forests.set_many(&places, &homes)
 }
 
-/// Whether so many cells have room in a generation.
+/// Checks that a generation has room for `cells` cells.
 fn ensure_room(cells: usize) -> Result<()> {
     let limit = CHUNKS * CHUNK_CELLS as u32;
     if cells > limit as usize {
@@ -56,7 +56,7 @@ fn ensure_room(cells: usize) -> Result<()> {
     Ok(())
 }
 
-/// The first cells of a generation; fewer, if it has not so many.
+/// Returns the first `count` cells of a generation, or all if there are fewer.
 pub(crate) fn read(maps: &Maps, generation: u32, count: usize) -> Result<Vec<Cell>> {
     let mut cells = Vec::with_capacity(count);
     for id in standing(maps, generation)? {
@@ -69,12 +69,12 @@ pub(crate) fn read(maps: &Maps, generation: u32, count: usize) -> Result<Vec<Cel
     Ok(cells)
 }
 
-/// Where the chunks of a generation have their places.
+/// Returns the indexes of the chunks of a generation, in the map of chunks.
 fn places(generation: u32) -> Range<u32> {
     (generation & 1) * CHUNKS..((generation & 1) + 1) * CHUNKS
 }
 
-/// Ids of the chunks that a generation has.
+/// Returns the map ids of the chunks that a generation has.
 fn standing(maps: &Maps, generation: u32) -> Result<Vec<u32>> {
     let mut standing = Vec::new();
     for place in places(generation) {
@@ -86,22 +86,22 @@ fn standing(maps: &Maps, generation: u32) -> Result<Vec<u32>> {
     Ok(standing)
 }
 
-/// An array with one value, which is all cells of a chunk.
+/// An array map with one value, which has all cells of a chunk.
 type Chunk = map::Map<u32, [Cell; CHUNK_CELLS]>;
 
 fn by_id(id: u32) -> Result<Chunk> {
     map::by_id("cells", id)
 }
 
-/// By what a map of maps is told of it.
+/// Returns the file descriptor of a chunk, which is the value that a map of maps takes.
 fn descriptor(chunk: &Chunk) -> u32 {
     chunk.as_fd().as_raw_fd() as u32
 }
 
-/// Reads the first cells of a chunk.
+/// Appends the first `count` cells of a chunk to `cells`.
 fn extend(cells: &mut Vec<Cell>, chunk: &Chunk, count: usize) -> Result<()> {
     let there = Mapping::new(chunk, count * size_of::<Cell>())?;
-    // SAFETY: the mapping has so many cells, and nobody writes to those of a generation in force
+    // SAFETY: the mapping has `count` cells, and no process writes cells of a generation in force
     cells.extend_from_slice(unsafe {
         std::slice::from_raw_parts(there.base().cast::<Cell>().as_ptr(), count)
     });

@@ -1,5 +1,5 @@
-//! Changes of an instance, one after the other: the lock, what is remembered, and a mark that says
-//! that somebody began. Whoever is killed leaves the mark, and the next one puts things right.
+//! Changes of an instance. A change holds the instance's lock and its records, and marks on disk
+//! that it has begun. A killed process leaves the mark, and the next change recovers.
 
 use std::collections::BTreeSet;
 use std::mem::offset_of;
@@ -15,20 +15,25 @@ use crate::standing::InForce;
 use crate::table_index::Edition;
 use crate::{contents, gone, pool, rule_home};
 
-/// A change that has begun. Dropped without [`Change::keep`] it counts as unfinished.
+/// A change that has begun. A change that is dropped without [`Change::keep`] counts as unfinished.
 pub(crate) struct Change {
-    /// What outlives rule sets.
+    /// The records that outlive rule sets.
     pub memory: Memory,
-    /// The rule set in force.
+    /// The record of the rule set in force.
     pub record: Record,
-    /// A killed process may have left queues and programs in drivers of another rule set.
+    /// True if the change before was not ended: queues and XDP programs may belong to another rule
+    /// set.
     pub is_unsure: bool,
     run: RunDir,
     lock: Lock,
 }
 
 impl Change {
-    /// Begins to change an instance that exists.
+    /// Begins to change an instance that exists. Recovers first if the change before was not ended.
+    ///
+    /// # Errors
+    /// Fails if the records cannot be read or written, or if the instance belongs to another
+    /// network namespace.
     pub fn begin(
         run: &RunDir,
         lock: Lock,
@@ -49,6 +54,9 @@ impl Change {
     }
 
     /// Begins to fill an instance that has just been made.
+    ///
+    /// # Errors
+    /// Fails if the records cannot be written.
     pub fn first(run: &RunDir, lock: Lock) -> Result<Self> {
         run.begin()?;
         let memory = Memory {
@@ -63,51 +71,71 @@ impl Change {
         Ok(Change { memory, record, is_unsure, run, lock })
     }
 
-    /// Remembers the change so far; it is not over.
+    /// Saves the change so far, and does not end it.
+    ///
+    /// # Errors
+    /// Fails if the records cannot be written.
     pub fn save(&mut self) -> Result<()> {
         self.run.set_memory(&self.memory)?;
         self.run.set_record(&mut self.record)
     }
 
-    /// The same where the rule set was drafted.
+    /// Saves the change so far, with a record of the rule set that was drafted before.
+    ///
+    /// # Errors
+    /// Fails if the records cannot be written.
     pub fn save_drafted(&mut self, draft: Draft) -> Result<()> {
         self.run.set_memory(&self.memory)?;
         self.run.keep(draft)
     }
 
-    /// Remembers what outlives rule sets; the change is not over.
+    /// Saves the records that outlive rule sets, and does not end the change.
+    ///
+    /// # Errors
+    /// Fails if the records cannot be written.
     pub fn save_memory(&self) -> Result<()> {
         self.run.set_memory(&self.memory)
     }
 
-    /// Remembers the change and ends it.
+    /// Saves the change and ends it.
+    ///
+    /// # Errors
+    /// Fails if the records cannot be written, or if the mark cannot be removed.
     pub fn keep(mut self) -> Result<()> {
         self.save()?;
         self.end()
     }
 
-    /// Ends the change, of which nothing is to be remembered that [`Change::save`] has not kept.
+    /// Ends the change without saving. [`Change::save`] must have saved all that changed.
+    ///
+    /// # Errors
+    /// Fails if the mark cannot be removed.
     pub fn end(self) -> Result<()> {
         self.run.end()
     }
 
-    /// Ends a change that is not to be, with nothing done.
+    /// Ends a change that is refused and has done nothing.
+    ///
+    /// # Errors
+    /// Always returns `why`, unless the mark cannot be removed.
     pub fn refuse<T>(self, why: Error) -> Result<T> {
         self.end()?;
         Err(why)
     }
 
-    /// Gives the change up for another one under the same lock.
+    /// Gives the change up and returns its lock for another change.
     pub fn into_lock(self) -> Lock {
         self.lock
     }
 
-    /// Removes what an unfinished change wrote beside what is in force, and no longer trusts what
-    /// it may have changed.
+    /// Recovers from an unfinished change: removes the contents that the change wrote beside those
+    /// in force, and distrusts the records that the change may have made false.
     fn recover(&mut self, maps: &Maps) -> Result<()> {
-        // perhaps the page was turned only just now
+        // the killed process may have committed a moment ago, so packets may still read the rules
+        // before
         rule_home::wait(maps, self.record.generation)?;
-        // kept before any is used: the next one may be killed too, and must not use them again
+        // saved before a version is used: the next process may be killed too, and versions must not
+        // be reused
         self.memory.skip_versions();
         self.memory.in_force = InForce::default();
         self.run.set_memory(&self.memory)?;
@@ -131,7 +159,8 @@ impl Change {
     }
 }
 
-/// A number that another machine or instance will hardly draw; never 0, which is no hostid.
+/// Returns a random number that another machine or instance is unlikely to draw. Never returns 0,
+/// which stands for no hostid.
 fn draw() -> u32 {
     // std's hashers are seeded by the kernel's random numbers
     use std::hash::{BuildHasher, RandomState};

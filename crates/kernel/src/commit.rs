@@ -1,10 +1,11 @@
-//! Loading a rule set in one piece: everything new is written beside what is in force, then one
-//! word, the generation in `status`, turns the page. Killed before that, a loader leaves the old
-//! rule set whole; killed after, the new one. Whoever calls holds the instance's lock.
+//! The commit of a rule set. `place` and `write` prepare the new generation beside the one in
+//! force. [`flip`] commits: it stores the new generation in one word of `status`. A loader that is
+//! killed before this store leaves the previous rule set whole, and one killed after it the new
+//! rule set. The caller holds the instance's lock.
 //!
-//! Packets that began before the page was turned may go on reading the old one for a moment. What
-//! they see is let go of by [`settle`], which waits for them; until then nothing may be written
-//! beside the new one.
+//! Packets that entered before the commit may read the previous rule set for a moment. [`settle`]
+//! waits for them and then releases the previous rule set. Until then nothing may be written beside
+//! the new rule set.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::offset_of;
@@ -25,30 +26,30 @@ use crate::rule_home::{self, RuleHome, Rules};
 use crate::standing::{InForce, Meanings};
 use crate::{cells, forget, gone, interfaces, limiter, pool, spread};
 
-/// A rule set that has its place beside the one in force, and is to be written there.
+/// A rule set with slots beside the rule set in force. [`write`] is the next step.
 pub(crate) struct Placed {
-    /// Paths of the rule sets that are new.
+    /// Paths of the anchors whose rule sets are new.
     replaced: BTreeSet<String>,
-    /// Contents of tables that nobody sees once it is in force.
+    /// Contents of tables that are unused after the commit.
     outdated: Replaced,
-    /// The networks of tables that are spread.
+    /// The networks of tables that are expanded in trees.
     spread: Spread,
 }
 
-/// What is left to do for a rule set that was written, once it is in force.
+/// A rule set that has been written, with the work that remains after the commit.
 pub(crate) struct Prepared {
-    /// Contents of tables that nobody sees once it is in force.
+    /// Contents of tables that are unused after the commit.
     outdated: Replaced,
-    /// The map of its rules, if packets may read the old ones.
+    /// The map of the new rules; `None` if no packet can read the previous rules.
     rules: Option<Rules>,
-    /// The main rule set was loaded.
+    /// True if the main rule set was loaded.
     main: bool,
-    /// Rules that stay, and what their states are to know of them from now on.
+    /// Slots of reused rules, with the values for their states after the commit.
     staying: Vec<(u32, abi::RuleStates)>,
 }
 
-/// Finds slots for a rule set beside the one in force, which `old` describes, and writes its
-/// tables. Returns what to remember of it, too.
+/// Finds slots for a rule set beside the rule set in force, which `old` describes, and writes its
+/// tables. Returns the record of the new rule set, too.
 pub(crate) fn place(
     maps: &Maps,
     old: &Record,
@@ -72,8 +73,7 @@ pub(crate) fn place(
     Ok((record, Placed { replaced, outdated, spread }))
 }
 
-/// Writes the rules of a rule set that has its place. What is in its tables is not looked at any
-/// more.
+/// Writes the rules of a placed rule set. Does not read the contents of its tables.
 pub(crate) fn write(
     maps: &Maps,
     home: &RuleHome,
@@ -102,7 +102,7 @@ pub(crate) fn write(
     let standing = memory.in_force.standing(maps, old.generation, (new, &replaced), &meanings);
     let (names, planner) = (&mut memory.names, memory.planner);
     let counters = &maps.rule_stats;
-    // the kernel clears counters while we compile
+    // the kernel clears counters while this thread compiles
     let (cleared, image) = beside(
         || counters.clear_many(&fresh),
         || skipstep_classifier::compile(ruleset, host, &slots, names, planner, &standing),
@@ -131,7 +131,7 @@ pub(crate) fn write(
     Ok(Prepared { outdated, rules, main, staying })
 }
 
-/// Does one thing in a thread of its own while the other is done in this one.
+/// Runs `one` in a new thread while `other` runs in this thread. Returns both results.
 pub(crate) fn beside<A: Send, B>(
     one: impl FnOnce() -> A + Send,
     other: impl FnOnce() -> B,
@@ -144,13 +144,13 @@ pub(crate) fn beside<A: Send, B>(
     })
 }
 
-/// Puts a prepared rule set in force.
+/// Commits a prepared rule set: stores its generation, which makes the rule set valid.
 pub(crate) fn flip(maps: &Maps, old: &Record, new: &Record) {
     maps.shared_status.store(0, offset_of!(abi::Status, generation), new.generation);
     limiter::retire(maps, &old.ruleset, &new.ruleset);
 }
 
-/// Lets go of the old rule set, once nobody reads it.
+/// Releases the previous rule set, after its last reader.
 pub(crate) fn settle(maps: &Maps, old: &Record, new: &Record, prepared: &Prepared) -> Result<()> {
     if let Some(rules) = &prepared.rules {
         rule_home::wait_for_readers(maps, new.generation, rules)?;
@@ -180,13 +180,13 @@ pub(crate) fn settle(maps: &Maps, old: &Record, new: &Record, prepared: &Prepare
     place::count_entries(maps, new)
 }
 
-/// The slots of tables by name, and whether these are looked into.
+/// Returns the slots of tables by name, with true for each table that can be looked up.
 fn places(tables: &BTreeMap<TableName, TableRecord>) -> Vec<(&TableName, u32, bool)> {
     tables.iter().map(|(name, table)| (name, table.slot, table.active)).collect()
 }
 
-/// The host has changed while rules stay: interfaces that came, went or changed groups, and
-/// addresses.
+/// Applies a change of the host to the rules in force: interfaces that appeared, vanished or
+/// changed groups, and addresses.
 pub(crate) fn follow_host(
     maps: &Maps,
     home: &RuleHome,
@@ -201,26 +201,26 @@ pub(crate) fn follow_host(
     place::follow_addresses(maps, memory, record, host)
 }
 
-/// Whether a name in the rules means something else than when they were compiled: a group that has
-/// come, or an interface that is called as a group was.
+/// True if a name in the rules has changed its meaning since they were compiled: a group has
+/// appeared, or an interface has the name that a group had.
 pub(crate) fn is_outdated(record: &Record, host: &Host) -> bool {
     let now = skipstep_classifier::groups(&record.ruleset, host);
     !now.is_subset(&record.groups)
         || record.groups.iter().any(|name| host.interface(name).is_some())
 }
 
-/// The operands of `set skip on`, those in force and those to come, as even and odd generations
-/// see them.
+/// Returns the operands of `set skip on` for even and for odd generations, from those in force and
+/// those of the next generation.
 fn skip_lists(generation: u32, [old, new]: [&[String]; 2]) -> [&[String]; 2] {
     if generation & 1 == 0 { [new, old] } else { [old, new] }
 }
 
-/// The slots of all rules.
+/// Returns the slots of all rules.
 fn slots(rule_sets: &BTreeMap<String, RuleSetRecord>) -> SlotSet {
     rule_sets.values().flat_map(RuleSetRecord::all_slots).collect()
 }
 
-/// The rule sets to be, with slots for those that are new.
+/// Returns the records of the next rule sets, with slots for those that are new.
 fn place_rules(
     maps: &Maps,
     old: &Record,
@@ -253,7 +253,8 @@ fn place_rules(
     Ok(rule_sets)
 }
 
-/// Slots of rules that are neither in force nor still named by a state or a tracked source.
+/// Returns `wanted` free slots of rules: slots that are neither in force nor referenced by a state
+/// or a source node.
 fn free_rule_slots(
     maps: &Maps,
     old: &Record,
@@ -280,8 +281,8 @@ fn free_rule_slots(
     Ok(slots)
 }
 
-/// Fills the slots of new rules, which nobody else looks at yet. Returns what is to be known of
-/// those that stay.
+/// Fills the slots of new rules, which no packet reads yet. Returns the slots of reused rules, with
+/// the values for their states.
 fn write_rule_states(
     maps: &Maps,
     replaced: &BTreeSet<String>,
@@ -300,8 +301,8 @@ fn write_rule_states(
     staying
 }
 
-/// `set keepcounters`: a rule that was in its rule set before goes on counting where it was. Of
-/// rules that are equal the first one's counters are taken, as FreeBSD does.
+/// Implements `set keepcounters`: a rule that was in its rule set before keeps its counters. Among
+/// equal rules the first rule's counters count, as in FreeBSD.
 fn keep_counters(
     maps: &Maps,
     old: &Record,
@@ -325,7 +326,8 @@ fn keep_counters(
     Ok(())
 }
 
-/// What each rule of an anchor does, wherever it stands, with its slot.
+/// Returns the meaning of each rule of an anchor, without its position, as a comparable text, with
+/// the rule's slot.
 fn meanings(ruleset: &Ruleset, path: &str, set: &RuleSetRecord) -> Vec<(String, u32)> {
     let nowhere = |rule: &Rule| Rule { number: 0, line: 0, file: None, ..rule.clone() };
     let filter = ruleset.rules_of(path).iter().zip(&set.slots);

@@ -1,6 +1,7 @@
-//! Rules that are gone while their states live: as in pf these go on counting for the tables that
-//! the rules name, filling them, and having their addresses, as long as there are tables of these
-//! names, and are killed by their labels.
+//! Orphaned rules: rules that are in no rule set any more while their states live. As in pf, their
+//! states go on using the tables that the rules name, as long as tables of these names exist: they
+//! count for them, fill them, and use their addresses. The states can be killed by the labels of
+//! the rules.
 
 use std::collections::BTreeMap;
 use std::mem::offset_of;
@@ -15,19 +16,21 @@ use crate::object::Maps;
 use crate::place;
 use crate::record::{Memory, Record, SlotSet, TableRecord, slot_seen};
 
-/// The slot of a table that is not there.
+/// Stands for the slot of a table that does not exist.
 pub(crate) const NO_TABLE: u32 = u32::MAX;
 
-/// What is remembered of a rule that is gone.
+/// The record of an orphaned rule.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GoneRule {
-    /// Names of the tables that it compared source and destination with, as its anchor sees them.
+    /// Names of the tables that the rule compares source and destination with, as its anchor sees
+    /// them.
     pub tables: [Option<TableName>; 2],
-    /// The table that it fills with sources.
+    /// The table that the rule fills with sources (`overload`).
     pub overload: Option<TableName>,
-    /// Tables of its `least-states` pools, with their purposes: they count its states.
+    /// Tables of its `least-states` pools, with the purposes of the pools: the tables count its
+    /// states.
     pub pools: Vec<(u32, TableName)>,
-    /// Its labels.
+    /// Labels of the rule, by which its states can be killed.
     pub labels: Vec<String>,
 }
 
@@ -49,13 +52,13 @@ impl GoneRule {
         }
     }
 
-    /// Whether there is anything to remember.
+    /// True if the record has something to store.
     fn says_something(&self) -> bool {
         *self != GoneRule::default()
     }
 }
 
-/// The rules, by slot, that are gone once `new` is in force and may still have states.
+/// Returns the rules, by slot, that are orphaned when `new` is in force and may still have states.
 pub(crate) fn rules(maps: &Maps, old: &Record, new: &SlotSet) -> BTreeMap<u32, GoneRule> {
     let has = |slot, field| maps.shared_rule_states.load(slot, field) != 0;
     let remains = |slot: u32| {
@@ -79,7 +82,7 @@ pub(crate) fn rules(maps: &Maps, old: &Record, new: &SlotSet) -> BTreeMap<u32, G
     gone
 }
 
-/// Lets the data plane add to the tables that rules which are gone fill.
+/// Lets the data plane add entries to the tables that orphaned rules fill.
 pub(crate) fn fill(
     maps: &Maps,
     memory: &mut Memory,
@@ -96,7 +99,7 @@ pub(crate) fn fill(
     Ok(())
 }
 
-/// Tells the states of rules that are gone where their tables are.
+/// Writes the current slots of their tables to the entries of orphaned rules.
 pub(crate) fn follow_tables(maps: &Maps, record: &Record) {
     let states = &maps.shared_rule_states;
     for (slot, rule) in &record.gone {

@@ -1,4 +1,4 @@
-//! What changes the rules of an instance.
+//! Loads: the functions that change the rules of an instance.
 
 use std::io;
 use std::mem::offset_of;
@@ -20,9 +20,9 @@ use crate::rule_home::RuleHome;
 use crate::rundir::{Found, RunDir};
 use crate::{divert, host, queue, routing};
 
-/// Rules that are in force, while packets that began before may still read the old ones. As long as
-/// this lives nobody else changes the instance; [`Instance::settle`] ends it. Who drops it leaves
-/// that to whoever changes the instance next.
+/// A committed rule set whose predecessor packets may still read. This value holds the instance's
+/// lock; [`Instance::settle`] consumes it. If it is dropped, the next change of the instance
+/// recovers.
 #[must_use]
 pub struct Unsettled {
     change: Change,
@@ -30,29 +30,36 @@ pub struct Unsettled {
     prepared: Prepared,
 }
 
-/// The rule set in force, being read in a thread of its own while nothing keeps others from
-/// replacing it.
+/// A read of the rule set in force in another thread. Other processes may replace the rule set
+/// meanwhile.
 pub struct Ahead(io::Result<JoinHandle<Option<Found>>>);
 
 impl Ahead {
-    /// The rule set, if now that the instance is locked it still is what is remembered.
+    /// Returns the rule set, if it is still the recorded one. The instance must be locked.
     fn found(self, run: &RunDir) -> Option<Record> {
         self.0.ok()?.join().ok()??.if_still_there(run)
     }
 }
 
 impl Instance {
-    /// `pfctl -f`: puts the main rule set and the anchors that come with it in force in one piece.
-    /// Anchors that were loaded by themselves stay, and so do states. What needs more room than
-    /// there is, for states or for rules, makes the instance anew if it is not running, and is
-    /// refused if it is.
+    /// Loads the main rule set and the anchors in it, in one commit (`pfctl -f`). Anchors that were
+    /// loaded by themselves and all states stay. A rule set that needs larger maps rebuilds an
+    /// instance that is not running.
+    ///
+    /// # Errors
+    /// Fails if the rules cannot be compiled, or if an instance that runs has too little room for
+    /// them. Fails also if a limit is below the entries in use, if the lock cannot be taken, or if
+    /// the kernel refuses a change.
     pub fn load(&mut self, ruleset: Ruleset, host: &Host) -> Result<()> {
         let change = self.begin()?;
         let next = Next::main(&change.record.ruleset, ruleset);
         self.put_in_force(change, next, host)
     }
 
-    /// [`Instance::load`] by someone who has begun to read what is in force.
+    /// Loads as [`Instance::load`] does, with a read that [`Instance::read_ahead`] began.
+    ///
+    /// # Errors
+    /// Fails as [`Instance::load`] does.
     pub fn load_ahead(&mut self, ruleset: Ruleset, host: &Host, ahead: Ahead) -> Result<()> {
         let lock = self.run.lock()?;
         let found = ahead.found(&self.run);
@@ -65,31 +72,38 @@ impl Instance {
         self.put_in_force(change, next, host)
     }
 
-    /// Begins to read what is in force, for who is to change it soon and has something else to do
-    /// first.
+    /// Begins to read the rule set in force, for a load that follows soon.
     pub fn read_ahead(&self) -> Ahead {
         let (run, generation) = (self.run.clone(), self.generation());
         Ahead(thread::Builder::new().spawn(move || run.find(generation).ok()))
     }
 
-    /// `pfctl -a path -f`: the rules and tables of `ruleset` become those of the anchor `path`, in
-    /// one piece with its `anchors`, whose paths are whole. Its options and queues mean nothing
-    /// here.
+    /// Loads the rules and tables of `ruleset` into the anchor `path`, in one commit (`pfctl -a
+    /// path -f`). Its `anchors` have full paths. Ignores its options and queues.
+    ///
+    /// # Errors
+    /// Fails as [`Instance::load`] does.
     pub fn load_anchor(&mut self, path: &str, ruleset: &Ruleset, host: &Host) -> Result<()> {
         let change = self.begin()?;
         let next = Next::anchors(&change.record.ruleset, [(path, ruleset)]);
         self.put_in_force(change, next, host)
     }
 
-    /// `pfctl -a path -F rules`: removes the rules of an anchor, and its tables that are not
-    /// persistent. Anchors below it stay.
+    /// Removes the rules of an anchor, and its tables that are not persistent (`pfctl -a path -F
+    /// rules`). Anchors below it stay.
+    ///
+    /// # Errors
+    /// Fails if the host cannot be read, or as [`Instance::load`] does.
     pub fn clear_anchor(&mut self, path: &str) -> Result<()> {
         self.load_anchor(path, &Ruleset::default(), &host::read()?)
     }
 
-    /// [`Instance::load_anchor`] for several anchors in one piece; an empty rule set removes one.
-    /// They are in force when this returns, and the milliseconds until no packet reads the old ones
-    /// are left to [`Instance::settle`].
+    /// Loads several anchors in one commit, as [`Instance::load_anchor`] does; an empty rule set
+    /// removes an anchor. The new rules are in force on return. [`Instance::settle`] waits for the
+    /// milliseconds until no packet reads the previous rules.
+    ///
+    /// # Errors
+    /// Fails as [`Instance::load`] does.
     pub fn change_anchors<'a>(
         &mut self,
         changes: impl IntoIterator<Item = (&'a str, &'a Ruleset)>,
@@ -100,7 +114,10 @@ impl Instance {
         self.turn_where_it_fits(change, next, host)
     }
 
-    /// Lets go of the old rules.
+    /// Waits for the readers of the previous rules and releases these.
+    ///
+    /// # Errors
+    /// Fails if a map or a record cannot be written or removed.
     pub fn settle(&self, unsettled: Unsettled) -> Result<()> {
         let Unsettled { change, old, prepared } = unsettled;
         commit::settle(&self.maps, &old, &change.record, &prepared)?;
@@ -108,24 +125,33 @@ impl Instance {
         change.end()
     }
 
-    /// `pfctl -F nat`: removes the translation rules of old times from the main rule set, or from
-    /// an anchor. All else stays as it is.
+    /// Removes the legacy translation rules from the main rule set or from an anchor (`pfctl -F
+    /// nat`). All else stays.
+    ///
+    /// # Errors
+    /// Fails if the lock cannot be taken, or if the rules cannot be compiled or written.
     pub fn flush_translation(&self, path: &str) -> Result<()> {
         let change = self.begin()?;
         let next = Next::without_translation(&change.record.ruleset, path);
         self.commit(change, next, &host::read()?)
     }
 
-    /// Removes all rules of the main rule set; options stay, and tables that are not persistent go
-    /// with the rules. Anchors that were loaded by themselves stay.
+    /// Removes all rules of the main rule set, and its tables that are not persistent. Options and
+    /// anchors that were loaded by themselves stay.
+    ///
+    /// # Errors
+    /// Fails if the lock cannot be taken, or if the rules cannot be compiled or written.
     pub fn flush_rules(&self) -> Result<()> {
         let change = self.begin()?;
         let next = Next::emptied(&change.record.ruleset);
         self.commit(change, next, &host::read()?)
     }
 
-    /// `pfctl -F osfp`: until the main rule set is loaded again, rules that ask for an operating
-    /// system match no packet (`pf_osfp_flush`).
+    /// Removes the fingerprints of operating systems (`pfctl -F osfp`, `pf_osfp_flush`). Until the
+    /// next load of the main rule set, rules with `os` match no packet.
+    ///
+    /// # Errors
+    /// Fails if the lock cannot be taken, or if the rules cannot be compiled or written.
     pub fn flush_fingerprints(&self) -> Result<()> {
         let mut change = self.begin()?;
         change.memory.fingerprints_flushed = true;
@@ -134,7 +160,10 @@ impl Instance {
         self.commit(change, next, &host::read()?)
     }
 
-    /// `pfctl -F Reset`: all options become what they are by default; rules and tables stay.
+    /// Resets all options to their defaults (`pfctl -F Reset`). Rules and tables stay.
+    ///
+    /// # Errors
+    /// Fails as [`Instance::load`] does.
     pub fn reset_options(&mut self) -> Result<()> {
         let change = self.begin()?;
         let mut next = Next::same(&change.record.ruleset);
@@ -152,7 +181,7 @@ impl Instance {
         self.settle(self.turn(change, next, host)?)
     }
 
-    /// Makes the instance anew if it has no room for what is to be in force.
+    /// Commits the next rule set, after rebuilding the instance if it has too little room.
     fn turn_where_it_fits(&mut self, change: Change, next: Next, host: &Host) -> Result<Unsettled> {
         let limits = &next.ruleset.options.limits;
         let rules = next.ruleset.every_rule().count() as u32;
@@ -184,7 +213,8 @@ impl Instance {
         self.turn(change, all, host)
     }
 
-    /// Puts rules in force.
+    /// Commits the next rule set: places, writes, stores the generation, and switches queues and
+    /// XDP programs.
     fn turn(&self, mut change: Change, next: Next, host: &Host) -> Result<Unsettled> {
         if divert::is_used(&next.ruleset) {
             divert::set_up()?;
@@ -222,9 +252,9 @@ impl Instance {
         Ok(Unsettled { change, old, prepared })
     }
 
-    /// Makes queues and programs in drivers those of a rule set that has just come into force. A
-    /// process that is killed here, or fails, leaves the change unfinished, and the process that
-    /// changes the instance next does it ([`Instance::begin`]).
+    /// Switches queues and XDP programs to a rule set that has just been committed. A process that
+    /// fails or is killed here leaves the change unfinished, and [`Instance::begin`] of the next
+    /// change repeats the switch.
     fn switch(&self, change: &mut Change, old: &Record, main: bool, host: &Host) -> Result<()> {
         let queues = &change.record.ruleset.queues;
         if change.is_unsure || old.ruleset.queues != *queues {
@@ -236,7 +266,7 @@ impl Instance {
         let refusals = |memory: &Memory| (memory.without_xdp.clone(), memory.unattached.clone());
         let before = refusals(&change.memory);
         if main {
-            // for a host on which no skipstepd runs
+            // for a host without skipstepd
             let _ = self.attach_all(&mut change.memory, host);
         }
         self.follow_xdp(change, host)?;

@@ -1,5 +1,5 @@
-//! What userland remembers of an instance between its processes: names with their numbers, and
-//! for each generation the rules as they were written and the slots they got.
+//! The records of an instance, which outlive each process: names with their numbers, and for each
+//! generation the rules as they were written, with their slots.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,50 +15,50 @@ use crate::standing::InForce;
 use crate::table_index::Indexing;
 use crate::{bridge, routing};
 
-/// What outlives rule sets.
+/// The records that outlive rule sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    /// Numbers of interfaces, groups and tags.
+    /// Numbers of interfaces, groups, tags, anchors and queues.
     pub names: Names,
-    /// Version that no table ever had; 0 means 1.
+    /// Last version that was given out, 0 if none. [`Memory::table_version`] returns the next.
     pub next_table_version: u32,
-    /// One more than the highest rule slot ever used.
+    /// Highest rule slot ever used, plus one.
     pub slots_used: u32,
-    /// `set debug`, as pfctl -x changed it.
+    /// Debug level: `set debug`, or the value of a later `pfctl -x`.
     pub debug: u8,
     /// The network namespace that the instance filters.
     pub namespace: Netns,
-    /// The PID namespace that the instance was made in, by its inode.
+    /// The PID namespace where the instance was made, by its inode.
     #[serde(default)]
     pub processes: u64,
-    /// Who we are to others, unless `set hostid` says something else; drawn when the instance was
+    /// Number of this host for others, unless `set hostid` gives one. Drawn when the instance was
     /// made.
     pub hostid: u32,
-    /// Seconds since 1970 when the instance was made.
+    /// Time when the instance was made, in seconds since 1970.
     pub created_at: u64,
-    /// What trees search; only tests want more than others.
+    /// Rules for which trees are built; only tests change it.
     #[serde(skip)]
     pub planner: Planner,
-    /// Which tables have an index.
+    /// Tables that get an index.
     #[serde(skip)]
     pub indexing: Indexing,
-    /// Where the rule sets are in the kernel.
+    /// Positions of the rule sets in the kernel, for their reuse.
     #[serde(default)]
     pub in_force: InForce,
-    /// Seconds since 1970 when the counters of an interface were cleared, if ever.
+    /// Times when the counters of interfaces were cleared, in seconds since 1970, by name.
     pub interfaces_zeroed: BTreeMap<String, u64>,
-    /// Interfaces that `set xdp on` names and whose drivers do not run XDP: why not.
+    /// Interfaces that `set xdp on` names and that run no XDP program, with the reason.
     #[serde(default)]
     pub without_xdp: BTreeMap<String, String>,
-    /// Interfaces that could not be attached: why not.
+    /// Interfaces that could not be attached, with the reason.
     #[serde(default)]
     pub unattached: BTreeMap<String, String>,
     /// Ports of bridges.
     #[serde(default)]
     pub ports: bridge::Ports,
-    /// What rules that route had loopback do.
+    /// Forwarding settings of loopback that rules with routes have changed.
     pub loopback: routing::Lent,
-    /// True if rules with `af-to` had loopback take packets with a source of this host's.
+    /// True if rules with `af-to` made loopback accept packets with a source address of this host.
     #[serde(default)]
     pub loopback_accepts: bool,
     /// True from `pfctl -F osfp` to the next load of the main rule set.
@@ -69,19 +69,19 @@ pub struct Memory {
 /// A rule set in the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// Its generation.
+    /// Generation of the rule set.
     pub generation: u32,
     /// Rules, settings and tables as they were loaded, with all anchors.
     pub ruleset: Ruleset,
-    /// The rules of each rule set by the path of its anchor; the main rule set has the empty one.
+    /// Slots of the rules of each anchor, by path; the main rule set has the empty path.
     pub rule_sets: BTreeMap<String, RuleSetRecord>,
     /// Tables and dynamic addresses by name.
     pub tables: BTreeMap<TableName, TableRecord>,
     /// The host's own addresses.
     pub own_addresses: Option<TableRecord>,
-    /// Rules that are gone, by their slots, as long as they may have states.
+    /// Orphaned rules by their slots, as long as they may have states.
     pub gone: BTreeMap<u32, GoneRule>,
-    /// Names in the rules that were taken for groups.
+    /// Names in the rules that were compiled as groups.
     pub groups: BTreeSet<String>,
 }
 
@@ -90,25 +90,25 @@ pub struct Record {
 pub struct RuleSetRecord {
     /// Slot of each filter rule.
     pub slots: Vec<u32>,
-    /// Slot of each old rule.
+    /// Slot of each legacy rule.
     pub old_slots: Vec<u32>,
-    /// Who loaded them, and when.
+    /// User, process and time of the load.
     pub load: Load,
 }
 
 impl RuleSetRecord {
-    /// Slots of filter rules and old ones.
+    /// Returns the slots of filter rules and legacy rules.
     pub fn all_slots(&self) -> impl Iterator<Item = u32> {
         self.slots.iter().chain(&self.old_slots).copied()
     }
 }
 
-/// Slots of rules, for the question whether one is among them.
+/// A set of rule slots.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SlotSet(Vec<bool>);
 
 impl SlotSet {
-    /// Whether a slot is among them.
+    /// True if the set contains the slot.
     pub fn contains(&self, slot: u32) -> bool {
         self.0.get(slot as usize).is_some_and(|is_in| *is_in)
     }
@@ -127,31 +127,31 @@ impl FromIterator<u32> for SlotSet {
     }
 }
 
-/// Who loaded rules.
+/// User, process and time of a load of rules.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Load {
-    /// Seconds since 1970.
+    /// Time in seconds since 1970.
     pub at: u64,
-    /// The user.
+    /// User who loaded the rules.
     pub uid: u32,
-    /// The process.
+    /// Process that loaded the rules.
     pub pid: u32,
 }
 
 impl Load {
-    /// By this process, now.
+    /// Returns a load by this process, now.
     pub fn now() -> Self {
         Load { at: wall_clock(), uid: nix::unistd::getuid().as_raw(), pid: std::process::id() }
     }
 }
 
 impl Record {
-    /// Slots of all rules in force.
+    /// Returns the slots of all rules in force.
     pub fn slots(&self) -> impl Iterator<Item = u32> {
         self.rule_sets.values().flat_map(RuleSetRecord::all_slots)
     }
 
-    /// Slots of the rules with this label, be those gone or not.
+    /// Returns the slots of the rules with this label, including orphaned rules.
     pub fn labelled(&self, label: &str) -> BTreeSet<u32> {
         let has_label = |labels: &[String]| labels.iter().any(|other| other == label);
         let in_force = self.rule_sets.iter().flat_map(|(path, set)| {
@@ -164,7 +164,7 @@ impl Record {
         in_force.chain(gone.map(|(slot, _)| *slot)).collect()
     }
 
-    /// The slot of a rule, if there is such a one.
+    /// Returns the slot of a rule; `None` if there is no such rule.
     pub fn slot_of(&self, rule: &RuleId) -> Option<u32> {
         let set = self.rule_sets.get(&rule.anchor)?;
         if rule.old.is_none() {
@@ -174,7 +174,7 @@ impl Record {
         old.find(|(old, _)| old.id(&rule.anchor) == *rule).map(|(_, slot)| *slot)
     }
 
-    /// The rule in a slot, if one is.
+    /// Returns the rule in a slot; `None` if no rule in force has it.
     pub fn rule_in(&self, slot: u32) -> Option<RuleId> {
         self.rule_sets.iter().find_map(|(anchor, set)| {
             let is_meant = |other: &u32| *other == slot;
@@ -186,14 +186,14 @@ impl Record {
         })
     }
 
-    /// Everything in the kernel that has contents as a table has.
+    /// Returns all tables in the kernel, including dynamic addresses and the host's own addresses.
     pub fn all_tables_mut(&mut self) -> impl Iterator<Item = &mut TableRecord> {
         self.tables.values_mut().chain(&mut self.own_addresses)
     }
 }
 
-/// The slot that rules of an anchor look into for a table: the anchor's own if it exists, else that
-/// of the main rule set.
+/// Returns the slot that rules of an anchor look up for a table: the anchor's own table if it
+/// exists, or else that of the main rule set.
 pub fn slot_seen(tables: &BTreeMap<TableName, TableRecord>, name: &TableName) -> Option<u32> {
     let own = tables.get(name).filter(|table| table.active);
     let main = || tables.get(&TableName::from(name.name.as_str()));
@@ -203,64 +203,64 @@ pub fn slot_seen(tables: &BTreeMap<TableName, TableRecord>, name: &TableName) ->
 /// A table in the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TableRecord {
-    /// Its slot.
+    /// Slot of the current contents.
     pub slot: u32,
-    /// The slot where its packets are counted: its first one.
+    /// Slot of the statistics: the table's first slot.
     pub stats: u32,
-    /// `persist`
+    /// True with `persist`.
     pub persist: bool,
-    /// `const`
+    /// True with `const`.
     pub constant: bool,
-    /// `counters`
+    /// True with `counters`.
     pub counters: bool,
-    /// Made from interface addresses.
+    /// True if the entries come from interface addresses.
     pub dynamic: bool,
-    /// Pools choose from it.
+    /// True if pools choose from the table.
     pub pooled: bool,
-    /// The data plane adds to it, for rules with `overload`.
+    /// True if the data plane adds entries, for rules with `overload` or limiters.
     pub filled: bool,
-    /// Defined by a statement or made by hand; otherwise rules only name it.
+    /// True if a statement or a command made the table; false if rules only name it.
     pub active: bool,
-    /// Its contents, if nobody changed them since they were loaded.
+    /// The entries; `None` if they were changed since the load, so only the kernel has them.
     pub contents: Option<Vec<TableEntry>>,
-    /// What stands of it in the trees of rules: networks with all of its entries in them. Beyond
-    /// these none may be added until trees are planted without it.
+    /// Networks of the table in the trees of rules; together they contain all its entries. An entry
+    /// outside of them may be added only after the trees are built without the table.
     pub spread: Option<Vec<IpNet>>,
-    /// Seconds since 1970 when its counters were last cleared.
+    /// Time when the table's counters were last cleared, in seconds since 1970.
     pub zeroed_at: u64,
 }
 
 impl TableRecord {
-    /// The slots that are its own: where its contents are, and where its packets are counted.
+    /// Returns the slots of the table: that of its contents, and that of its statistics.
     pub fn slots(&self) -> [u32; 2] {
         [self.slot, self.stats]
     }
 }
 
-/// Versions that a loader may use up before its memory is written: enough for the contents, of
-/// which one may be passed over, the list and the counters of every table there can be.
+/// Number of versions that a loader may use before its memory is saved. This number suffices for
+/// every possible table: contents, of which one version may be skipped, list, and counters.
 const VERSIONS_OF_A_LOADER: u32 = 4 * skipstep_abi::limits::TABLE_SLOTS;
 
 impl Memory {
-    /// When the counters of an interface began.
+    /// Returns the time when the counters of an interface began, in seconds since 1970.
     pub fn zeroed_at(&self, interface: &str) -> u64 {
         self.interfaces_zeroed.get(interface).copied().unwrap_or(self.created_at)
     }
 
-    /// Leaves out the versions that a loader may have used that was killed.
+    /// Skips the versions that a killed loader may have used.
     pub fn skip_versions(&mut self) {
         self.next_table_version =
             self.next_table_version.wrapping_add(VERSIONS_OF_A_LOADER) & !TABLE_INDEXED;
     }
 
-    /// A version for the contents of a table.
+    /// Returns a new version for the contents of a table.
     pub fn table_version(&mut self) -> u32 {
         self.next_table_version = (self.next_table_version.wrapping_add(1) & !TABLE_INDEXED).max(1);
         self.next_table_version
     }
 }
 
-/// Seconds since 1970.
+/// Returns the seconds since 1970.
 pub(crate) fn wall_clock() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(0, |since| since.as_secs())

@@ -1,5 +1,4 @@
-//! Where the rules of a generation are in the kernel: an array for each of two, made to their
-//! measure.
+//! The maps of rules: an array for each of two generations, sized to its rules.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -10,24 +9,27 @@ use crate::map;
 use crate::object::Maps;
 use crate::shared;
 
-/// The rules of a generation, as the image has them.
+/// The rules of a generation, in the layout of the image.
 pub(crate) type Rules = map::Map<u32, abi::Rule>;
 
-/// Rules that a map has room for at least.
+/// Least number of rules that a map has room for.
 const LEAST_ROOM: u32 = 256;
 
-/// Where rules are written.
+/// The policy by which maps of rules are chosen.
 pub(crate) enum RuleHome {
-    /// Into the map of the generation before the last, which nobody reads any more, if it has room.
-    /// A new one costs what [`wait`] does: the kernel waits for its readers.
+    /// Reuses the map of the generation before the last, which has no readers any more, if its size
+    /// fits. A new map costs as much as [`wait`], because the kernel waits for its readers.
     Fitting,
-    /// Into two maps that are there from the start, one for each generation. For tests, whose
-    /// packets come when they are sent: waiting for none takes tens of milliseconds.
+    /// Uses two maps that exist from the start, one for each generation. For tests, whose packets
+    /// run synchronously: to wait for readers would take tens of milliseconds and find none.
     Standing([Rules; 2]),
 }
 
 impl RuleHome {
-    /// Two maps with room for `rules` rules, as both generations' rule sets.
+    /// Makes two maps with room for `rules` rules each.
+    ///
+    /// # Errors
+    /// Fails if a map cannot be made or written.
     pub fn standing(maps: &Maps, rules: u32) -> Result<Self> {
         let homes = [new_rules(rules)?, new_rules(rules)?];
         for (generation, home) in (0..).zip(&homes) {
@@ -36,8 +38,11 @@ impl RuleHome {
         Ok(RuleHome::Standing(homes))
     }
 
-    /// Writes the rules of a generation. Returns their map if packets may read those that were
-    /// there before.
+    /// Writes the rules of a generation. Returns their map if packets may still read the rules
+    /// before.
+    ///
+    /// # Errors
+    /// Fails if the rules do not fit into a map of a test, or if a map cannot be made or written.
     pub fn write(
         &self,
         maps: &Maps,
@@ -66,8 +71,11 @@ impl RuleHome {
         }
     }
 
-    /// Waits until all packets are through that began before now, while this generation is in
-    /// force. In tests none is on its way.
+    /// Waits for all packets that began before now, while this generation is in force. In tests
+    /// there are none.
+    ///
+    /// # Errors
+    /// Fails if a map cannot be read or written.
     pub fn wait(&self, maps: &Maps, generation: u32) -> Result<()> {
         match self {
             RuleHome::Fitting => wait(maps, generation),
@@ -76,13 +84,14 @@ impl RuleHome {
     }
 }
 
-/// Whether `count` rules have room, and no memory lies idle for many more.
+/// True if `count` rules fit, and at least a quarter of a large map is used.
 fn fits(home: &Rules, count: u32) -> bool {
     let room = home.capacity();
     count <= room && (room <= LEAST_ROOM || room / 4 <= count)
 }
 
-/// The map of a generation that is not in force, with room for some more than `count` rules.
+/// Makes a map for a generation that is not in force, with room for a quarter more than `count`
+/// rules.
 fn make_room(maps: &Maps, generation: u32, count: u32) -> Result<Rules> {
     let home = new_rules(count.saturating_add(count / 4).max(LEAST_ROOM))?;
     put(maps, generation, &home)?;
@@ -93,7 +102,7 @@ fn new_rules(count: u32) -> Result<Rules> {
     map::new_array("rules", count, map::INNER_MAP)
 }
 
-/// The map of a generation's rules, if it has one yet.
+/// Returns the map of a generation's rules, if there is one.
 pub(crate) fn rules_of(maps: &Maps, generation: u32) -> Result<Option<Rules>> {
     let id = maps.rulesets.get(&(generation & 1))?;
     id.map(|id| map::by_id("rules", id)).transpose()
@@ -103,7 +112,7 @@ fn put(maps: &Maps, generation: u32, home: &Rules) -> Result<()> {
     maps.rulesets.set(&(generation & 1), &(home.as_fd().as_raw_fd() as u32))
 }
 
-/// Waits until all packets are through that began before now.
+/// Waits for all packets that began before now.
 pub(crate) fn wait(maps: &Maps, generation: u32) -> Result<()> {
     match rules_of(maps, generation)? {
         Some(rules) => wait_for_readers(maps, generation, &rules),
@@ -111,7 +120,7 @@ pub(crate) fn wait(maps: &Maps, generation: u32) -> Result<()> {
     }
 }
 
-/// The kernel waits for its readers whenever a map of maps is changed, even into what it was.
+/// Waits for readers: the kernel does so whenever a map of maps changes, even to the same value.
 pub(crate) fn wait_for_readers(maps: &Maps, generation: u32, rules: &Rules) -> Result<()> {
     put(maps, generation, rules)
 }

@@ -1,6 +1,6 @@
-//! The files of an instance in `/run/skipstep/NAME/`: its lock, its memory and its rule sets, with
-//! the addresses of their tables beside them. Each is written under another name and renamed, so a
-//! reader finds a whole one.
+//! The files of an instance in `/run/skipstep/NAME/`: its lock, its memory, and its rule sets with
+//! the addresses of their tables. Each file is written under another name and renamed, so a reader
+//! finds a complete file.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
@@ -17,46 +17,46 @@ use crate::record::{Memory, Record};
 /// Folder of all instances.
 const ROOT: &str = "/run/skipstep";
 
-/// Makes the folder of all instances, in which nobody but root sees anything, and returns its path.
+/// Makes the folder of all instances, which only root can read, and returns its path.
 pub(crate) fn root() -> Result<PathBuf> {
     let path = PathBuf::from(ROOT);
     private::folder(&path)?;
     Ok(path)
 }
 
-/// Makes an empty folder for processes that are to see no files, and returns its path. A process
-/// has to change its root to it before it gives its rights up.
+/// Makes an empty folder for processes that must see no files, and returns its path. A process
+/// changes its root to this folder before it gives up its rights.
 ///
 /// # Errors
-/// Another user owns the folder, or the system refuses.
+/// Fails if another user owns the folder, or if a system call fails.
 pub fn empty_folder() -> Result<PathBuf> {
     let path = root()?.join("empty");
     private::folder(&path)?;
     Ok(path)
 }
 
-/// What the file of a rule set begins with; the digit is its version.
+/// First bytes of a rule set's file; the digit is the version.
 const RULES_HEAD: &[u8; 8] = b"rules 3\n";
 
-/// How often a reader looks again when a rule set was replaced under it.
+/// Number of times that a reader tries again when a rule set is replaced during the read.
 const RETRIES: usize = 10;
 
-/// Bytes of a file that are written at once.
+/// Size of the write buffer, in bytes.
 const WRITTEN_AT_ONCE: usize = 1 << 18;
 
-/// The folder.
+/// The folder of an instance.
 #[derive(Debug, Clone)]
 pub struct RunDir {
     path: PathBuf,
 }
 
-/// Held while an instance is changed. Gone with the process that holds it, however it ends.
+/// The lock of an instance, held during a change. The kernel releases it when the process ends.
 pub struct Lock {
     _file: Flock<File>,
 }
 
-/// A rule set, and the files it was found in: as long as these are open no others can be taken for
-/// them.
+/// A rule set and its open files. While they are open, their inodes are not reused, so they can be
+/// compared.
 pub struct Found {
     record: Record,
     generation: u32,
@@ -65,7 +65,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// The rule set, if nobody has replaced its files meanwhile.
+    /// Returns the rule set, if its files were not replaced meanwhile.
     pub fn if_still_there(self, run: &RunDir) -> Option<Record> {
         let are_same = is_same_file(&self.rules, &run.rules(self.generation))
             && is_same_file(&self.lists, &run.lists(self.generation));
@@ -73,24 +73,24 @@ impl Found {
     }
 }
 
-/// A rule set that was written where nobody looks for it, and the names that its files are to have.
+/// A rule set that was written under temporary names, with the final names of its files.
 pub struct Draft {
     rules: PathBuf,
     lists: PathBuf,
 }
 
 impl RunDir {
-    /// The folder of instance `name`, which need not exist.
+    /// Returns the folder of instance `name`, which need not exist.
     pub fn new(name: &str) -> Self {
         RunDir { path: Path::new(ROOT).join(name) }
     }
 
-    /// Name of the instance.
+    /// Returns the name of the instance.
     pub fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Whether the folder is there.
+    /// True if the folder exists.
     pub fn exists(&self) -> bool {
         self.path.exists()
     }
@@ -101,11 +101,11 @@ impl RunDir {
         private::folder(&self.path)
     }
 
-    /// Takes every right to the folder and its files from other users: an earlier version, or a
-    /// wide umask, may have left them some.
+    /// Removes all rights of other users to the folder and its files. An earlier version or a wide
+    /// umask may have given them some.
     ///
     /// # Errors
-    /// Another user owns a file of it.
+    /// Fails if another user owns a file of the folder, or if a system call fails.
     pub fn mend(&self) -> Result<()> {
         if !self.exists() {
             return Ok(());
@@ -114,33 +114,40 @@ impl RunDir {
         private::mend(&self.path)
     }
 
-    /// Waits until no other process changes the instance, but not for ever.
+    /// Waits a limited time for the lock of the instance.
     ///
     /// # Errors
-    /// Another process has held the lock all the time: the error names it.
+    /// Fails if another process has held the lock all the time, or if the folder or file cannot be
+    /// made.
     pub fn lock(&self) -> Result<Lock> {
         let path = self.path.join("lock");
         let open = || {
-            // whoever removed the instance while we waited has removed its folder
+            // a process that removed the instance meanwhile has removed its folder
             self.make()?;
             private::file(&path)
         };
         Ok(Lock { _file: wait(&path, PATIENCE, open)? })
     }
 
-    /// Whether anything is remembered.
+    /// True if the instance has a memory.
     pub fn is_known(&self) -> bool {
         self.path.join("memory.json").exists()
     }
 
-    /// What outlives rule sets.
+    /// Returns the records that outlive rule sets.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read or parsed.
     pub fn memory(&self) -> Result<Memory> {
         let (path, mut file) = open(self.path.join("memory.json"))?;
         serde_json::from_slice(&read_all(&path, &mut file)?)
             .map_err(|cause| Error::Record { path, cause: cause.to_string() })
     }
 
-    /// Keeps what outlives rule sets.
+    /// Saves the records that outlive rule sets.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be written.
     pub fn set_memory(&self, memory: &Memory) -> Result<()> {
         let path = self.path.join("memory.json");
         let text = serde_json::to_vec(memory).map_err(io::Error::from);
@@ -148,7 +155,10 @@ impl RunDir {
         put_in_place(&path)
     }
 
-    /// The rule set in force; `generation` says which that is.
+    /// Returns the record of the rule set in force; `generation` returns its number.
+    ///
+    /// # Errors
+    /// Fails if the files cannot be read or parsed, or if they were replaced during every attempt.
     pub fn record(&self, generation: impl Fn() -> u32) -> Result<Record> {
         let mut result = self.find(generation());
         for _ in 0..RETRIES {
@@ -160,7 +170,10 @@ impl RunDir {
         result.map(|found| found.record)
     }
 
-    /// The rule set of a generation, with the files it was found in.
+    /// Returns the record of a generation, with its open files.
+    ///
+    /// # Errors
+    /// Fails if a file cannot be read, or if another version wrote it.
     pub fn find(&self, generation: u32) -> Result<Found> {
         let (path, mut rules) = open(self.rules(generation))?;
         let mut record =
@@ -176,7 +189,10 @@ impl RunDir {
         Ok(Found { record, generation, rules, lists })
     }
 
-    /// Keeps a rule set under its generation.
+    /// Saves the record of a generation.
+    ///
+    /// # Errors
+    /// Fails if a file cannot be written or renamed.
     pub fn set_record(&self, record: &mut Record) -> Result<()> {
         let lists = Lists::take(record);
         let drafted = self.draft(record, &lists);
@@ -184,7 +200,10 @@ impl RunDir {
         self.keep(drafted?)
     }
 
-    /// Writes a rule set, from which its lists were taken, where nobody looks for it.
+    /// Writes a rule set and the lists taken from it under temporary names.
+    ///
+    /// # Errors
+    /// Fails if a file cannot be written.
     pub fn draft(&self, record: &Record, lists: &Lists) -> Result<Draft> {
         let (rules, lists_path) = (self.rules(record.generation), self.lists(record.generation));
         write(&draft_of(&lists_path), &lists.to_bytes())?;
@@ -192,14 +211,20 @@ impl RunDir {
         Ok(Draft { rules, lists: lists_path })
     }
 
-    /// Keeps a rule set that was drafted.
+    /// Gives the files of a draft their final names.
+    ///
+    /// # Errors
+    /// Fails if a file cannot be renamed.
     pub fn keep(&self, draft: Draft) -> Result<()> {
-        // who finds the record finds these
+        // the lists first, because a reader that finds the rules expects them
         put_in_place(&draft.lists)?;
         put_in_place(&draft.rules)
     }
 
-    /// Removes the rule sets of other generations.
+    /// Removes the records of other generations.
+    ///
+    /// # Errors
+    /// Fails if the folder cannot be read, or if a file cannot be removed.
     pub fn forget_all_but(&self, generation: u32) -> Result<()> {
         let keep = [self.rules(generation), self.lists(generation)];
         let entries = fs::read_dir(&self.path).context(|| self.path.display().to_string())?;
@@ -215,24 +240,33 @@ impl RunDir {
         Ok(())
     }
 
-    /// Marks that a loader began to write, and may be killed before it cleaned up.
+    /// Marks that a change has begun, which a killed process leaves unfinished.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be written.
     pub fn begin(&self) -> Result<()> {
         let path = self.unfinished();
         write(&path, &[])
     }
 
-    /// Whether some loader began and did not end.
+    /// True if a change has begun and not ended.
     pub fn is_unfinished(&self) -> bool {
         self.unfinished().exists()
     }
 
-    /// Marks that nothing is left to clean up.
+    /// Removes the mark of a change that has begun.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be removed.
     pub fn end(&self) -> Result<()> {
         let path = self.unfinished();
         fs::remove_file(&path).context(|| format!("{}: remove", path.display()))
     }
 
-    /// Removes the folder with all its files.
+    /// Removes the folder with all its files, if it exists.
+    ///
+    /// # Errors
+    /// Fails if a file cannot be removed.
     pub fn remove(&self) -> Result<()> {
         match fs::remove_dir_all(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -240,12 +274,12 @@ impl RunDir {
         }
     }
 
-    /// The folder of the sockets for diverted packets.
+    /// Returns the folder of the sockets for diverted packets.
     pub fn divert(&self) -> PathBuf {
         self.path.join("divert")
     }
 
-    /// The folder of the files that owners of anchors hold.
+    /// Returns the folder of the files of owners of anchors.
     pub fn owners(&self) -> PathBuf {
         self.path.join("owners")
     }
@@ -274,7 +308,7 @@ fn read_all(path: &Path, file: &mut File) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Under which name a file is written before it gets its own.
+/// Returns the name under which a file is written before it gets its final name.
 fn draft_of(path: &Path) -> PathBuf {
     path.with_extension("new")
 }
@@ -284,8 +318,8 @@ fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     written.context(|| format!("{}: write", path.display()))
 }
 
-/// Writes a rule set as a head and what postcard makes of it: JSON would take every pfctl five
-/// times as long to read.
+/// Writes a rule set as a head and its postcard encoding. JSON would take every pfctl five times as
+/// long to read.
 fn write_rules(path: &Path, record: &Record) -> Result<()> {
     let written = || {
         let mut file = BufWriter::with_capacity(WRITTEN_AT_ONCE, private::new_file(path)?);
@@ -296,15 +330,15 @@ fn write_rules(path: &Path, record: &Record) -> Result<()> {
 }
 
 impl Record {
-    /// The bytes of a rule set's file.
+    /// Returns the bytes of a rule set's file.
     ///
     /// # Errors
-    /// A part of the rule set cannot be written.
+    /// Fails if a part of the rule set cannot be encoded.
     pub fn to_bytes(&self) -> io::Result<Vec<u8>> {
         postcard::to_extend(self, RULES_HEAD.to_vec()).map_err(io::Error::other)
     }
 
-    /// Reads a rule set's file; `None` if that is no such file.
+    /// Parses a rule set's file; `None` if it is malformed or of another version.
     pub fn from_bytes(bytes: &[u8]) -> Option<Record> {
         let (record, rest) = postcard::take_from_bytes(bytes.strip_prefix(RULES_HEAD)?).ok()?;
         rest.is_empty().then_some(record)
@@ -315,8 +349,8 @@ impl Record {
         Lists::take(self).to_bytes()
     }
 
-    /// Puts the addresses of tables, the bytes of their file, into the rule set. Returns false if
-    /// that is no such file.
+    /// Puts the addresses of tables, given as the bytes of their file, into the rule set. Returns
+    /// false if the bytes are malformed.
     pub fn put_lists(&mut self, bytes: &[u8]) -> bool {
         let lists = Lists::from_bytes(bytes);
         lists.map(|lists| lists.put(self)).is_some()
@@ -334,7 +368,7 @@ mod tests {
 
     use super::*;
 
-    /// Of every kind of statement one.
+    /// A rule set with one statement of every kind.
     const RULES: &str = r#"
         set limit states 1000
         set skip on lo
@@ -351,9 +385,9 @@ mod tests {
         pass out proto tcp received-on em1 route-to 192.0.2.1
     "#;
 
-    /// Who reads a rule set that another version wrote would make nonsense of it, for postcard
-    /// writes no names: if this fails, change the digit of [`RULES_HEAD`] and `PF_ABI_VERSION`, and
-    /// then what is expected.
+    /// Guards the format: postcard writes no names, so a reader of another version would decode
+    /// nonsense. If this test fails, change the digit of [`RULES_HEAD`] and `PF_ABI_VERSION`, and
+    /// then the expected values.
     #[test]
     fn rule_sets_are_written_as_ever_under_this_version() {
         let bytes = postcard::to_stdvec(&record()).unwrap();
@@ -362,7 +396,7 @@ mod tests {
         assert_eq!((RULES_HEAD, bytes.len(), hash), (b"rules 3\n", 883, 0xdc20_d4a5_5dba_4cb6));
     }
 
-    /// The rule set of [`RULES`].
+    /// Returns the record of [`RULES`].
     fn record() -> Record {
         let host = Host::default();
         let loaded = skipstep_pfconf::load(RULES, &Context::new(&host));

@@ -1,6 +1,5 @@
-//! States that outlive the filter: what `pfctl -S` keeps of one, and how `-L` gives it back. Names
-//! stand for the numbers that only this instance knows, and ages for seconds of a clock that starts
-//! anew with the machine.
+//! Saved states: the form in which `pfctl -S` saves states and `-L` restores them. Names replace
+//! the numbers of this instance, and ages replace the seconds of a clock that restarts at boot.
 
 use std::net::IpAddr;
 
@@ -20,44 +19,44 @@ use crate::state;
 /// A state in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedState {
-    /// Its id, which it keeps.
+    /// Id of the state, which it keeps.
     pub id: u64,
-    /// `inet` or `inet6`
+    /// Address family on the network's side.
     pub family: Family,
-    /// IP protocol.
+    /// IP protocol number, on the network's side.
     pub protocol: u8,
-    /// Direction of the packet that made it.
+    /// Direction of the packet that made the state.
     pub direction: Direction,
-    /// Interface it is bound to; none if it floats.
+    /// Interface that the state is bound to; `None` if it floats.
     pub interface: Option<String>,
-    /// Rule that made it.
+    /// Rule that made the state.
     pub rule: Option<RuleId>,
     /// Routing domain of its packets.
     #[serde(default)]
     pub rdomain: u32,
-    /// Key on the network's side: address and port.
+    /// Key on the network's side: addresses and ports (host byte order).
     pub wire: [(IpAddr, u16); 2],
-    /// Key on the host's side.
+    /// Key on the host's side: addresses and ports (host byte order).
     pub stack: [(IpAddr, u16); 2],
-    /// The side that made it.
+    /// Peer that initiated the connection.
     pub source: SavedPeer,
-    /// The other side.
+    /// The other peer.
     pub destination: SavedPeer,
-    /// Class of timeout, by the name it has in pf.conf.
+    /// Class of its timeout, named as in pf.conf.
     pub timeout: String,
-    /// Seconds since it was made.
+    /// Seconds since the state was made.
     pub age: u32,
     /// Seconds since its last packet.
     pub idle: u32,
-    /// Packets with its direction and against it.
+    /// Packets in its direction and against it.
     pub packets: [u64; 2],
-    /// Bytes with its direction and against it.
+    /// Bytes in its direction and against it.
     pub bytes: [u64; 2],
     /// `PFSTATE_*`
     pub flags: u32,
-    /// Log every packet, to this pflog interface.
+    /// n of the pflogN that gets every packet; `None` if packets are not logged.
     pub log_all: Option<u8>,
-    /// With the owner of the socket.
+    /// True if the log has the owner of the socket (`log (user)`).
     #[serde(default)]
     pub log_user: bool,
     /// `set prio`
@@ -70,25 +69,25 @@ pub struct SavedState {
     pub max_mss: u16,
     /// Tag of its packets.
     pub tag: Option<String>,
-    /// `set queue`
+    /// `set queue`: the queue, and the queue for `lowdelay` packets and empty ACKs.
     #[serde(default)]
     pub queues: [Option<String>; 2],
-    /// `set delay`, 0 for none.
+    /// `set delay` in milliseconds, 0 for none.
     #[serde(default)]
     pub delay: u16,
-    /// Longest packet, 0 for no limit.
+    /// Longest packet in bytes, 0 for no limit.
     #[serde(default)]
     pub max_pkt_size: u16,
-    /// What both sides of a handshake of `synproxy state` can have as MSS.
+    /// Largest MSS that both sides support, for the handshakes of `synproxy state`.
     #[serde(default)]
     pub proxy_mss: u16,
-    /// `rtable`, as the data plane has it.
+    /// `rtable`, in the data plane's encoding.
     #[serde(default)]
     pub rtable: u16,
     /// `enum pf_route_kind` and the next hop.
     #[serde(default)]
     pub route: Option<(u8, IpAddr)>,
-    /// The interface by which the next hop is, if a rule says so.
+    /// Interface of the next hop, if the rule names one.
     #[serde(default)]
     pub hop_interface: Option<String>,
     /// Anchor rule that led to the rule.
@@ -97,7 +96,7 @@ pub struct SavedState {
     /// `match` rules that count its packets.
     #[serde(default)]
     pub matches: Vec<SavedMatch>,
-    /// What `reassemble tcp` knows of the side that made it and of the other one.
+    /// Timestamps of the initiator and of the other peer, for `reassemble tcp`.
     #[serde(default)]
     pub timestamps: [Option<SavedTimestamps>; 2],
 }
@@ -105,52 +104,55 @@ pub struct SavedState {
 /// A `match` rule that counts the packets of a state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedMatch {
-    /// The rule.
+    /// Anchor and number of the rule.
     pub rule: RuleId,
-    /// Log every packet, to this pflog interface.
+    /// n of the pflogN that gets every packet; `None` if packets are not logged.
     pub log_all: Option<u8>,
-    /// With the owner of the socket.
+    /// True if the log has the owner of the socket (`log (user)`).
     pub log_user: bool,
 }
 
-/// What `reassemble tcp` knows of a side.
+/// TCP timestamps of a peer, for `reassemble tcp`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedTimestamps {
-    /// Added to its timestamps.
+    /// Offset added to the peer's timestamps.
     pub offset: u32,
-    /// Its latest timestamp.
+    /// Latest timestamp of the peer.
     pub value: u32,
-    /// Its first.
+    /// First timestamp of the peer.
     pub first: u32,
-    /// The latest that it echoed.
+    /// Latest timestamp that the peer echoed.
     pub echo: u32,
-    /// Seconds since its latest.
+    /// Seconds since the latest timestamp.
     pub age: u32,
     /// `PFSS_*`
     pub flags: u16,
-    /// Highest TTL of its packets.
+    /// Highest TTL of the peer's packets.
     pub ttl: u8,
 }
 
-/// One side of a state.
+/// One peer of a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedPeer {
-    /// State of its machine.
+    /// State of the peer (`PF_TCPS_*` and its like).
     pub state: u8,
     /// Highest sequence number seen.
     pub seqlo: u32,
-    /// Highest that the other side allows.
+    /// Highest sequence number that the other peer allows.
     pub seqhi: u32,
-    /// Added to its sequence numbers.
+    /// Offset added to the peer's sequence numbers.
     pub seqdiff: u32,
     /// Largest window, unscaled.
     pub window: u16,
-    /// Shift of its window, with a bit that says that it offered one.
+    /// Window scale (`PF_WSCALE_MASK`), with the bit `PF_WSCALE_FLAG` if the peer offered one.
     pub wscale: u8,
 }
 
 impl Instance {
-    /// All states as they can be kept, in order of creation.
+    /// Returns all states in the form for a file, in order of creation.
+    ///
+    /// # Errors
+    /// Fails if the maps or records cannot be read.
     pub fn save_states(&self) -> Result<Vec<SavedState>> {
         let (memory, record, now) = (self.run.memory()?, self.record()?, self.uptime()?);
         let states = state::kept(&self.maps)?;
@@ -161,9 +163,12 @@ impl Instance {
         Ok(saved)
     }
 
-    /// Puts states in place; how many. One whose key is taken, for which there is no room, or that
-    /// is bound to an interface that is not known, is left out. With `same_rules` they belong to
-    /// their rules again, else to none.
+    /// Restores states. Returns the number of states restored. Skips a state whose key is taken,
+    /// for which there is no room, or whose interface is unknown. With `same_rules`, states belong
+    /// to their rules again, or else to no rule.
+    ///
+    /// # Errors
+    /// Fails if the records cannot be read, or if the program of the kernel cannot run.
     pub fn restore_states(&self, saved: &[SavedState], same_rules: bool) -> Result<u64> {
         let (memory, record, now) = (self.run.memory()?, self.record()?, self.uptime()?);
         let mut placed = 0;
@@ -177,7 +182,7 @@ impl Instance {
 }
 
 impl SavedState {
-    /// A state as it can be kept, at second `now`.
+    /// Converts a state at second `now` into its form for a file.
     pub fn of(kept: &abi::KeptState, memory: &Memory, record: &Record, now: u32) -> SavedState {
         let abi::KeptState { state, annex } = kept;
         let key = &state.key[WIRE];
@@ -211,8 +216,8 @@ impl SavedState {
             idle: now.saturating_sub(state.expire),
             packets: state.packets,
             bytes: state.bytes,
-            // the mapping of its endpoint and its socket stay behind; which way its packets
-            // go is found anew
+            // the endpoint mapping and the socket are not saved, and routing flags are computed
+            // again
             flags: state.flags
                 & !(state_flags::MAPPED
                     | state_flags::SIMPLE
@@ -244,8 +249,8 @@ impl SavedState {
         }
     }
 
-    /// The state at second `now`; `None` if it is bound to an interface that is not known, or its
-    /// timeout has no name of ours. With `same_rules` it belongs to its rules again.
+    /// Returns the state at second `now`. Returns `None` if it is bound to an unknown interface, or
+    /// if its timeout has an unknown name. With `same_rules` it belongs to its rules again.
     pub fn restored(
         &self,
         memory: &Memory,
@@ -327,9 +332,9 @@ impl SavedState {
             scrub: saved.timestamps.map(|saved| restored_timestamps(saved, now)),
             ..abi::Annex::default()
         };
-        // those whose packets cross families, are checked for their timestamps, or are reported get
-        // more there, and those that are between two handshakes look for it, those of a cookie
-        // without a rule's synproxy too
+        // these states get an extension in any case: packets cross families, timestamps are
+        // checked, flows are reported, or a handshake of synproxy is not complete (also one by
+        // cookie, without a rule's synproxy)
         let wants_annex = crosses
             || saved.protocol == protocol::TCP && saved.source.state >= tcp_state::PROXY_SRC
             || saved.flags & (state_flags::REASSEMBLE_TCP | state_flags::PFLOW) != 0
@@ -382,7 +387,7 @@ fn save_timestamps(scrub: &abi::Scrub, now: u32) -> Option<SavedTimestamps> {
     })
 }
 
-/// Flags of a log that all packets go to.
+/// Returns the log flags of a state whose packets are all logged.
 fn log(all: Option<u8>, user: bool) -> u8 {
     (if all.is_some() { log_flags::ALL } else { 0 }) | (if user { log_flags::USER } else { 0 })
 }
@@ -426,7 +431,7 @@ fn restored_peer(peer: &SavedPeer) -> abi::Peer {
 mod tests {
     use super::*;
 
-    /// A state that was made 100 seconds ago, in rule 1, and heard of 5 seconds ago.
+    /// Returns a state made 100 seconds ago by rule 1, whose last packet came 5 seconds ago.
     fn state(record: &Record, memory: &mut Memory) -> abi::KeptState {
         let address = |text: &str| address_bytes(text.parse().unwrap());
         let key = abi::StateKey {

@@ -1,8 +1,8 @@
-//! Rule sets that stand: a change of others does not compile them again.
+//! Unchanged rule sets: the load of other rule sets does not compile them again.
 //!
-//! What the kernel has of a rule set comes of its rules, and of what interfaces, groups, tables and
-//! systems mean to these. As long as nobody loads it and all of that is the same, it is copied from
-//! the generation in force.
+//! The compiled form of a rule set depends on its rules, and on the meaning of interfaces, groups,
+//! tables and systems. If nobody loads the rule set and all of these are the same, its compiled
+//! form is copied from the generation in force.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -15,19 +15,19 @@ use crate::object::Maps;
 use crate::record::{Record, TableRecord};
 use crate::{cells, rule_home};
 
-/// The rule sets of a generation as they are in the kernel.
+/// The compiled rule sets of a generation in the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InForce {
     generation: u32,
-    /// By the path of its anchor, a hash of what names mean in it and where it is.
+    /// For each anchor path, a hash of the meaning of its names, and its position in the maps.
     sets: BTreeMap<String, (u64, Planted)>,
 }
 
-/// Hashes of what names mean in rule sets, by the paths of their anchors.
+/// Hashes of the meaning of names in rule sets, by anchor path.
 pub(crate) struct Meanings(BTreeMap<String, u64>);
 
 impl InForce {
-    /// To be remembered of a generation.
+    /// Makes the record of a generation.
     pub(crate) fn of(
         generation: u32,
         meanings: &Meanings,
@@ -42,8 +42,9 @@ impl InForce {
         }
     }
 
-    /// What stands of a generation that is in force, where those at the paths `replaced` are loaded
-    /// and `new` is to be in force. What cannot be read does not stand.
+    /// Returns the rule sets of the generation in force that can be reused. The anchors in
+    /// `replaced` are loaded, and `new` is the next rule set. Rule sets that cannot be read are not
+    /// reused.
     pub(crate) fn standing(
         &self,
         maps: &Maps,
@@ -76,7 +77,7 @@ impl InForce {
 }
 
 impl Meanings {
-    /// Of the rule sets that are to be in force.
+    /// Computes the hashes for the next rule set.
     pub fn of(record: &Record, spread: &Spread) -> Self {
         let mut of_all = DefaultHasher::new();
         record.groups.hash(&mut of_all);
@@ -91,7 +92,7 @@ impl Meanings {
                 (name, table.slot, table.active, spread.get(&table.slot)).hash(hasher);
             }
         };
-        // an anchor sees the tables of the main rule set besides its own
+        // an anchor also sees the tables of the main rule set
         add_tables(&mut of_all, "");
         let of = |path: &String| {
             let mut hasher = of_all.clone();

@@ -14,22 +14,22 @@ use skipstep_scenario::engine::{NextHop, PeerView, StateView};
 use crate::error::Result;
 use crate::object::{Maps, Programs};
 
-/// A state with the place it is in.
+/// A state with its index.
 pub(crate) struct Found {
-    /// Place and serial.
+    /// Index and serial number.
     pub kill: abi::Kill,
-    /// The slot of the rule that made it.
+    /// Slot of the rule that made the state.
     pub rule_slot: u32,
-    /// The state.
+    /// The state as userland shows it.
     pub view: StateView,
 }
 
-/// All states, in order of creation.
+/// Returns all states, in order of creation.
 pub(crate) fn list(maps: &Maps, names: &Names) -> Result<Vec<Found>> {
     let status: abi::Status = maps.shared_status.element(0);
     let config = maps.shared_configs.element(status.generation & 1);
     let clock = Clock { config, states: status.states };
-    // many states are of few rules
+    // few rules make most states, so read each rule once
     let mut rules: HashMap<u32, abi::RuleStates> = HashMap::new();
     let mut found: Vec<Found> = kept(maps)?
         .filter(|(_, kept)| kept.state.timeout < timeout::DETACHED)
@@ -44,7 +44,7 @@ pub(crate) fn list(maps: &Maps, names: &Names) -> Result<Vec<Found>> {
     Ok(found)
 }
 
-/// The states with their annexes, by the places that they are in.
+/// Returns the states with their extensions, by their indexes.
 pub(crate) fn kept(maps: &Maps) -> Result<impl Iterator<Item = (u32, abi::KeptState)>> {
     let abi::Status { states_used, flushing, .. } = maps.status.at(0)?;
     let flushes = if flushing == 0 { HashMap::new() } else { flushes(maps)? };
@@ -52,13 +52,13 @@ pub(crate) fn kept(maps: &Maps) -> Result<impl Iterator<Item = (u32, abi::KeptSt
     Ok(states.map(move |(index, mut state)| {
         end_flushed(&mut state, &flushes);
         let has_annex = state.flags & state_flags::ANNEX != 0;
-        // one that has gone meanwhile has none any more
+        // an extension that was deleted meanwhile counts as none
         let annex = has_annex.then(|| maps.annexes.get(&index).ok().flatten()).flatten();
         (index, abi::KeptState { state, annex: annex.unwrap_or_default() })
     }))
 }
 
-/// Sources whose states end, and the id of the first state that does not.
+/// Returns the sources whose states end, with the id of the first state that stays.
 fn flushes(maps: &Maps) -> Result<HashMap<abi::Flush, u64>> {
     let mut flushes = HashMap::new();
     for key in maps.flushes.keys() {
@@ -69,7 +69,7 @@ fn flushes(maps: &Maps) -> Result<HashMap<abi::Flush, u64>> {
     Ok(flushes)
 }
 
-/// Ends a state whose source was flushed, as the data plane does when somebody looks for it.
+/// Ends a state whose source was flushed, as the data plane does at the next lookup.
 fn end_flushed(state: &mut abi::State, flushes: &HashMap<abi::Flush, u64>) {
     let key = &state.key[WIRE];
     let is_flushed = [0, 1].into_iter().any(|side| {
@@ -85,7 +85,7 @@ fn end_flushed(state: &mut abi::State, flushes: &HashMap<abi::Flush, u64>) {
     }
 }
 
-/// Removes the states that `wanted` names; how many were there.
+/// Removes the states that `wanted` accepts. Returns the number of states that still existed.
 pub(crate) fn kill(
     maps: &Maps,
     programs: &Programs,
@@ -101,14 +101,14 @@ pub(crate) fn kill(
     Ok(killed)
 }
 
-/// What the deadline of a state depends on beside itself.
+/// The inputs of a state's timeout beside the state: settings and number of states.
 struct Clock {
     config: abi::Config,
     states: u32,
 }
 
 impl Clock {
-    /// Seconds from the last packet of `state` to its end (pf-semantics section 2).
+    /// Returns the seconds from the last packet of `state` to its expiry (pf-semantics section 2).
     fn timeout(&self, state: &abi::State, rule: &abi::RuleStates) -> u32 {
         let index = usize::from(state.timeout);
         let own = rule.timeouts.get(index).copied().unwrap_or(0);
@@ -130,13 +130,13 @@ impl Clock {
     }
 }
 
-/// Whether a state's node is still found by sources; one that was dropped only waits for the state.
+/// True if a lookup still finds a state's source node; a removed node only waits for its states.
 fn is_known(maps: &Maps, place: u32) -> bool {
     let node = place.checked_sub(1).and_then(|index| maps.source_nodes.at(index).ok());
     node.is_some_and(|node| node.r#use == node_use::USED)
 }
 
-/// What a rule's states know of it; of one that is gone, nothing.
+/// Returns the rule's entry for its states.
 fn rule_states(maps: &Maps, slot: u32) -> abi::RuleStates {
     maps.shared_rule_states.element(slot)
 }
@@ -192,7 +192,8 @@ fn next_hop(annex: &abi::Annex, names: &Names) -> Option<NextHop> {
     Some(NextHop { kind, address: abi::address_from(annex.hop_family, annex.next_hop), interface })
 }
 
-/// Number of the rule in a slot, unless it is gone or the slot is that of no rule.
+/// Returns the number of the rule in a slot; `None` if the rule is orphaned or the slot has no
+/// rule.
 fn rule_number(maps: &Maps, slot: u32) -> Option<u32> {
     if slot == abi::limits::IDLE_SLOT {
         return None;
