@@ -1,6 +1,7 @@
-//! Links: to tcx, both directions of every interface, pinned as `links/IFINDEX-in` and `-out`, and
-//! to XDP (`-xdp`) where it is wanted; and, apart, behind the one of ingress where an interface is
-//! a port of a bridge. They outlive us and go when their interface goes.
+//! Links of the programs to interfaces. An interface has a tcx link for each direction, pinned as
+//! `links/IFINDEX-in` and `-out`, and an XDP link (`-xdp`) if the rules ask for XDP. The port of a
+//! bridge has one more tcx link, pinned apart, behind the link of ingress. Pinned links outlive the
+//! process; a link goes with its interface.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,17 +25,18 @@ use crate::object::Programs;
 use crate::pins::{BRIDGE_LINKS, LINKS, unpin};
 use crate::program::{Program, pin};
 
-/// Why a driver is left alone that shows XDP frames without the tag that they came with.
+/// The reason why a card gets no XDP program: its driver removes VLAN tags before XDP sees the
+/// frame.
 const HIDES_TAGS: &str = "it takes VLAN tags off frames: run `ethtool -K INTERFACE rxvlan off`";
 
-/// The time that another process has between attaching a program and pinning the link.
+/// Longest time that another process may take between attaching a program and pinning its link.
 const PINNING: Duration = Duration::from_secs(1);
 
-/// Pause between two looks for that link.
+/// Pause between two checks for the pinned link of another process.
 const GLANCE: Duration = Duration::from_millis(1);
 
-/// Attaches both directions of an interface, unless they already are. An interface that vanishes
-/// meanwhile is no error.
+/// Attaches both directions of an interface, unless they are attached. Succeeds if the interface
+/// vanishes meanwhile.
 pub(crate) fn attach(programs: &Programs, directory: &Path, index: u32) -> Result<()> {
     attach_in(programs, directory, index)?;
     attach_out(programs, directory, index)
@@ -42,7 +44,7 @@ pub(crate) fn attach(programs: &Programs, directory: &Path, index: u32) -> Resul
 
 /// Attaches the program for inbound packets alone.
 pub(crate) fn attach_in(programs: &Programs, directory: &Path, index: u32) -> Result<()> {
-    // nothing is to cross a bridge unfiltered
+    // the filter stands in front of the bridge's program, so no frame crosses the bridge unfiltered
     let place = if bridge_path(directory, index).exists() { BPF_F_BEFORE } else { 0 };
     attach_one(&programs.ingress, BPF_TCX_INGRESS, place, &path(directory, index, "in"), index)
 }
@@ -52,18 +54,18 @@ pub(crate) fn attach_out(programs: &Programs, directory: &Path, index: u32) -> R
     attach_one(&programs.egress, BPF_TCX_EGRESS, 0, &path(directory, index, "out"), index)
 }
 
-/// Has an interface be a port of a bridge: what the filter lets in by it goes on there, unless it
-/// already does.
+/// Makes an interface the port of a bridge: the bridge's program forwards the packets that the
+/// filter passes inbound. Does nothing if the interface is a port already.
 pub(crate) fn attach_bridge(programs: &Programs, directory: &Path, index: u32) -> Result<()> {
     attach_one(&programs.bridge, BPF_TCX_INGRESS, 0, &bridge_path(directory, index), index)
 }
 
-/// Has it be one no more.
+/// Detaches the bridge's program from an interface.
 pub(crate) fn detach_bridge(directory: &Path, index: u32) -> Result<()> {
     unpin(&bridge_path(directory, index))
 }
 
-/// Whether both directions of an interface are attached.
+/// True if both directions of an interface are attached.
 pub(crate) fn is_attached(directory: &Path, index: u32) -> bool {
     ["in", "out"].iter().all(|side| leads_to(&path(directory, index, side)) == Some(index))
 }
@@ -73,7 +75,7 @@ pub(crate) fn detach_interface(directory: &Path, index: u32) -> Result<()> {
     ["in", "out"].iter().try_for_each(|side| unpin(&path(directory, index, side)))
 }
 
-/// Detaches everything.
+/// Detaches all interfaces.
 pub(crate) fn detach_all(directory: &Path) -> Result<()> {
     for path in links(directory)? {
         unpin(&path)?;
@@ -81,14 +83,14 @@ pub(crate) fn detach_all(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether everything that was attached is gone. Loopback lasts as long as its network namespace,
-/// so that has happened to the namespace.
+/// True if there are links and all their interfaces are gone. Loopback lives as long as its network
+/// namespace, so the namespace is gone, too.
 pub(crate) fn all_gone(directory: &Path) -> bool {
     let links = links(directory).unwrap_or_default();
     !links.is_empty() && links.iter().all(|path| leads_to(path) == Some(0))
 }
 
-/// Removes the links of interfaces that are gone.
+/// Removes the pins of links whose interfaces are gone.
 pub(crate) fn forget_gone(directory: &Path) -> Result<()> {
     for path in links(directory)?.iter().filter(|path| matches!(leads_to(path), None | Some(0))) {
         unpin(path)?;
@@ -96,8 +98,9 @@ pub(crate) fn forget_gone(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Has the drivers of the interfaces that `wanted` names, by their own names or by those of groups,
-/// run the program of XDP, and no others; those that do not, with the reason. They do without it.
+/// Attaches the XDP program to the interfaces that `wanted` names (interfaces, groups or `any`),
+/// and detaches the XDP program from all others. Returns the names of the interfaces that refuse,
+/// with the reason; packets there take tcx alone.
 pub(crate) fn follow_xdp(
     directory: &Path,
     wanted: &[String],
@@ -132,7 +135,7 @@ pub(crate) fn follow_xdp(
     Ok(refusals)
 }
 
-/// Whether an interface's driver runs the program of XDP.
+/// True if the XDP program is attached to an interface.
 pub(crate) fn has_xdp(directory: &Path, index: u32) -> bool {
     leads_to(&path(directory, index, "xdp")) == Some(index)
 }
@@ -151,9 +154,9 @@ fn why_no_xdp(error: &io::Error) -> String {
     }
 }
 
-/// Attaches a program, behind those that are there unless `place` says otherwise. Several processes
-/// may do that at once for one interface, which is never without a program meanwhile: each has a
-/// link of its own before it removes what is pinned in its place.
+/// Attaches a program: behind the programs that are attached, or at the position of the flags
+/// `place`. Several processes may attach the same interface at once. Each process has its own link
+/// before it removes the pinned link, so the interface always has a program.
 fn attach_one(program: &Program, side: u32, place: u32, path: &Path, index: u32) -> Result<()> {
     let end = Instant::now() + PINNING;
     let link = loop {
@@ -184,7 +187,7 @@ fn link(program: &Program, hook: u32, flags: u32, index: u32) -> io::Result<Owne
     program.link(index, hook, options)
 }
 
-/// True if this program is attached to this interface by the link that is pinned at `path`.
+/// True if the link that is pinned at `path` attaches this program to this interface.
 fn is_at(path: &Path, program: &Program, index: u32) -> bool {
     let link = path.exists().then(|| Link::open(path).ok()?.info().ok()).flatten();
     link.is_some_and(|link| match link.info {
@@ -193,7 +196,8 @@ fn is_at(path: &Path, program: &Program, index: u32) -> bool {
     })
 }
 
-/// Index of the interface that a pinned link is on; 0 if that is gone, `None` if there is no link.
+/// Returns the index of the interface of a pinned link: 0 if the interface is gone, `None` if no
+/// link is pinned.
 fn leads_to(path: &Path) -> Option<u32> {
     if !path.exists() {
         return None;

@@ -1,5 +1,5 @@
-//! Attaches interfaces the moment they appear: from an instance that is open already, without the
-//! lock of the instance, and without a look at what is remembered of it.
+//! The fast attachment of new interfaces: from an open instance, without its lock, and without
+//! reading its records.
 
 use std::collections::BTreeSet;
 
@@ -14,13 +14,16 @@ pub struct Attacher {
 }
 
 impl Attacher {
-    /// Makes an attacher for the instance of this name, which need not exist yet.
+    /// Makes an attacher for the instance of this name. The instance need not exist yet.
     pub fn new(name: &str) -> Self {
         Attacher { name: name.to_owned(), instance: None }
     }
 
-    /// Opens the instance that has the name now, so that [`Attacher::attach`] finds it open. There
-    /// may be none.
+    /// Opens the instance that has the name now, so that [`Attacher::attach`] finds it open.
+    /// Succeeds if there is no such instance.
+    ///
+    /// # Errors
+    /// Fails if the instance exists and cannot be opened.
     pub fn prepare(&mut self) -> Result<()> {
         if self.instance.as_ref().is_some_and(Instance::is_current) {
             return Ok(());
@@ -33,18 +36,19 @@ impl Attacher {
         Ok(())
     }
 
-    /// Attaches interfaces, by their indices, if packets are filtered. An interface that refuses
-    /// does not keep the others from being attached.
+    /// Attaches interfaces, by their indices, if packets are filtered. If an interface refuses, the
+    /// others are attached all the same.
     ///
     /// # Errors
-    /// That of the first interface that refuses.
+    /// Returns the error of the first interface that refuses. Fails also if the instance cannot be
+    /// opened.
     pub fn attach(&mut self, interfaces: &BTreeSet<u32>) -> Result<()> {
         let mut attached = Ok(());
         self.prepare()?;
         while let Some(instance) = self.instance.as_ref().filter(|instance| instance.running()) {
             attached = attach_each(instance, interfaces);
-            // somebody disabled the filter meanwhile, or made it anew, and perhaps did not see what
-            // was attached here
+            // another process disabled or rebuilt the instance meanwhile, perhaps without seeing
+            // the links made here
             if instance.running() && instance.is_current() {
                 break;
             }
@@ -59,8 +63,8 @@ impl Attacher {
     }
 }
 
-/// Attaches all interfaces for inbound packets first: the kernel waits for a grace period of RCU in
-/// each attachment, with the lock that also has to be taken to bring an interface up.
+/// Attaches all interfaces for inbound packets first. The kernel waits for a grace period of RCU in
+/// each attachment, under the lock that bringing an interface up needs.
 fn attach_each(instance: &Instance, interfaces: &BTreeSet<u32>) -> Result<()> {
     let Instance { programs, directory, .. } = instance;
     let mut first = Ok(());

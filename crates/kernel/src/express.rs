@@ -1,5 +1,5 @@
-//! The programs for XDP. Their verification takes a third of what all programs take, and most rule
-//! sets never want them, so they are loaded when a rule set first says `set xdp on`.
+//! The XDP programs. Verifying the XDP programs takes a third of the time of all programs, and most
+//! rule sets do without XDP. So the programs are loaded when a rule set first has `set xdp on`.
 
 use std::path::Path;
 
@@ -7,20 +7,20 @@ use crate::error::Result;
 use crate::object::{self, EXPRESS_HOOKS};
 use crate::program::Program;
 
-/// The programs that see frames before the kernel makes packets of them.
+/// The XDP programs, which see frames before the kernel makes packets of them.
 pub(crate) struct Express {
-    /// Runs in drivers of cards.
+    /// The program for drivers of cards.
     pub card: Program,
-    /// Runs in the driver of veth devices.
+    /// The program for veth devices.
     pub veth: Program,
 }
 
 impl Express {
-    /// Opens those of the instance whose pins are in `directory`; loads and pins them if nobody has
-    /// done so before.
+    /// Opens the programs that are pinned in `directory`. Loads and pins them first if the instance
+    /// has none.
     ///
     /// # Errors
-    /// The verifier refuses them, or they cannot be pinned.
+    /// Fails if the verifier refuses a program, or if it cannot be pinned or opened.
     pub fn of(directory: &Path) -> Result<Self> {
         let [card, veth] = EXPRESS_HOOKS;
         if !EXPRESS_HOOKS.iter().all(|name| directory.join(name).exists()) {

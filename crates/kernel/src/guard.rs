@@ -1,7 +1,7 @@
-//! The guard: a program on hooks of netfilter that drops IP packets which no other program of ours
-//! has judged (bpf/guard.h). Its links belong to the network namespace and are pinned in `guard/`,
-//! so the guard outlives us. The kernel keeps a namespace for as long as such a link is pinned: the
-//! next of our processes lets go of namespaces that nobody else uses.
+//! The guard: a program on netfilter's hooks that drops IP packets which no tcx program has judged
+//! (bpf/guard.h). The guard's links belong to the network namespace and are pinned in `guard/`, so
+//! the guard outlives the process. A pinned link keeps the namespace alive, so the next skipstep
+//! process releases the namespaces that have no other user.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::pins::{self, GUARD_LINKS};
 use crate::program::pin;
 use crate::record::Memory;
 
-/// Priority of the guard, ahead of all others: the kernel keeps the least one for itself.
+/// Priority of the guard, ahead of all others: the kernel reserves the least number.
 const FIRST: i32 = i32::MIN + 1;
 
 /// Links of the guard: name, family, hook.
@@ -29,8 +29,8 @@ const LINKS: [(&str, i32, i32); 4] = [
     ("inet6-out", NFPROTO_IPV6, NF_INET_POST_ROUTING),
 ];
 
-/// Sets the guard of the current network namespace, unless the guard is there already. Does nothing
-/// where the kernel has no programs for hooks of netfilter.
+/// Attaches the guard in the current network namespace, unless it is attached. Does nothing if the
+/// kernel has no BPF programs for netfilter's hooks.
 pub(crate) fn attach(programs: &Programs, directory: &Path) -> Result<()> {
     let Some(guard) = &programs.guard else { return Ok(()) };
     for (name, family, hook) in LINKS {
@@ -48,7 +48,7 @@ pub(crate) fn attach(programs: &Programs, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Takes the guard away.
+/// Detaches the guard.
 pub(crate) fn detach(directory: &Path) -> Result<()> {
     for (name, ..) in LINKS {
         pins::unpin(&path(directory, name))?;
@@ -56,8 +56,8 @@ pub(crate) fn detach(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Takes the guard away if nobody uses the network namespace of its instance any more. Does nothing
-/// for an instance of another PID namespace, whose processes /proc may not show.
+/// Detaches the guard if nothing else keeps the network namespace of its instance alive. Does
+/// nothing for an instance of another PID namespace, whose processes /proc may hide.
 pub(crate) fn let_go(directory: &Path, memory: &Memory) -> Result<()> {
     let is_near = memory.processes == netns::processes();
     if is_near && is_attached(directory) && !netns::is_used(memory.namespace.inode) {
@@ -66,7 +66,7 @@ pub(crate) fn let_go(directory: &Path, memory: &Memory) -> Result<()> {
     Ok(())
 }
 
-/// True if the guard stands on all of its hooks.
+/// True if the guard is attached to all of its hooks.
 pub(crate) fn is_attached(directory: &Path) -> bool {
     LINKS.iter().all(|(name, ..)| path(directory, name).exists())
 }

@@ -12,10 +12,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 use crate::error::{Context, Error, Result, last_cause};
 use crate::program::check;
 
-/// Entries in one system call.
+/// Largest number of entries in one system call.
 const BATCH: usize = 4096;
 
-/// What a key or value must be.
+/// A type of a key or value: fixed size, no padding, all bit patterns valid.
 pub trait Plain: FromBytes + IntoBytes + Immutable + Copy {}
 impl<T: FromBytes + IntoBytes + Immutable + Copy> Plain for T {}
 
@@ -30,7 +30,7 @@ pub struct Map<K, V> {
 pub struct PerCpuMap<K, V>(Map<K, V>);
 
 impl<K: Plain, V: Plain> Map<K, V> {
-    /// Gives types to a map; the sizes must agree.
+    /// Gives a map its types; their sizes must be those of the map.
     pub(crate) fn new(handle: MapHandle, name: &'static str) -> Result<Self> {
         let (key, value) = (handle.key_size() as usize, handle.value_size() as usize);
         if key != size_of::<K>() || value != size_of::<V>() {
@@ -44,12 +44,15 @@ impl<K: Plain, V: Plain> Map<K, V> {
         Ok(Map { handle, name, types: PhantomData })
     }
 
-    /// How many entries there may be.
+    /// Returns the largest number of entries.
     pub fn capacity(&self) -> u32 {
         self.handle.max_entries()
     }
 
-    /// The value of `key`.
+    /// Returns the value of `key`, or `None`.
+    ///
+    /// # Errors
+    /// Fails if the system call fails.
     pub fn get(&self, key: &K) -> Result<Option<V>> {
         let bytes =
             self.handle.lookup(key.as_bytes(), MapFlags::ANY).context(|| self.what("read"))?;
@@ -57,6 +60,9 @@ impl<K: Plain, V: Plain> Map<K, V> {
     }
 
     /// Sets the value of `key`.
+    ///
+    /// # Errors
+    /// Fails if the map is full, or if the system call fails.
     pub fn set(&self, key: &K, value: &V) -> Result<()> {
         match self.handle.update(key.as_bytes(), value.as_bytes(), MapFlags::ANY) {
             Err(error) if is_full(&error) => Err(self.full()),
@@ -64,7 +70,10 @@ impl<K: Plain, V: Plain> Map<K, V> {
         }
     }
 
-    /// Removes `key`; whether it was there.
+    /// Removes `key`. Returns true if the map had it.
+    ///
+    /// # Errors
+    /// Fails if the system call fails.
     pub fn remove(&self, key: &K) -> Result<bool> {
         match self.handle.delete(key.as_bytes()) {
             Err(error) if error.kind() == libbpf_rs::ErrorKind::NotFound => Ok(false),
@@ -72,24 +81,30 @@ impl<K: Plain, V: Plain> Map<K, V> {
         }
     }
 
-    /// All keys, as they are found while others may write.
+    /// Returns all keys, one system call each. Other writers may change the map meanwhile.
     pub fn keys(&self) -> impl Iterator<Item = K> + '_ {
         self.handle.keys().map(|bytes| value::<K>(&bytes))
     }
 
-    /// All keys of a hash, in as few system calls as may be.
+    /// Returns all keys of a hash map, in as few system calls as possible.
+    ///
+    /// # Errors
+    /// Fails if the system call fails.
     pub fn keys_at_once(&self) -> Result<Vec<K>> {
         let mut all = Vec::new();
         self.for_each(|key, _| all.push(*key))?;
         Ok(all)
     }
 
-    /// Takes what is in a hash or an LPM trie, in as few system calls as may be. Of a trie from
-    /// which others delete, entries may come twice.
+    /// Calls `take` for each entry of a hash map or an LPM trie, in as few system calls as
+    /// possible. Entries of a trie may come twice if others delete entries meanwhile.
+    ///
+    /// # Errors
+    /// Fails if the system call fails.
     pub fn for_each(&self, mut take: impl FnMut(&K, &V)) -> Result<()> {
         let mut keys = vec![K::new_zeroed(); BATCH];
         let mut values = vec![V::new_zeroed(); BATCH];
-        // where it was: to a hash a number, to a trie a key
+        // position of the batch: a number for a hash map, a key for a trie
         let mut place = vec![0u8; size_of::<K>().max(size_of::<u32>())];
         let mut is_first = true;
         let options = libbpf_sys::bpf_map_batch_opts {
@@ -100,8 +115,8 @@ impl<K: Plain, V: Plain> Map<K, V> {
             let mut count = BATCH as u32;
             let mut after = place.clone();
             let before = if is_first { std::ptr::null_mut() } else { after.as_mut_ptr() };
-            // SAFETY: keys and values have room for as many as `count` says, both places for a
-            // number and for a key; all that is pointed to lives until the call returns
+            // SAFETY: keys and values have room for `count` entries, and each position for a number
+            // or a key; all pointers are valid until the call returns
             let result = unsafe {
                 libbpf_sys::bpf_map_lookup_batch(
                     self.as_fd().as_raw_fd(),
@@ -113,10 +128,9 @@ impl<K: Plain, V: Plain> Map<K, V> {
                     &raw const options,
                 )
             };
-            // the last of them come with this
+            // ENOENT comes with the last entries
             let is_end = result == -(Errno::ENOENT as i32);
-            // kernels before 6.14 say so where an entry of a trie goes while they are about to read
-            // it
+            // before Linux 6.14, EINTR means that an entry of the trie was deleted during the read
             let is_disturbed = result == -(Errno::EINTR as i32);
             if !is_end && !is_disturbed {
                 check(result).context(|| self.what("read"))?;
@@ -130,7 +144,10 @@ impl<K: Plain, V: Plain> Map<K, V> {
         }
     }
 
-    /// Sets many values; one system call where the kernel can.
+    /// Sets many values, in one system call if the kernel has batches for this map.
+    ///
+    /// # Errors
+    /// Fails if the map is full, or if a system call fails.
     pub fn set_many(&self, keys: &[K], values: &[V]) -> Result<()> {
         if keys.is_empty() {
             return Ok(());
@@ -145,12 +162,12 @@ impl<K: Plain, V: Plain> Map<K, V> {
         match written {
             Ok(()) => Ok(()),
             Err(error) if is_full(&error) => Err(self.full()),
-            // LPM tries and old kernels have batches of their own kind or none
+            // LPM tries and old kernels lack this kind of batch
             Err(_) => keys.iter().zip(values).try_for_each(|(key, value)| self.set(key, value)),
         }
     }
 
-    /// The kernel's number of the map.
+    /// Returns the kernel's id of the map.
     pub(crate) fn id(&self) -> Option<u32> {
         self.handle.info().ok().map(|info| info.info.id)
     }
@@ -163,14 +180,17 @@ impl<K: Plain, V: Plain> Map<K, V> {
         format!("map {}: {step}", self.name)
     }
 
-    /// What to say of more values than there is room for.
+    /// Returns the error for a full map.
     pub(crate) fn full(&self) -> Error {
         Error::MapFull { map: self.name.to_owned(), limit: self.capacity() }
     }
 }
 
 impl<V: Plain> Map<u32, V> {
-    /// The value at `index` of an array, where every index has one.
+    /// Returns the value at `index` of an array.
+    ///
+    /// # Errors
+    /// Fails if `index` is out of range, or if the system call fails.
     pub fn at(&self, index: u32) -> Result<V> {
         self.get(&index)?.ok_or_else(|| Error::Bpf {
             what: self.what("read"),
@@ -178,14 +198,18 @@ impl<V: Plain> Map<u32, V> {
         })
     }
 
-    /// The first `count` values of an array, in as few system calls as may be.
+    /// Returns the first `count` values of an array, in as few system calls as possible.
+    ///
+    /// # Errors
+    /// Fails if the first batch cannot be read. If a later batch cannot be read, the values end
+    /// there.
     pub fn first(&self, count: u32) -> Result<impl Iterator<Item = V>> {
         let count = count.min(self.capacity());
         let mut values = self.batch(0, count)?.into_iter();
         let mut read = values.len() as u32;
         Ok(std::iter::from_fn(move || {
             if values.len() == 0 && read < count {
-                // what cannot be read any more is not there any more
+                // an error of a later batch ends the values
                 values = self.batch(read, count).unwrap_or_default().into_iter();
                 read += values.len() as u32;
             }
@@ -193,7 +217,7 @@ impl<V: Plain> Map<u32, V> {
         }))
     }
 
-    /// The values from `first` on and before `end`, as many as one system call reads.
+    /// Returns the values from `first` on and before `end`, as many as one system call reads.
     fn batch(&self, first: u32, end: u32) -> Result<Vec<V>> {
         let mut count = (end - first).min(BATCH as u32);
         let mut values = vec![V::new_zeroed(); count as usize];
@@ -207,8 +231,8 @@ impl<V: Plain> Map<u32, V> {
             sz: size_of::<libbpf_sys::bpf_map_batch_opts>() as _,
             ..Default::default()
         };
-        // SAFETY: keys and values have room for as many as `count` says, one behind the other as
-        // the kernel has them; all that is pointed to lives until the call returns
+        // SAFETY: keys and values have room for `count` entries, side by side as the kernel writes
+        // them; all pointers are valid until the call returns
         let result = unsafe {
             libbpf_sys::bpf_map_lookup_batch(
                 self.as_fd().as_raw_fd(),
@@ -231,12 +255,15 @@ impl<K: Plain, V: Plain> PerCpuMap<K, V> {
         Map::new(handle, name).map(PerCpuMap)
     }
 
-    /// How many entries there may be.
+    /// Returns the largest number of entries.
     pub fn capacity(&self) -> u32 {
         self.0.capacity()
     }
 
-    /// The values of all CPUs; none if the key is not there.
+    /// Returns the values of all CPUs; empty if the map lacks the key.
+    ///
+    /// # Errors
+    /// Fails if the system call fails.
     pub fn get(&self, key: &K) -> Result<Vec<V>> {
         let map = &self.0;
         let values =
@@ -244,12 +271,18 @@ impl<K: Plain, V: Plain> PerCpuMap<K, V> {
         Ok(values.into_iter().flatten().map(|bytes| value::<V>(&bytes)).collect())
     }
 
-    /// Gives all CPUs the same value.
+    /// Sets the same value on all CPUs.
+    ///
+    /// # Errors
+    /// Fails if the number of CPUs is unknown, or if the map cannot be written.
     pub fn set(&self, key: &K, value: &V) -> Result<()> {
         self.set_each(key, &vec![*value; cpus()?])
     }
 
-    /// Gives the CPUs values of their own; those that are missing get zeros.
+    /// Sets a value on each CPU; CPUs without one in `values` get zeros.
+    ///
+    /// # Errors
+    /// Fails if the number of CPUs is unknown, or if the map cannot be written.
     pub fn set_each(&self, key: &K, values: &[V]) -> Result<()> {
         let map = &self.0;
         let mut bytes: Vec<_> = values.iter().map(|value| value.as_bytes().to_vec()).collect();
@@ -259,7 +292,10 @@ impl<K: Plain, V: Plain> PerCpuMap<K, V> {
             .context(|| map.what("write"))
     }
 
-    /// Sets many values to zero on all CPUs.
+    /// Sets the values of many keys to zero on all CPUs.
+    ///
+    /// # Errors
+    /// Fails if the number of CPUs is unknown, or if the map cannot be written.
     pub fn clear_many(&self, keys: &[K]) -> Result<()> {
         let map = &self.0;
         let options = libbpf_sys::bpf_map_batch_opts {
@@ -268,9 +304,9 @@ impl<K: Plain, V: Plain> PerCpuMap<K, V> {
         };
         for chunk in keys.chunks(BATCH) {
             let mut count = chunk.len() as u32;
-            // the kernel keeps the values of an entry side by side, each rounded up to 8 bytes
+            // the kernel stores the values of an entry side by side, each rounded up to 8 bytes
             let zeros = vec![0u8; chunk.len() * cpus()? * size_of::<V>().next_multiple_of(8)];
-            // SAFETY: keys and values are as many as `count` says and live until the call returns
+            // SAFETY: there are `count` keys and values, and they live until the call returns
             let result = unsafe {
                 libbpf_sys::bpf_map_update_batch(
                     map.as_fd().as_raw_fd(),
@@ -296,12 +332,12 @@ impl<K, V> AsFd for Map<K, V> {
     }
 }
 
-/// Arrays that begin with a page, so that a cell is one cache line.
+/// Flag of arrays that begin at a page, so that a cell is one cache line.
 pub(crate) const MMAPABLE: u32 = libbpf_sys::BPF_F_MMAPABLE;
-/// Inner maps of different sizes need `BPF_F_INNER_MAP` besides.
+/// Flags of inner maps of different sizes, which need `BPF_F_INNER_MAP`, too.
 pub(crate) const INNER_MAP: u32 = libbpf_sys::BPF_F_INNER_MAP | MMAPABLE;
 
-/// A new array that is not pinned: the inner map of a rule set or a table.
+/// Makes an array that is not pinned: the inner map of a rule set or a table.
 pub(crate) fn new_array<V: Plain>(
     name: &'static str,
     entries: u32,
@@ -324,25 +360,25 @@ pub(crate) fn new_array<V: Plain>(
     Map::new(handle, name)
 }
 
-/// Id of the map pinned at `path`.
+/// Returns the id of the map pinned at `path`.
 pub(crate) fn pinned_id(path: &Path) -> Option<u32> {
     let handle = MapHandle::from_pinned_path(path).ok()?;
     handle.info().ok().map(|info| info.info.id)
 }
 
-/// The array with this id: how a map of maps names those in it.
+/// Opens the array with this id; a map of maps stores such ids.
 pub(crate) fn by_id<V: Plain>(name: &'static str, id: u32) -> Result<Map<u32, V>> {
     let handle = MapHandle::from_map_id(id).context(|| format!("map {name}: open by id {id}"))?;
     Map::new(handle, name)
 }
 
-/// The first values of a map with one for each CPU, side by side in `values`.
+/// Reads the values of key 0 of a per-CPU map, side by side, into `values`.
 pub(crate) fn read_per_cpu(map: &MapHandle, values: &mut Vec<u8>) -> Result<()> {
     let bytes = cpus()? * (map.value_size() as usize).next_multiple_of(8);
     values.resize(bytes, 0);
     let key = 0u32;
-    // SAFETY: the kernel writes a value for each possible CPU, rounded up to 8 bytes, for which
-    // there is room; key and values live until the call returns
+    // SAFETY: the kernel writes a value for each possible CPU, rounded up to 8 bytes, and `values`
+    // has this size; key and values live until the call returns
     let result = unsafe {
         libbpf_sys::bpf_map_lookup_elem(
             map.as_fd().as_raw_fd(),
@@ -353,7 +389,7 @@ pub(crate) fn read_per_cpu(map: &MapHandle, values: &mut Vec<u8>) -> Result<()> 
     check(result).context(|| "map with values for each CPU: read".to_owned())
 }
 
-/// Sets all values of a map with those of each CPU to zeros.
+/// Sets all values of a per-CPU map to zeros.
 pub(crate) fn clear_per_cpu(map: &MapHandle) -> Result<()> {
     let zeros = vec![vec![0; map.value_size() as usize]; cpus()?];
     (0..map.max_entries()).try_for_each(|key| {
@@ -362,12 +398,12 @@ pub(crate) fn clear_per_cpu(map: &MapHandle) -> Result<()> {
     })
 }
 
-/// Possible CPUs: how many values a per-CPU entry has.
+/// Returns the number of possible CPUs, which is the number of values of a per-CPU entry.
 pub(crate) fn cpus() -> Result<usize> {
     libbpf_rs::num_possible_cpus().context(|| "possible CPUs".to_owned())
 }
 
-/// Hashes say E2BIG when they are full, LPM tries ENOSPC.
+/// True if a map is full. Hash maps then return E2BIG, LPM tries ENOSPC.
 fn is_full(error: &libbpf_rs::Error) -> bool {
     error.kind() == libbpf_rs::ErrorKind::TooBig || last_cause(error).contains("os error 28")
 }

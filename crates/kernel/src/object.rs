@@ -1,4 +1,4 @@
-//! The compiled data plane: sizes its maps, loads it, hands out maps and programs.
+//! The compiled data plane: sizes its maps, loads it, returns its maps and programs.
 
 use libbpf_rs::libbpf_sys::BPF_F_MMAPABLE;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramType};
@@ -23,39 +23,41 @@ use crate::verifier::{self, Verified};
 /// The object of bpf/programs.bpf.c, with its BTF.
 pub static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/programs.bpf.o"));
 
-/// States there is always room for, so that a usual `set limit states` fits.
+/// Least number of states that an instance has room for, so that a usual `set limit states` fits.
 const LEAST_STATES: u32 = 100_000;
 
-/// Source nodes there is always room for: what `set limit src-nodes` is by default.
+/// Least number of source nodes that an instance has room for: the default of `set limit
+/// src-nodes`.
 const LEAST_SOURCES: u32 = 10_000;
 
-/// Statistics slots there always are. Each costs 40 bytes on every CPU there may be, so a machine
-/// with few rules should not pay for the most there can be.
+/// Least number of statistics slots. A slot costs 40 bytes on every possible CPU, so a machine with
+/// few rules should not pay for the largest number.
 const LEAST_RULE_SLOTS: u32 = 16_384;
 
-/// Statistics slots with which a rule set of `rules` rules can be replaced by its like: those of
-/// both, and the default rule's.
+/// Returns the number of statistics slots with which a rule set of `rules` rules can be replaced by
+/// one of the same size: slots for both, and for the default rule.
 pub(crate) fn slots_for(rules: u32) -> u32 {
     rules.saturating_mul(2).saturating_add(1).min(abi::limits::RULE_SLOTS)
 }
 
-/// How big maps are made.
+/// Sizes of maps, in entries unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
-    /// Places for states.
+    /// States.
     pub states: u32,
-    /// Places for source nodes.
+    /// Source nodes.
     pub sources: u32,
     /// Statistics slots of rules.
     pub rule_slots: u32,
     /// Slots of tables.
     pub table_slots: u32,
-    /// Addresses in all tables and dynamic addresses, both versions of one being replaced.
+    /// Addresses in all tables and dynamic addresses; a table that is being replaced has two
+    /// versions.
     pub table_entries: u32,
-    /// Pools of rules, blocks of the tables they choose from, addresses for which they count
-    /// states.
+    /// Pools of rules; blocks of the tables that pools choose from; addresses whose states pools
+    /// count.
     pub pools: [u32; 3],
-    /// Sources that limiters know.
+    /// Sources that limiters track.
     pub limited_sources: u32,
     /// Interfaces with an id.
     pub interfaces: u32,
@@ -64,14 +66,14 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Sizes for an instance with room for `states` states, `sources` source nodes, and for rule
-    /// sets of `rules` rules that follow one another.
+    /// Returns the sizes for an instance with room for `states` states, `sources` source nodes, and
+    /// successive rule sets of `rules` rules.
     pub fn instance(states: u32, sources: u32, rules: u32) -> Self {
         Sizes {
             states: states.max(LEAST_STATES),
             sources: sources.max(LEAST_SOURCES),
-            // a quarter more: while the filter runs it cannot be made anew for a rule set that has
-            // grown
+            // a quarter more, because an instance that filters cannot be rebuilt for a rule set
+            // that has grown
             rule_slots: slots_for(rules.saturating_add(rules / 4)).max(LEAST_RULE_SLOTS),
             table_slots: abi::limits::TABLE_SLOTS,
             table_entries: 4_000_000,
@@ -82,7 +84,7 @@ impl Sizes {
         }
     }
 
-    /// Small ones, quick to make and to empty.
+    /// Returns small sizes for tests, quick to make and to empty.
     pub fn test() -> Self {
         Sizes {
             states: 100_000,
@@ -97,23 +99,23 @@ impl Sizes {
         }
     }
 
-    /// Lines of the table of keys: three entries for each state, which has one key, or two if it is
-    /// translated. Then lines of sixteen do not run over, as each key has two of them to choose
-    /// from.
+    /// Returns the number of buckets of the key table: three entries for each state, which has one
+    /// key, or two if it is translated. With this room, a bucket of sixteen does not overflow,
+    /// because each key may be in either of two.
     fn key_lines(&self) -> u32 {
         let entries = u64::from(self.states) * 3;
         (entries.div_ceil(abi::state::KEY_ENTRIES as u64).max(4)) as u32
     }
 
-    /// Entries for endpoints, of which each has two and one state at least: room for half as many
-    /// as states or more. The kernel makes as many buckets as the next power of two, whether used
-    /// or not, so this is one.
+    /// Returns the number of endpoint entries. An endpoint has two entries and at least one state;
+    /// there is room for at least half as many endpoints as states. The kernel allocates the next
+    /// power of two of buckets anyway, so the size is a power of two.
     fn mappings(&self) -> u32 {
         1 << (self.states.saturating_mul(2) | 1).ilog2()
     }
 
-    /// Bits of the number that stands for a place in an entry of that table, which has one for
-    /// none.
+    /// Returns the mask of the bits that hold a state's index in an entry of the key table. One
+    /// value of these bits means no state.
     fn index_mask(&self) -> u32 {
         u32::MAX >> self.states.leading_zeros()
     }
@@ -143,13 +145,13 @@ impl Sizes {
     }
 }
 
-/// The program for hooks of netfilter.
+/// Name of the guard's program.
 const GUARD: &str = "pf_guard";
 
-/// The first kernel with tcx.
+/// First kernel with tcx, major and minor.
 const FIRST_RELEASE: (u32, u32) = (6, 6);
 
-/// Maps that userland has in its memory, to change single words or to read without system calls.
+/// Maps that userland maps into its memory, to write single words or to read without system calls.
 const MAPPED: [&str; 6] = [
     map_name::STATUS,
     map_name::CONFIGS,
@@ -159,7 +161,6 @@ const MAPPED: [&str; 6] = [
     map_name::TEST,
 ];
 
-/// Defines the maps once, with their type and their name.
 /// Maps that only programs use.
 const OTHERS: [&str; 9] = [
     "error_rates",
@@ -173,15 +174,16 @@ const OTHERS: [&str; 9] = [
     "random_draws",
 ];
 
-/// The array of the program that those of both directions go on as, and this program.
+/// The array with the program that both directions call by a tail call, and the name of this
+/// program.
 const FILTER_PROGRAM: &str = "filter_program";
 const FILTER: &str = "pf_filter";
 
-/// The same of programs for XDP.
+/// The array with the program that both XDP programs call by a tail call, and its name.
 const EXPRESS_PROGRAM: &str = "express_program";
 const EXPRESS: &str = "pf_express";
 
-/// The two programs for XDP, which are loaded when a rule set first wants them (express.rs).
+/// Names of the two XDP programs, which are loaded when a rule set first asks for XDP (express.rs).
 pub(crate) const EXPRESS_HOOKS: [&str; 2] = ["pf_express_card", "pf_express_veth"];
 
 macro_rules! maps {
@@ -193,29 +195,29 @@ macro_rules! maps {
             pub log_ring: MapHandle,
             /// Ring of flow records.
             pub flow_ring: MapHandle,
-            /// Holds the timer.
+            /// Holds the sweeper's timer.
             pub sweeper: MapHandle,
-            /// Stack of freed places.
+            /// Stack of free state indexes.
             pub free_states: MapHandle,
-            /// Stack of freed places for source nodes.
+            /// Stack of free source node indexes.
             pub free_sources: MapHandle,
-            /// Queue of limiters' sources that the sweep looks at.
+            /// Queue of the limiters' sources, in the order of the sweep.
             pub limited_turns: MapHandle,
             /// Queue of sources that are to leave a table.
             pub leaving: MapHandle,
             /// Scratch values, which begin with `abi::Outcome`.
             pub scratch: MapHandle,
-            /// Those that programs alone use: programs that are loaded later share them.
+            /// Maps that only programs use. Programs that are loaded later share them.
             others: Vec<(MapHandle, &'static str)>,
-            /// Single words of `status`.
+            /// Memory of `status`, for single words.
             pub shared_status: Shared,
-            /// Single words of `rule_states`.
+            /// Memory of `rule_states`, for single words.
             pub shared_rule_states: Shared,
-            /// To read `configs`.
+            /// Memory of `configs`, for reading.
             pub shared_configs: Shared,
-            /// Single words of `limiter_uses`.
+            /// Memory of `limiter_uses`, for single words.
             pub shared_limiter_uses: Shared,
-            /// Single words of `near_interfaces`.
+            /// Memory of `near_interfaces`, for single words.
             pub shared_near_interfaces: Shared,
         }
 
@@ -285,92 +287,92 @@ macro_rules! maps {
 maps! {
     /// generation & 1 -> id of an array of rules
     rulesets: Map<u32, u32> = map_name::RULESETS,
-    /// generation & 1, number of a chunk -> id of an array of cells
+    /// generation & 1, number of a chunk -> id of an array of tree cells
     forests: Map<u32, u32> = map_name::FORESTS,
     /// generation & 1 -> settings
     configs: Map<u32, abi::Config> = map_name::CONFIGS,
-    /// one element
+    /// status of the instance; one element
     status: Map<u32, abi::Status> = map_name::STATUS,
-    /// one element
+    /// counters of the instance; one element
     counters: PerCpuMap<u32, abi::Counters> = map_name::COUNTERS,
-    /// by slot
+    /// rule slot -> statistics
     rule_stats: PerCpuMap<u32, abi::RuleStats> = map_name::RULE_STATS,
-    /// by slot
+    /// rule slot -> counters and settings of the rule's states
     rule_states: Map<u32, abi::RuleStates> = map_name::RULE_STATES,
-    /// by slot
+    /// table slot -> version, counters, statistics
     tables: Map<u32, abi::Table> = map_name::TABLES,
-    /// all tables
+    /// entries of all tables without an index
     table_entries: Map<abi::TableKey, abi::TableEntry> = map_name::TABLE_ENTRIES,
-    /// 2 * slot + (version & 1) -> id of an array of cells
+    /// 2 * slot + (version & 1) -> id of an array of index cells
     table_indexes: Map<u32, u32> = map_name::TABLE_INDEXES,
-    /// by slot
+    /// table slot -> statistics
     table_stats: PerCpuMap<u32, abi::TableStats> = map_name::TABLE_STATS,
-    /// those of entries that were hit
+    /// counters of the entries that packets have matched
     entry_stats: Map<abi::TableKey, abi::EntryStats> = map_name::ENTRY_STATS,
     /// pools of rules
     pools: Map<abi::PoolKey, abi::Pool> = map_name::POOLS,
     /// lists of the tables that pools choose from
     pool_blocks: Map<abi::PoolBlockKey, abi::PoolBlock> = map_name::POOL_BLOCKS,
-    /// how many states have an address, for pools that count them
+    /// address -> number of its states, for pools that count states
     pool_loads: Map<abi::PoolLoadKey, u32> = map_name::POOL_LOADS,
-    /// endpoints that look the same to all
+    /// endpoint mappings (`endpoint-independent`)
     mappings: Map<abi::Endpoint, abi::Mapping> = map_name::MAPPINGS,
-    /// lists of old rules
+    /// lists of legacy rules
     pool_members: Map<abi::PoolMemberKey, abi::PoolMember> = map_name::POOL_MEMBERS,
-    /// by ifindex
+    /// ifindex -> interface
     interfaces: Map<u32, abi::Interface> = map_name::INTERFACES,
-    /// by ifindex, if it is small
+    /// small ifindex -> interface
     near_interfaces: Map<u32, abi::NearInterface> = map_name::NEAR_INTERFACES,
     /// interface id -> ifindex
     interface_indexes: Map<u32, u32> = map_name::INTERFACE_INDEXES,
-    /// by interface id
+    /// interface id -> counters
     interface_stats: PerCpuMap<u32, abi::InterfaceStats> = map_name::INTERFACE_STATS,
-    /// one element
+    /// parameters of the key table's hash; one element
     key_hash: Map<u32, abi::KeyHash> = map_name::KEY_HASH,
-    /// from keys to places of states
+    /// buckets of the key table, from keys to state indexes
     state_keys: Map<u32, abi::KeyLine> = map_name::STATE_KEYS,
-    /// places of states
+    /// state index -> state
     states: Map<u32, abi::State> = map_name::STATES,
-    /// what few states have, by their places
+    /// state index -> state extension
     annexes: Map<u32, abi::Annex> = map_name::ANNEXES,
-    /// keys of source nodes
+    /// keys of source nodes -> index
     source_keys: Map<abi::SourceKey, u32> = map_name::SOURCE_KEYS,
-    /// places of source nodes
+    /// index -> source node
     source_nodes: Map<u32, abi::SourceNode> = map_name::SOURCE_NODES,
-    /// generation & 1, order
+    /// generation & 1, order -> fingerprint of an operating system
     fingerprints: Map<u32, abi::Fingerprint> = map_name::FINGERPRINTS,
-    /// generation & 1, kind, number
+    /// generation & 1, kind, number -> limiter
     limiters: Map<u32, abi::Limiter> = map_name::LIMITERS,
-    /// kind, number
+    /// kind, number -> use of the limiter
     limiter_uses: Map<u32, abi::LimiterUse> = map_name::LIMITER_USES,
     /// sources of limiters
     limited_sources: Map<abi::LimitedKey, abi::LimitedSource> = map_name::LIMITED_SOURCES,
-    /// sources whose states end -> which of them
+    /// sources whose states are to end -> selection of these states
     flushes: Map<abi::Flush, abi::Flushed> = map_name::FLUSHES,
-    /// n of pflogN -> id of the ring of who reads it
+    /// n of pflogN -> id of the ring of the program that reads the log
     log_readers: Map<u32, u32> = map_name::LOG_READERS,
-    /// one element
+    /// device and counters of reassembly; one element
     reassembler: Map<u32, abi::Reassembler> = map_name::REASSEMBLER,
-    /// one element
+    /// device and counters of diverted packets; one element
     diverter: Map<u32, abi::Diverter> = map_name::DIVERTER,
-    /// one element
+    /// device and counters of delayed packets; one element
     delayer: Map<u32, abi::Delayer> = map_name::DELAYER,
-    /// ifindex -> number of the port
+    /// ifindex -> number of the bridge port
     bridge_numbers: Map<u32, u32> = map_name::BRIDGE_NUMBERS,
-    /// by number of the port
+    /// number of the port -> bridge port
     bridge_ports: Map<u32, abi::BridgePort> = map_name::BRIDGE_PORTS,
-    /// stations, and the port each is behind
+    /// station -> port and time of the last frame
     bridge_addresses: Map<abi::BridgeKey, abi::BridgeAddress> = map_name::BRIDGE_ADDRESSES,
-    /// rules of ports for frames
+    /// frame rules of bridge ports
     bridge_rules: Map<abi::BridgeRuleKey, abi::BridgeRule> = map_name::BRIDGE_RULES,
-    /// by number of the port
+    /// number of the port -> counters
     bridge_stats: PerCpuMap<u32, abi::BridgeStats> = map_name::BRIDGE_STATS,
-    /// one element
+    /// clock and settings of tests; one element
     test: Map<u32, abi::Test> = map_name::TEST,
 }
 
 impl Maps {
-    /// The maps pinned in `directory`.
+    /// Opens the maps pinned in `directory`.
     pub(crate) fn open(directory: &Path) -> Result<Self> {
         Maps::from(|name| {
             let path = directory.join(name);
@@ -381,45 +383,45 @@ impl Maps {
 
 /// The programs of an instance.
 pub struct Programs {
-    /// Inbound packets.
+    /// Filters inbound packets.
     pub ingress: Program,
-    /// Outbound packets.
+    /// Filters outbound packets.
     pub egress: Program,
-    /// Frames across a bridge, behind the first.
+    /// Forwards frames across a bridge, behind `ingress`.
     pub bridge: Program,
-    /// Packets that come back from skipstepd.
+    /// Takes packets that skipstepd returns from reassembly.
     pub come_back: Program,
-    /// Packets that come back from programs.
+    /// Takes packets that come from programs (`divert-packet`).
     pub give_back: Program,
-    /// Packets that come back from their delay.
+    /// Takes packets that return after their delay.
     pub let_go: Program,
     /// Drops frames for skipstepd that the data plane has not sent, on the egress of its devices.
     pub hand_over: Program,
-    /// The same in the driver of these devices.
+    /// Drops the same frames in the driver of these devices, for frames that bypass tc.
     pub hand_out: Program,
-    /// Removes every state whose time is up.
+    /// Removes every expired state.
     pub sweep: Program,
     /// Does one slice of a sweep, as the timer does.
     pub sweep_slice: Program,
-    /// Starts the timer that sweeps.
+    /// Starts the sweeper's timer.
     pub start: Program,
     /// Removes one state.
     pub kill: Program,
-    /// Puts one state in place that was kept.
+    /// Restores one saved state.
     pub restore: Program,
-    /// Drops one source node.
+    /// Removes one source node.
     pub drop_source: Program,
-    /// Forgets one source of a limiter.
+    /// Removes one source of a limiter.
     pub forget_limited: Program,
-    /// Has sources of limiters leave tables.
+    /// Removes sources of limiters from tables when they are due.
     pub settle: Program,
-    /// Drops packets that no other program has judged; `None` if the kernel has no programs for
-    /// hooks of netfilter.
+    /// Drops packets that no other program has judged; `None` if the kernel has no BPF programs for
+    /// netfilter's hooks.
     pub guard: Option<Program>,
 }
 
 impl Programs {
-    /// The one that filters packets of a direction.
+    /// Returns the program that filters packets of a direction.
     pub fn of(&self, direction: Direction) -> &Program {
         match direction {
             Direction::In => &self.ingress,
@@ -473,7 +475,7 @@ impl Programs {
         })
     }
 
-    /// The programs pinned in `directory`.
+    /// Opens the programs pinned in `directory`.
     pub(crate) fn open(directory: &Path) -> Result<Self> {
         Programs::from(|name| Program::open(directory, name), directory.join(GUARD).exists())
     }
@@ -501,14 +503,18 @@ impl Programs {
     }
 }
 
-/// Loads the data plane with maps of these sizes: verified and compiled to native code, attached
-/// nowhere, gone when maps and programs are dropped.
+/// Loads the data plane with maps of these sizes: verified, compiled to native code, and not
+/// attached. The kernel frees it when maps and programs are dropped.
+///
+/// # Errors
+/// Fails if the process is not root, or if the kernel lacks tcx or BTF. Fails also if the verifier
+/// refuses a program, or if memory for the maps is short.
 pub fn load(sizes: &Sizes) -> Result<(Maps, Programs)> {
     let (_, maps, programs) = load_object(OBJECT, sizes)?;
     Ok((maps, programs))
 }
 
-/// The same of an object that has more than the data plane in it.
+/// Loads an object that contains the data plane and more.
 pub(crate) fn load_object(object: &[u8], sizes: &Sizes) -> Result<(Object, Maps, Programs)> {
     check_kernel()?;
     verifier::listen();
@@ -543,7 +549,11 @@ pub(crate) fn load_object(object: &[u8], sizes: &Sizes) -> Result<(Object, Maps,
     Ok((object, maps, programs))
 }
 
-/// Loads the data plane to find out what its verification takes, program by program.
+/// Loads the data plane to measure the verification of each program.
+///
+/// # Errors
+/// Fails if the process is not root, if the kernel lacks tcx or BTF, or if the verifier refuses a
+/// program.
 pub fn verify() -> Result<Vec<Verified>> {
     check_kernel()?;
     let mut open = open(OBJECT, &Sizes::test())?;
@@ -553,7 +563,7 @@ pub fn verify() -> Result<Vec<Verified>> {
     Ok(verifier::accepted())
 }
 
-/// Loads the two programs for XDP, with the maps that are pinned in `directory`.
+/// Loads the two XDP programs, with the maps that are pinned in `directory`.
 pub(crate) fn load_express(directory: &Path) -> Result<[Program; 2]> {
     verifier::listen();
     let mut open =
@@ -564,7 +574,7 @@ pub(crate) fn load_express(directory: &Path) -> Result<[Program; 2]> {
     }
     for mut map in open.maps_mut() {
         let path = directory.join(map.name());
-        // constants of the object's own: `.rodata`
+        // a map with a dot is the object's own section of constants, `.rodata`
         if !map.name().as_encoded_bytes().contains(&b'.') {
             map.reuse_pinned_map(&path).context(|| format!("{}: share", path.display()))?;
         }
@@ -575,7 +585,7 @@ pub(crate) fn load_express(directory: &Path) -> Result<[Program; 2]> {
     Ok([find_program(&object, card)?, find_program(&object, veth)?])
 }
 
-/// Writes the program into an array for one.
+/// Writes a program into an array of one program.
 fn fill(array: &MapHandle, program: &Program) -> Result<()> {
     let fd = program.as_fd().as_raw_fd();
     array
@@ -607,7 +617,7 @@ fn open(object: &[u8], sizes: &Sizes) -> Result<OpenObject> {
     Ok(open)
 }
 
-/// Draws random bits by getrandom(2).
+/// Returns random bits from getrandom(2).
 pub(crate) fn random<T: FromBytes + IntoBytes>() -> Result<T> {
     let mut words = T::new_zeroed();
     let drawn = getrandom::fill(words.as_mut_bytes()).map_err(io::Error::other);
@@ -632,7 +642,7 @@ fn missing(what: &str, name: &str) -> Error {
     Error::Bpf { what: format!("{what} {name}"), cause: "the object does not have it".to_owned() }
 }
 
-/// What the verifier said, if it was the verifier.
+/// Returns the verifier's message if the verifier refused, or else libbpf's error.
 fn refused(error: libbpf_rs::Error) -> Error {
     match verifier::refusal() {
         Some((program, log)) => Error::Verifier { program, log },
@@ -640,8 +650,10 @@ fn refused(error: libbpf_rs::Error) -> Error {
     }
 }
 
-/// Whether the data plane can be loaded at all. Says clearly what otherwise comes out of the kernel
-/// as a riddle.
+/// Checks that the data plane can be loaded, because the kernel's own errors would be unclear.
+///
+/// # Errors
+/// Fails if the process is not root, or if the kernel lacks tcx or BTF.
 pub fn check_kernel() -> Result<()> {
     if !nix::unistd::geteuid().is_root() {
         return Err(Error::NotRoot { what: "data plane: load".to_owned() });
@@ -655,13 +667,13 @@ pub fn check_kernel() -> Result<()> {
     Ok(())
 }
 
-/// True if the kernel runs BPF programs on hooks of netfilter (Linux 6.4, CONFIG_NETFILTER).
+/// True if the kernel runs BPF programs on netfilter's hooks (Linux 6.4, CONFIG_NETFILTER).
 fn kernel_has_guards() -> bool {
     static KNOWN: OnceLock<bool> = OnceLock::new();
     *KNOWN.get_or_init(|| ProgramType::Netfilter.is_supported().unwrap_or(false))
 }
 
-/// Major and minor number of the running kernel.
+/// Returns major and minor number of the running kernel.
 fn release() -> Option<(u32, u32)> {
     let name = nix::sys::utsname::uname().ok()?;
     let mut numbers = name.release().to_str()?.split(|c: char| !c.is_ascii_digit());

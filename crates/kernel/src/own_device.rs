@@ -1,6 +1,6 @@
-//! Devices of skipstepd: where the programs send packets, and where they come back. They last as
-//! long as the process that made them, so that the programs see by their absence that nobody is
-//! there. Programs on both sides of a device drop frames of others (bpf/handoff.h).
+//! skipstepd's devices: the programs send packets to them, and packets come back through them. A
+//! device lives as long as the process that made it, so the programs see its absence when the
+//! process ends. Programs on both sides of a device drop foreign frames (bpf/handoff.h).
 
 use std::fs;
 use std::io::{Error as IoError, ErrorKind};
@@ -17,36 +17,36 @@ use crate::object::{Programs, random};
 use crate::program::Program;
 use crate::tap::Tap;
 
-/// The upper half of the indices of skipstepd's devices, by which the filter leaves them alone: a
-/// number that the kernel, which counts from 1, does not come to. Names say nothing, since any
-/// interface may have such a name.
+/// Upper half of the indices of skipstepd's devices, by which the filter exempts them. The kernel
+/// counts indices from 1 and does not reach this range. A name would prove nothing, because any
+/// interface may have any name.
 const INDICES: u32 = 0x7066;
 
-/// Indices that are tried for a device.
+/// Number of indices that are tried for a device.
 const TRIES: usize = 100;
 
-/// Packets that may wait in front of the device of those that are delayed: a burst that comes while
-/// the daemon sleeps until the next is due.
+/// Packets that may wait in front of the device for delayed packets: a burst that comes while the
+/// daemon sleeps until the next packet is due.
 const BURST: u32 = 4096;
 
-/// Held while a device is made. Where something else has the kernel's lock of networks, writing
-/// `disable_ipv6` does not wait but spins; our other devices, whose making takes that lock for
-/// longest, are not to be the cause.
+/// Held while a device is made. If another thread holds the kernel's RTNL lock, writing
+/// `disable_ipv6` spins. Making a device holds that lock longest, so skipstepd makes one device at
+/// a time.
 static MAKING: Mutex<()> = Mutex::new(());
 
-/// What a device is for.
+/// Purpose of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Fragments, and datagrams that they become.
+    /// Fragments, and the datagrams reassembled from them.
     Fragments,
     /// Packets for programs.
     Diverted,
-    /// Packets that wait.
+    /// Delayed packets.
     Delayed,
 }
 
 impl Purpose {
-    /// The name of devices for this; the kernel puts a number where it has `%d`.
+    /// Returns the name of devices for this purpose; the kernel replaces `%d` by a number.
     fn name(self) -> &'static str {
         match self {
             Purpose::Fragments => "pffrag%d",
@@ -55,7 +55,7 @@ impl Purpose {
         }
     }
 
-    /// The program that takes the frames which skipstepd writes.
+    /// Returns the program that takes the frames which skipstepd writes.
     fn taker(self, programs: &Programs) -> &Program {
         match self {
             Purpose::Fragments => &programs.come_back,
@@ -65,26 +65,26 @@ impl Purpose {
     }
 }
 
-/// True if this is the index of a device of skipstepd.
+/// True for the index of a device of skipstepd.
 pub(crate) fn is_ours(index: u32) -> bool {
     index >> 16 == INDICES
 }
 
-/// A device.
+/// A device of skipstepd.
 pub(crate) struct OwnDevice {
     tap: Tap,
     nonce: u64,
-    /// Attach the programs that look at frames in both directions.
+    /// Links of the programs that check frames in both directions.
     _links: [OwnedFd; 2],
 }
 
 impl OwnDevice {
-    /// Makes a device that takes frames of `programs` and of who holds the device, and no others.
+    /// Makes a device that accepts frames only from `programs` and from the owner of the device.
     pub(crate) fn new(purpose: Purpose, programs: &Programs) -> Result<Self> {
         let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
         let tap = make(purpose.name())?;
         let (name, index) = (tap.name(), tap.index());
-        // nothing but what we write there is to come in by it
+        // nothing but frames that skipstepd writes may come in by it
         let quiet = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
         if fs::exists(&quiet).unwrap_or(false) {
             fs::write(&quiet, "1").context(|| quiet)?;
@@ -108,17 +108,17 @@ impl OwnDevice {
         Ok(OwnDevice { tap, nonce: random()?, _links: links })
     }
 
-    /// The kernel's index.
+    /// Returns the kernel's index of the device.
     pub(crate) fn index(&self) -> u32 {
         self.tap.index()
     }
 
-    /// The number that each frame by the device must have.
+    /// Returns the number that each frame through the device must have.
     pub(crate) fn nonce(&self) -> u64 {
         self.nonce
     }
 
-    /// Packets for it that the kernel had no room for, so far.
+    /// Returns the number of packets for the device that the kernel has dropped for lack of room.
     pub(crate) fn dropped(&self) -> Result<u64> {
         let what = || "/proc/thread-self/net/dev".to_owned();
         let table = fs::read_to_string("/proc/thread-self/net/dev").context(what)?;
@@ -132,7 +132,7 @@ impl AsFd for OwnDevice {
     }
 }
 
-/// Makes a device with one of skipstepd's indices.
+/// Makes a device with an index of skipstepd's range.
 fn make(name: &str) -> Result<Tap> {
     for _ in 0..TRIES {
         let index = (INDICES << 16) | u32::from(random::<u16>()?);
@@ -144,7 +144,8 @@ fn make(name: &str) -> Result<Tap> {
     Err(busy).context(|| format!("device {name}"))
 }
 
-/// The fourth number about what is sent, behind the eight about what is received.
+/// Returns the number of dropped packets: the fourth number about sending, after the eight about
+/// receiving.
 fn dropped_in(table: &str, name: &str) -> Option<u64> {
     let (_, numbers) = table
         .lines()

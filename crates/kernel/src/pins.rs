@@ -1,6 +1,6 @@
-//! Where an instance lives: `/sys/fs/bpf/skipstep/NAME/` holds its maps and programs, and its links
-//! in `links/`, those of bridges in `bridge/`, those of the guard in `guard/`. A directory is
-//! complete or absent: it is filled under another name and renamed.
+//! The pins of instances. `/sys/fs/bpf/skipstep/NAME/` has the maps and programs of an instance,
+//! its links in `links/`, those of bridges in `bridge/`, and those of the guard in `guard/`. A
+//! directory is complete or absent: it is filled under another name and renamed.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -15,31 +15,33 @@ use crate::lock::{PATIENCE, wait};
 use crate::object::{self, Maps, Programs, Sizes};
 use crate::{private, rundir};
 
-/// Where BPF file systems are mounted by custom.
+/// Usual mount point of BPF file systems.
 const BPFFS: &str = "/sys/fs/bpf";
 
-/// What the name of a directory that is being filled begins with; the maker's process id and a
-/// count follow. No instance has a plus in its name, and this file system allows no dot.
+/// First part of the name of a directory that is being filled; the maker's process id and a count
+/// follow. No instance has a plus in its name, and this file system allows no dot.
 const UNFINISHED: &str = "+new-";
 
 /// Folder of links in an instance's directory.
 pub(crate) const LINKS: &str = "links";
 
-/// Folder of links that make ports of bridges: they stay when the filter is disabled.
+/// Folder of the links of bridge ports, which stay when the filter is disabled.
 pub(crate) const BRIDGE_LINKS: &str = "bridge";
 
-/// Folder of links of the guard.
+/// Folder of the guard's links.
 pub(crate) const GUARD_LINKS: &str = "guard";
 
-/// Bits of a mode that let other users write, and that keep them from renaming what others have.
+/// Bits of a mode: writable by other users, and sticky, which keeps users from renaming the files
+/// of others.
 const WRITABLE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
 /// Returns the directory of all instances. Mounts the BPF file system if it is missing and the
-/// mount can be of use.
+/// mount would last.
 ///
 /// # Errors
-/// Other users could have put their own maps and programs there.
+/// Fails if the BPF file system is missing and cannot be mounted, or if other users could have put
+/// maps and programs there.
 pub(crate) fn root() -> Result<PathBuf> {
     let bpffs = Path::new(BPFFS);
     if !is_bpffs(bpffs) {
@@ -59,7 +61,7 @@ pub(crate) fn root() -> Result<PathBuf> {
     Ok(root)
 }
 
-/// Refuses a BPF file system in which another user could rename or replace what we pin.
+/// Refuses a BPF file system in which another user could rename or replace pins.
 fn check_mount(bpffs: &Path) -> Result<()> {
     let Ok(metadata) = fs::symlink_metadata(bpffs) else { return Ok(()) };
     let mode = metadata.mode() & 0o7777;
@@ -73,8 +75,8 @@ fn check_mount(bpffs: &Path) -> Result<()> {
     Err(Error::Writable { path: bpffs.to_owned(), mode, remedy })
 }
 
-/// Refuses a directory of pins in which another user could have put something, and takes the right
-/// to look into it, which an earlier version gave, from other users. It may be missing.
+/// Refuses a directory of pins that another user can write to. Removes other users' right to read
+/// it, which earlier versions gave. The directory may be missing.
 fn check_directory(directory: &Path) -> Result<()> {
     let Ok(metadata) = fs::symlink_metadata(directory) else { return Ok(()) };
     private::check_owner(&metadata, directory)?;
@@ -86,8 +88,8 @@ fn check_directory(directory: &Path) -> Result<()> {
     Err(Error::Writable { path: directory.to_owned(), mode, remedy })
 }
 
-/// Mounts the BPF file system unless another process has just done it: a second one on top would
-/// hide what was pinned in the first. Nobody but root can take the lock.
+/// Mounts the BPF file system unless another process has just mounted it: a second mount would hide
+/// the pins of the first. Only root can take the lock.
 fn mount_once(bpffs: &Path) -> Result<()> {
     let failed = || format!("{BPFFS}: mount");
     let folder = rundir::root()?;
@@ -100,7 +102,7 @@ fn mount_once(bpffs: &Path) -> Result<()> {
     mount(Some("bpf"), bpffs, Some("bpf"), flags, Some("mode=0700")).context(failed)
 }
 
-/// Names of the instances there are.
+/// Returns the names of all instances, sorted.
 pub(crate) fn list() -> Result<Vec<String>> {
     let mut names = Vec::new();
     if is_bpffs(Path::new(BPFFS))
@@ -133,14 +135,14 @@ pub(crate) fn create(directory: &Path, sizes: &Sizes) -> Result<(Maps, Programs)
     Ok((maps, programs))
 }
 
-/// A name that no other thread or process fills at this moment.
+/// Returns a name that no other thread or process fills at this moment.
 fn unfinished_name() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     format!("{UNFINISHED}{}-{count}", std::process::id())
 }
 
-/// Removes what processes began to fill that are no more.
+/// Removes directories that processes which have ended did not finish.
 pub(crate) fn remove_unfinished() -> Result<()> {
     let Ok(entries) = fs::read_dir(root()?) else {
         return Ok(());
@@ -158,7 +160,7 @@ pub(crate) fn remove_unfinished() -> Result<()> {
     Ok(())
 }
 
-/// Removes a directory of pins with everything in it; what is attached through it is detached.
+/// Removes a directory of pins with all pins in it; this detaches their links.
 pub(crate) fn remove(directory: &Path) -> Result<()> {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
@@ -166,8 +168,7 @@ pub(crate) fn remove(directory: &Path) -> Result<()> {
     }
 }
 
-/// Removes a pin; a program that is attached by this link alone is detached. The pin may be
-/// missing.
+/// Removes a pin, if it exists. This detaches the program if the pin was the link's only reference.
 pub(crate) fn unpin(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
@@ -179,9 +180,9 @@ fn is_bpffs(path: &Path) -> bool {
     statfs(path).is_ok_and(|stat| stat.filesystem_type() == BPF_FS_MAGIC)
 }
 
-/// Whether this process runs in the mounts that `ip netns exec` makes for one command: a mount made
-/// there would vanish with it. They are known by `/sys`, which has the network namespace's name for
-/// its source.
+/// True if this process runs in the mounts that `ip netns exec` makes for one command: a new mount
+/// would vanish with the command. In these mounts, the source of `/sys` is the name of the network
+/// namespace.
 fn in_mounts_of_ip_netns() -> bool {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     mounts

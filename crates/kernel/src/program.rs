@@ -1,4 +1,4 @@
-//! Loaded programs: run one on a packet or an argument of a test's or our own making.
+//! Loaded programs, and runs of a program on a packet or an argument (`BPF_PROG_TEST_RUN`).
 
 use std::ffi::CString;
 use std::io;
@@ -17,8 +17,8 @@ pub struct Program {
     name: &'static str,
 }
 
-/// The kernel's `struct __sk_buff`: what a test may say of its packet, and what became of it.
-/// Only what is public may be set; the rest must be zero.
+/// The kernel's `struct __sk_buff`: the context of a test run before and after it. Only the public
+/// fields may be set; the kernel requires zeros in all others.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct SkBuff {
@@ -31,28 +31,28 @@ pub struct SkBuff {
     vlan: [u32; 3],
     /// `skb->priority`
     pub priority: u32,
-    /// Interface the packet arrived on.
+    /// Index of the interface where the packet arrived.
     pub ingress_ifindex: u32,
-    /// Interface the packet is at.
+    /// Index of the interface where the packet is now.
     pub ifindex: u32,
     tc_index: u32,
-    /// What programs note beside the packet.
+    /// `skb->cb`, scratch words of the programs.
     pub cb: [u32; 5],
     addresses: [u32; 19],
     flow_keys: [u32; 2],
-    /// `skb->tstamp`, the lower half first.
+    /// `skb->tstamp` as two words, the lower half first.
     pub departure: [u32; 2],
     wire_len: u32,
-    /// Segments that the kernel has joined.
+    /// Number of segments that the kernel has joined.
     pub gso_segs: u32,
     socket: [u32; 2],
-    /// How much of the payload each of them has.
+    /// Bytes of payload in each segment.
     pub gso_size: u32,
     rest: [u32; 3],
 }
 
 impl SkBuff {
-    /// A context with nothing said.
+    /// Returns a context of zeros.
     pub fn new() -> Self {
         SkBuff::new_zeroed()
     }
@@ -64,8 +64,8 @@ impl Default for SkBuff {
     }
 }
 
-/// The kernel's `struct xdp_md`: where a test's frame comes by, and where its bytes end, counted
-/// from its beginning.
+/// The kernel's `struct xdp_md`: the interface where a test's frame arrives, and the end of its
+/// bytes, counted from its beginning.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct XdpMd {
@@ -77,20 +77,20 @@ struct XdpMd {
     egress_ifindex: u32,
 }
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Debug, Clone)]
 pub struct Run<C = SkBuff> {
-    /// What the program returned.
+    /// Return value of the program.
     pub returned: u32,
     /// Mean time of a run.
     pub duration: Duration,
-    /// The packet afterwards, link header first.
+    /// The packet after the run, link header first.
     pub packet: Vec<u8>,
-    /// The context afterwards.
+    /// The context after the run.
     pub context: C,
 }
 
-/// Room behind a packet for what a program may add to it.
+/// Room after a packet for the bytes that a program may add.
 const GROWTH: usize = 256;
 
 impl Program {
@@ -98,7 +98,7 @@ impl Program {
         Program { fd, name }
     }
 
-    /// The program pinned in `directory`.
+    /// Opens the program pinned in `directory`.
     pub(crate) fn open(directory: &Path, name: &'static str) -> Result<Self> {
         let path = directory.join(name);
         let fd = libbpf_rs::Program::fd_from_pinned_path(&path)
@@ -106,7 +106,7 @@ impl Program {
         Ok(Program { fd, name })
     }
 
-    /// Returns the number that the kernel knows the program by.
+    /// Returns the kernel's id of the program.
     pub(crate) fn id(&self) -> Result<u32> {
         let mut info = libbpf_sys::bpf_prog_info::default();
         let mut length = size_of_val(&info) as u32;
@@ -119,7 +119,7 @@ impl Program {
     }
 
     /// Attaches the program to a hook of `target`, an interface's index, or 0 for the network
-    /// namespace, for as long as the link is held or pinned.
+    /// namespace. The link lasts as long as it is held or pinned.
     pub(crate) fn link(
         &self,
         target: u32,
@@ -140,7 +140,7 @@ impl Program {
             )
         };
         check(fd)?;
-        // SAFETY: the kernel just gave us this descriptor and nobody else has it
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it
         Ok(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
@@ -150,11 +150,18 @@ impl Program {
     }
 
     /// Runs the program `repeat` times on a packet that begins with its Ethernet header.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses the run, for example for a frame shorter than an Ethernet
+    /// header.
     pub fn run_packet(&self, packet: &[u8], context: &SkBuff, repeat: u32) -> Result<Run> {
         self.run_on(packet, context, repeat, packet.len() + GROWTH)
     }
 
-    /// The same, once, with a program that makes up to `room` bytes of the packet.
+    /// Runs the program once on a packet. The packet may grow to `room` bytes.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses the run, or if the packet outgrows the room.
     pub fn run_packet_with_room(
         &self,
         packet: &[u8],
@@ -164,8 +171,8 @@ impl Program {
         self.run_on(packet, context, 1, room + GROWTH)
     }
 
-    /// Runs a program of XDP `repeat` times on a frame that comes by an interface of the calling
-    /// thread's network namespace; what it returned the last time, and the mean time of a run.
+    /// Runs an XDP program `repeat` times on a frame that arrives on an interface of the calling
+    /// thread's network namespace. Returns the last return value and the mean time of a run.
     pub(crate) fn run_frame(
         &self,
         frame: &[u8],
@@ -210,9 +217,12 @@ impl Program {
         })
     }
 
-    /// Runs a program of type syscall with an argument; what it returned.
+    /// Runs a program of type syscall with an argument. Returns its return value.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses the run.
     pub fn call<T: IntoBytes + Immutable>(&self, argument: &T) -> Result<u32> {
-        // the kernel writes the program's copy of it back
+        // the kernel writes the argument back after the run
         let mut bytes = argument.as_bytes().to_vec();
         let mut options = libbpf_sys::bpf_test_run_opts {
             sz: size_of::<libbpf_sys::bpf_test_run_opts>() as _,
@@ -220,7 +230,7 @@ impl Program {
             ctx_size_in: bytes.len() as u32,
             ..Default::default()
         };
-        // SAFETY: the bytes live until the call returns, may be written, and have the size given
+        // SAFETY: the bytes live until the call returns, are writable, and have the size given
         let result =
             unsafe { libbpf_sys::bpf_prog_test_run_opts(self.fd.as_raw_fd(), &raw mut options) };
         check(result).context(|| format!("program {}: run", self.name))?;
@@ -239,19 +249,19 @@ pub(crate) fn pin(fd: BorrowedFd<'_>, path: &Path) -> Result<()> {
     let c_path = CString::new(path.as_os_str().as_encoded_bytes())
         .map_err(io::Error::from)
         .context(|| format!("{}: pin", path.display()))?;
-    // SAFETY: the path is a C string that outlives the call, the descriptor is open
+    // SAFETY: the path is a C string that outlives the call, and the descriptor is open
     let result = unsafe { libbpf_sys::bpf_obj_pin(fd.as_raw_fd(), c_path.as_ptr()) };
     check(result).context(|| format!("{}: pin", path.display()))
 }
 
-/// libbpf's functions give back minus errno.
+/// Converts the return value of a libbpf function, which is minus errno on error.
 pub(crate) fn check(result: i32) -> io::Result<()> {
     if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(()) }
 }
 
-/// A program of two instructions that passes every packet: what measurements subtract.
+/// Loads a program of two instructions that passes every packet. Measurements subtract its time.
 pub(crate) fn empty() -> Result<Program> {
-    /// `TCX_NEXT`, go on as if the program were not there
+    /// `TCX_NEXT`: continue with the next program
     const TCX_NEXT: i32 = -1;
     let instructions = [
         libbpf_sys::bpf_insn { code: 0xb7, imm: TCX_NEXT, ..Default::default() },
@@ -270,7 +280,7 @@ pub(crate) fn empty() -> Result<Program> {
         )
     };
     check(fd).context(|| "program pf_empty: load".to_owned())?;
-    // SAFETY: the kernel just gave us this descriptor and nobody else has it
+    // SAFETY: the kernel has just returned this descriptor, and nothing else owns it
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     Ok(Program { fd, name: "pf_empty" })
 }

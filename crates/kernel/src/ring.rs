@@ -1,5 +1,5 @@
-//! What the programs put in rings for skipstepd: records of the log and of flows. They come out in
-//! the order in which they were made.
+//! Rings from the programs to skipstepd: log records and flow records, in the order in which the
+//! programs wrote them.
 
 use std::cell::RefCell;
 use std::io;
@@ -16,44 +16,57 @@ use zerocopy::FromBytes;
 use crate::error::{Context, Result};
 use crate::instance::Instance;
 
-/// Records that a reader takes out of a ring at most before it hands them over. While programs add
-/// records as fast as the reader takes them, a turn without a bound does not end, and fills the
-/// memory.
+/// Largest number of records that a reader takes from a ring before it hands them over. Programs
+/// may add records as fast as the reader takes them, and without this bound the reader would fill
+/// the memory.
 pub const RECORDS_A_TURN: usize = 256;
 
-/// Reads a ring. One reader at a time: records go to whoever asks first.
+/// Reads a ring. Only one reader should read a ring at a time, because each record goes to one
+/// reader.
 pub struct RingReader<R> {
     ring: RingBuffer<'static>,
     records: Rc<RefCell<Vec<R>>>,
 }
 
-/// Reads the log of an instance.
+/// Reads the log records of an instance.
 pub type LogReader = RingReader<LogRecord>;
 
-/// Reads the states of an instance that have ended and are to be reported.
+/// Reads the flow records of an instance: ended states that rules report.
 pub type FlowReader = RingReader<FlowRecord>;
 
 impl LogReader {
-    /// Opens the log of `instance`.
+    /// Opens the ring of log records of `instance`.
+    ///
+    /// # Errors
+    /// Fails if the ring cannot be mapped.
     pub fn open(instance: &Instance) -> Result<Self> {
         Self::of(&instance.maps.log_ring)
     }
 }
 
 impl FlowReader {
-    /// Opens the flows of `instance`.
+    /// Opens the ring of flow records of `instance`.
+    ///
+    /// # Errors
+    /// Fails if the ring cannot be mapped.
     pub fn open(instance: &Instance) -> Result<Self> {
         Self::of(&instance.maps.flow_ring)
     }
 }
 
 impl Instance {
-    /// The kernel's number of the ring of log records.
+    /// Returns the kernel's id of the ring of log records.
+    ///
+    /// # Errors
+    /// Fails if the kernel does not describe the map.
     pub fn log_ring(&self) -> Result<u32> {
         id(&self.maps.log_ring)
     }
 
-    /// The kernel's number of the ring of flows.
+    /// Returns the kernel's id of the ring of flow records.
+    ///
+    /// # Errors
+    /// Fails if the kernel does not describe the map.
     pub fn flow_ring(&self) -> Result<u32> {
         id(&self.maps.flow_ring)
     }
@@ -64,8 +77,10 @@ fn id(ring: &MapHandle) -> Result<u32> {
 }
 
 impl<R: FromBytes + 'static> RingReader<R> {
-    /// Opens the ring that the kernel knows by a number, for which the process has to be root. The
-    /// reader needs no rights from then on.
+    /// Opens the ring with a kernel id. This needs root; the reader needs no rights afterwards.
+    ///
+    /// # Errors
+    /// Fails if the process is not root, if there is no such map, or if the ring cannot be mapped.
     pub fn by_id(id: u32) -> Result<Self> {
         let ring = MapHandle::from_map_id(id).context(|| format!("ring {id}: open"))?;
         Self::of(&ring)
@@ -77,7 +92,8 @@ impl<R: FromBytes + 'static> RingReader<R> {
 }
 
 impl<R: 'static> RingReader<R> {
-    /// A reader for whose records `read` finds a value, or nothing.
+    /// Makes a reader that converts records by `read`, and skips those for which `read` returns
+    /// `None`.
     pub(crate) fn reading(
         map: &MapHandle,
         read: impl Fn(&[u8]) -> Option<R> + 'static,
@@ -95,11 +111,11 @@ impl<R: 'static> RingReader<R> {
         Ok(RingReader { ring, records })
     }
 
-    /// Waits for records for `timeout` at most, and hands over those that came, but no more than
-    /// [`RECORDS_A_TURN`]. Returns their number.
+    /// Waits at most `timeout` for records, and hands over at most [`RECORDS_A_TURN`] of them.
+    /// Returns their number.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Fails if poll(2) or the ring fails.
     pub fn poll(&mut self, timeout: Duration, mut take: impl FnMut(&R)) -> Result<usize> {
         self.wait(timeout)?;
         let taken = self.ring.consume_raw_n(RECORDS_A_TURN);
@@ -109,7 +125,7 @@ impl<R: 'static> RingReader<R> {
         Ok(self.hand_over(&mut take))
     }
 
-    /// Waits until there is a record, or a signal comes.
+    /// Waits until there is a record or a signal, at most `timeout`.
     fn wait(&self, timeout: Duration) -> Result<()> {
         let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
         match poll(&mut [PollFd::new(self.as_fd(), PollFlags::POLLIN)], timeout) {
@@ -118,7 +134,10 @@ impl<R: 'static> RingReader<R> {
         }
     }
 
-    /// Hands over what is there without waiting.
+    /// Hands over all records in the ring without waiting. Returns their number.
+    ///
+    /// # Errors
+    /// Fails if the ring cannot be read.
     pub fn drain(&mut self, mut take: impl FnMut(&R)) -> Result<usize> {
         self.ring.consume().context(|| "ring: read".to_owned())?;
         Ok(self.hand_over(&mut take))
@@ -131,10 +150,11 @@ impl<R: 'static> RingReader<R> {
     }
 }
 
-/// Can be read when the ring has records.
+/// Becomes readable when the ring has records.
 impl<R> AsFd for RingReader<R> {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: the descriptor is the ring's, which lives as long as this borrow of the reader
+        // SAFETY: the descriptor belongs to the ring, which lives as long as this borrow of the
+        // reader
         unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) }
     }
 }

@@ -1,5 +1,5 @@
-//! An array map in our memory: single words of it are read and written while the data plane works
-//! on the others, which a write of the whole element would undo.
+//! Array maps in this process's memory. The process reads and writes single words while the data
+//! plane changes others. A write of the whole element would undo the data plane's changes.
 
 use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
@@ -11,23 +11,26 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use crate::error::{Context, Result};
 use crate::map::{Map, Plain};
 
-/// The beginning of an array in our memory.
+/// The first bytes of an array, mapped into memory.
 pub(crate) struct Mapping {
     base: NonNull<std::ffi::c_void>,
     length: NonZeroUsize,
 }
 
 impl Mapping {
-    /// Maps so many bytes of an array, which must have been made with `BPF_F_MMAPABLE`.
+    /// Maps the first `bytes` bytes of an array, which must have been made with `BPF_F_MMAPABLE`.
+    ///
+    /// # Errors
+    /// Fails if mmap fails.
     pub fn new(map: impl AsFd, bytes: usize) -> Result<Self> {
         let length = NonZeroUsize::new(bytes.next_multiple_of(4096)).unwrap_or(NonZeroUsize::MIN);
         let (access, flags) = (ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED);
-        // SAFETY: a new mapping of our own at an address of the kernel's choice
+        // SAFETY: a new mapping at an address that the kernel chooses
         let base = unsafe { mmap(None, length, access, flags, map, 0) };
         Ok(Mapping { base: base.context(|| "map into memory".to_owned())?, length })
     }
 
-    /// Its first byte.
+    /// Returns the address of the first byte.
     pub fn base(&self) -> NonNull<std::ffi::c_void> {
         self.base
     }
@@ -35,18 +38,18 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and no reference into it outlives `self`
+        // SAFETY: the mapping belongs to `self`, and no reference into it outlives `self`
         let _ = unsafe { munmap(self.base, self.length.get()) };
     }
 }
 
-/// Writes the first elements of an array that no packet looks at, made with `BPF_F_MMAPABLE`. Their
-/// size is as the kernel has them, a multiple of 8 bytes.
+/// Writes the first elements of an array that no packet reads, made with `BPF_F_MMAPABLE`. Their
+/// size is a multiple of 8 bytes, as the kernel stores them.
 pub(crate) fn fill<V: Plain>(map: impl AsFd, elements: &[V]) -> Result<()> {
     const { assert!(size_of::<V>().is_multiple_of(8)) };
     let there = Mapping::new(map, size_of_val(elements))?;
-    // SAFETY: the mapping has room for so many elements; userland writes here under the instance's
-    // lock alone, and the kernel reads none of it before the generation is in force
+    // SAFETY: the mapping has room for the elements; userland writes here only under the instance's
+    // lock, and the kernel does not read them before the generation is in force
     unsafe {
         let elements_there = there.base().cast::<V>();
         elements_there.copy_from_nonoverlapping(NonNull::from(elements).cast(), elements.len());
@@ -54,7 +57,7 @@ pub(crate) fn fill<V: Plain>(map: impl AsFd, elements: &[V]) -> Result<()> {
     Ok(())
 }
 
-/// A mapped array.
+/// An array map in memory, for access to single words.
 pub struct Shared {
     mapping: Mapping,
     bytes: usize,
@@ -70,12 +73,12 @@ impl Shared {
         Ok(Shared { mapping: Mapping::new(map, bytes)?, bytes, stride })
     }
 
-    /// Reads the word at `offset` (see `offset_of!`) of element `index`.
+    /// Reads the word at `offset` (see `offset_of!`) of element `index`; 0 if it is out of range.
     pub fn load(&self, index: u32, offset: usize) -> u32 {
         self.word(index, offset).map_or(0, |word| word.load(Ordering::Acquire))
     }
 
-    /// Reads element `index`, word by word: what is changed meanwhile may be half of it old.
+    /// Reads element `index` word by word. If it changes meanwhile, the result may mix both values.
     pub fn element<V: Plain>(&self, index: u32) -> V {
         let mut value = V::new_zeroed();
         for (word, offset) in value.as_mut_bytes().chunks_mut(4).zip((0..).step_by(4)) {
@@ -84,21 +87,21 @@ impl Shared {
         value
     }
 
-    /// Writes element `index`, word by word, for who has it alone.
+    /// Writes element `index` word by word. No other process or program may use it meanwhile.
     pub fn set_element<V: Plain>(&self, index: u32, value: &V) {
         for (word, offset) in value.as_bytes().chunks_exact(4).zip((0..).step_by(4)) {
             self.store(index, offset, word.try_into().map_or(0, u32::from_ne_bytes));
         }
     }
 
-    /// Writes the word at `offset` of element `index`, in one piece.
+    /// Writes the word at `offset` of element `index` with one store.
     pub fn store(&self, index: u32, offset: usize, value: u32) {
         if let Some(word) = self.word(index, offset) {
             word.store(value, Ordering::Release);
         }
     }
 
-    /// Writes the eight bytes at `offset` of element `index`, in one piece.
+    /// Writes the eight bytes at `offset` of element `index` with one store.
     pub fn store_long(&self, index: u32, offset: usize, value: u64) {
         let position = self.stride * index as usize + offset;
         if position + size_of::<u64>() <= self.bytes && position.is_multiple_of(8) {

@@ -1,51 +1,51 @@
-//! What libbpf says while it loads: kept aside, so that an error can quote the verifier, and so
-//! that what verification costs can be told.
+//! Messages of libbpf during a load, stored so that an error can quote the verifier and a report
+//! can show the cost of verification.
 
 use std::cell::RefCell;
 use std::time::Duration;
 
 use libbpf_rs::PrintLevel;
 
-/// Set to anything, it makes libbpf talk to standard error as it likes to.
+/// Environment variable that makes libbpf print to standard error, whatever its value.
 const TALK: &str = "SKIPSTEP_LIBBPF_DEBUG";
 
-/// Lines of the verifier's log that an error quotes: the last ones say what is wrong.
+/// Lines of the verifier's log that an error quotes: the last lines have the reason.
 const QUOTED: usize = 3;
 
 thread_local! {
     static SAID: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What the verifier says of a program that it accepts, if it is asked to (`BPF_LOG_STATS`).
+/// Log level at which the verifier prints statistics of accepted programs (`BPF_LOG_STATS`).
 pub(crate) const STATISTICS: u32 = 4;
 
-/// What it took to verify a program.
+/// The cost of verifying a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
     /// Name of the program.
     pub program: String,
-    /// Instructions that the verifier went through, again and again on different paths; the kernel
-    /// stops it at a million.
+    /// Number of instructions that the verifier processed, counted on each path. The kernel refuses
+    /// a program at a million.
     pub instructions: u32,
-    /// How long that took.
+    /// Duration of the verification.
     pub duration: Duration,
     /// Bytes of stack of the program and of each function that is verified on its own.
     pub stack: Vec<u32>,
 }
 
-/// From here on what libbpf says in this thread is kept.
+/// Stores libbpf's warnings in this thread from now on.
 pub(crate) fn listen() {
     SAID.take();
     libbpf_rs::set_print(Some((PrintLevel::Warn, keep)));
 }
 
-/// The same, with what it says when all is well.
+/// Stores all of libbpf's messages in this thread from now on.
 pub(crate) fn listen_closely() {
     SAID.take();
     libbpf_rs::set_print(Some((PrintLevel::Debug, keep)));
 }
 
-/// What was said of the programs that were accepted.
+/// Returns the statistics of the accepted programs.
 pub(crate) fn accepted() -> Vec<Verified> {
     SAID.take().iter().filter_map(|message| statistics(message)).collect()
 }
@@ -69,7 +69,8 @@ fn keep(_: PrintLevel, message: String) {
     SAID.with_borrow_mut(|said| said.push(message));
 }
 
-/// The program that the verifier refused and the end of what it said, if that is what happened.
+/// Returns the program that the verifier refused and the end of its log; `None` if the verifier
+/// refused none.
 pub(crate) fn refusal() -> Option<(String, String)> {
     SAID.take().iter().find_map(|message| parse(message))
 }
@@ -83,7 +84,7 @@ fn parse(message: &str) -> Option<(String, String)> {
     Some((program, lines[start..].join("; ")))
 }
 
-/// The log ends with statistics, which say nothing.
+/// True if a line of the log has a reason: not empty, and none of the statistics at the end.
 fn is_telling(line: &str) -> bool {
     let statistics = ["processed ", "verification time", "stack depth"];
     !line.is_empty() && !statistics.iter().any(|start| line.starts_with(start))
