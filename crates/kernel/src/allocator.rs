@@ -1,48 +1,49 @@
-//! Memory in large pages: a program that goes through lists of many megabytes once, and is gone,
-//! spends a fifth of its time on getting a page of 4 kB after the other.
+//! An allocator that requests large pages for large allocations. A program that walks lists of many
+//! megabytes once and then exits spends a fifth of its time in page faults of 4 kB.
 //!
-//! Most Linux kernels give large pages to those who ask
-//! (`/sys/kernel/mm/transparent_hugepage/enabled`: `madvise`), and the C library asks only where an
-//! environment variable says so.
+//! Most Linux kernels give large pages only on request (`madvise` in
+//! `/sys/kernel/mm/transparent_hugepage/enabled`). The C library requests them only if an
+//! environment variable is set.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::NonNull;
 
 use nix::sys::mman::{MmapAdvise, madvise};
 
-/// Bytes of a large page, on all machines that have them; where it is another size, less is gained.
+/// Bytes of a large page, on all machines that have large pages. Where their size differs, the gain
+/// is smaller.
 const LARGE_PAGE: usize = 2 << 20;
 
-/// The system's allocator, which is asked for large pages where a piece has room for several of
+/// The system's allocator, which requests large pages for an allocation with room for several of
 /// them.
 pub struct InLargePages;
 
-// SAFETY: all is left to the system's allocator, with the same arguments; advice changes no
+// SAFETY: the system's allocator does all the work, with the same arguments; madvise changes no
 // contents
 unsafe impl GlobalAlloc for InLargePages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise
+        // SAFETY: the caller fulfils the contract of GlobalAlloc
         advised(unsafe { System.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise
+        // SAFETY: the caller fulfils the contract of GlobalAlloc
         advised(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn realloc(&self, piece: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller's promise
+        // SAFETY: the caller fulfils the contract of GlobalAlloc
         advised(unsafe { System.realloc(piece, layout, size) }, size)
     }
 
     unsafe fn dealloc(&self, piece: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise
+        // SAFETY: the caller fulfils the contract of GlobalAlloc
         unsafe { System.dealloc(piece, layout) }
     }
 }
 
-/// A piece of so many bytes, for whose whole large pages they are asked for. A kernel without them
-/// says no, which is all right.
+/// Requests large pages for the aligned part of an allocation of `size` bytes, and returns the
+/// allocation. A kernel without large pages refuses, and the allocation keeps its small pages.
 fn advised(piece: *mut u8, size: usize) -> *mut u8 {
     if size < 2 * LARGE_PAGE {
         return piece;
@@ -52,7 +53,7 @@ fn advised(piece: *mut u8, size: usize) -> *mut u8 {
     if let Some(first) = NonNull::new(piece)
         && whole > 0
     {
-        // SAFETY: these pages are of the piece alone, and are what they were but for their size
+        // SAFETY: these pages belong to this allocation alone, and the advice keeps their contents
         let _ = unsafe { madvise(first.byte_add(before).cast(), whole, MmapAdvise::MADV_HUGEPAGE) };
     }
     piece

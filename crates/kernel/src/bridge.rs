@@ -1,6 +1,6 @@
-//! Transparent bridges: which interfaces are ports of which, what rules for frames they have, and
-//! what the programs know of their stations. Ports are remembered by name: an interface that
-//! vanishes and comes back is one again.
+//! Transparent bridges: their ports, the frame rules of ports, and the stations that the programs
+//! have learned. Ports are recorded by name, so an interface that vanishes and returns is a port
+//! again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -25,7 +25,7 @@ use crate::netlink::Rtnetlink;
 use crate::object::{Maps, Programs};
 use crate::{attach, host};
 
-/// The address of a station.
+/// Link address of a station (6 bytes, in the order of the frame).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LinkAddress(pub [u8; 6]);
 
@@ -53,18 +53,18 @@ impl FromStr for LinkAddress {
     }
 }
 
-/// A rule for frames, of one port. The first that matches decides.
+/// A rule for frames, of one port. The first matching rule decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameRule {
-    /// What becomes of the frame.
+    /// True to pass the frame, false to drop it.
     pub pass: bool,
-    /// Which way it goes; `None` is both.
+    /// Direction of the frame, seen from the port; `None` matches both.
     pub direction: Option<Direction>,
-    /// Who it comes from.
+    /// Link address of the sender; `None` matches all.
     pub source: Option<LinkAddress>,
-    /// Who it is for.
+    /// Link address of the receiver; `None` matches all.
     pub destination: Option<LinkAddress>,
-    /// Its EtherType.
+    /// EtherType in host byte order; `None` matches all.
     pub ether_type: Option<u16>,
 }
 
@@ -87,79 +87,84 @@ impl FrameRule {
     }
 }
 
-/// A port, as it is remembered.
+/// A port, as the instance's memory stores it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Port {
     /// Number of its bridge, from 1.
     bridge: u32,
-    /// Of its bridge: seconds that a station is known from which nothing comes; 0: for good.
+    /// Seconds until the bridge forgets a silent station; 0 for never. The same in all ports of a
+    /// bridge.
     timeout: u32,
-    /// Its own number, from 1.
+    /// Number of the port, from 1.
     number: u32,
-    /// The interface's index, 0 while it is away.
+    /// Index of the interface, 0 while the interface is absent.
     index: u32,
-    /// We have it hear what is not for it.
+    /// True if skipstep has made the interface promiscuous.
     promiscuous: bool,
-    /// We keep it from joining packets.
+    /// True if skipstep has turned off the joining of packets (LRO).
     kept_apart: bool,
     block_non_ip: bool,
     rules: Vec<FrameRule>,
 }
 
 impl Port {
-    /// Its rules for frames that go this way, in their order.
+    /// Returns the port's rules for frames in a direction, in their order.
     fn rules_of(&self, way: Direction) -> impl Iterator<Item = &FrameRule> {
         self.rules.iter().filter(move |rule| rule.is_of(way))
     }
 }
 
-/// All ports by name.
+/// All ports, by the names of their interfaces.
 pub type Ports = BTreeMap<String, Port>;
 
-/// A bridge, as it is shown.
+/// A bridge, as pfctl shows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BridgeView {
-    /// Its number.
+    /// Number of the bridge, from 1.
     pub number: u32,
-    /// Seconds that a station is known from which nothing comes; 0: for good.
+    /// Seconds until the bridge forgets a silent station; 0 for never.
     pub timeout: u32,
-    /// By name.
+    /// Ports, sorted by name.
     pub ports: Vec<PortView>,
-    /// In the order of ports.
+    /// Stations, sorted by port, VLAN and address.
     pub stations: Vec<Station>,
 }
 
-/// A port, as it is shown.
+/// A port, as pfctl shows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PortView {
-    /// The interface.
+    /// Name of the interface.
     pub name: String,
-    /// It is there.
+    /// True if the interface exists.
     pub present: bool,
-    /// It takes nothing but IP.
+    /// True if the port drops all frames but IPv4, IPv6, ARP and reverse ARP.
     pub block_non_ip: bool,
-    /// In their order.
+    /// Frame rules in the order of evaluation.
     pub rules: Vec<FrameRule>,
-    /// Of all CPUs.
+    /// Counters, summed over all CPUs.
     pub stats: abi::BridgeStats,
 }
 
-/// A station that a bridge knows.
+/// A station that a bridge has learned.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Station {
-    /// The port that it is behind.
+    /// Name of the port that leads to the station.
     pub port: String,
-    /// Number of the VLAN, 0 for none.
+    /// VLAN identifier, 0 for none.
     pub vlan: u16,
-    /// Its address.
+    /// Link address of the station.
     pub address: LinkAddress,
-    /// Seconds since the last frame from it.
+    /// Seconds since the last frame of the station.
     pub age: u32,
 }
 
 impl Instance {
-    /// Joins interfaces by a bridge: by that of those which are ports already, if there is one,
-    /// else by a new one.
+    /// Joins interfaces to a bridge: the bridge of those that are ports already, or else a new
+    /// bridge.
+    ///
+    /// # Errors
+    /// Fails if the interfaces are ports of different bridges, or if an interface cannot be a port.
+    /// Fails also if no port number is free, or if the kernel refuses a change.
     pub fn bridge_add(&self, names: &[String]) -> Result<()> {
         let mut change = self.begin()?;
         let host = host::read()?;
@@ -185,11 +190,13 @@ impl Instance {
             let port = Port { bridge, timeout, number, ..Port::default() };
             change.memory.ports.insert(name.clone(), port);
         }
-        // what a killed process leaves is remembered, and undone with the instance
+        // the record is saved first: a port that a killed process leaves is undone with the
+        // instance
         change.save()?;
         self.start()?;
         if self.running() {
-            // nothing is to cross unfiltered, not even by an interface that nobody has told us of
+            // attach first, so that no frame crosses unfiltered: skipstepd may not have seen a new
+            // interface yet
             for index in names.iter().filter_map(|name| Some(host.interface(name)?.index)) {
                 attach::attach(&self.programs, &self.directory, index)?;
             }
@@ -198,7 +205,11 @@ impl Instance {
         change.keep()
     }
 
-    /// Takes interfaces off their bridges.
+    /// Removes interfaces from their bridges.
+    ///
+    /// # Errors
+    /// Fails if an interface is not a port (then none is removed), or if the kernel refuses a
+    /// change.
     pub fn bridge_delete(&self, names: &[String]) -> Result<()> {
         let mut change = self.begin()?;
         if let Some(name) = names.iter().find(|name| !change.memory.ports.contains_key(*name)) {
@@ -216,8 +227,10 @@ impl Instance {
         change.keep()
     }
 
-    /// Has the bridge of a port know stations so many seconds from which nothing comes, or for
-    /// good: 0.
+    /// Sets the seconds until the bridge of a port forgets a silent station; 0 for never.
+    ///
+    /// # Errors
+    /// Fails if the interface is not a port, or if the records or maps cannot be written.
     pub fn bridge_timeout(&self, name: &str, seconds: u32) -> Result<()> {
         let mut change = self.begin()?;
         let Some(bridge) = change.memory.ports.get(name).map(|port| port.bridge) else {
@@ -230,27 +243,43 @@ impl Instance {
         change.keep()
     }
 
-    /// Has a port take and give nothing but IPv4, IPv6, ARP and reverse ARP, or everything.
+    /// Sets or clears `blocknonip`: the port drops all frames but IPv4, IPv6, ARP and reverse ARP.
+    ///
+    /// # Errors
+    /// Fails if the interface is not a port, or if the records or maps cannot be written.
     pub fn bridge_block_non_ip(&self, name: &str, block: bool) -> Result<()> {
         self.change_port(name, |port| port.block_non_ip = block)
     }
 
-    /// Adds a rule behind those that a port has.
+    /// Appends a rule to the rules of a port.
+    ///
+    /// # Errors
+    /// Fails if the interface is not a port, or if the port has the largest number of rules in a
+    /// direction. Fails also if the records or maps cannot be written.
     pub fn bridge_add_rule(&self, name: &str, rule: FrameRule) -> Result<()> {
         self.change_port(name, |port| port.rules.push(rule))
     }
 
     /// Removes all rules of a port.
+    ///
+    /// # Errors
+    /// Fails if the interface is not a port, or if the records or maps cannot be written.
     pub fn bridge_flush_rules(&self, name: &str) -> Result<()> {
         self.change_port(name, |port| port.rules.clear())
     }
 
-    /// Forgets all stations.
+    /// Removes all learned stations of all bridges.
+    ///
+    /// # Errors
+    /// Fails if the map of stations cannot be read or changed.
     pub fn bridge_flush(&self) -> Result<()> {
         forget(&self.maps, |_| true)
     }
 
-    /// All bridges.
+    /// Returns all bridges, sorted by number.
+    ///
+    /// # Errors
+    /// Fails if the instance's memory or its maps cannot be read.
     pub fn bridges(&self) -> Result<Vec<BridgeView>> {
         let ports = self.run.memory()?.ports;
         let mut bridges: BTreeMap<u32, BridgeView> = BTreeMap::new();
@@ -300,7 +329,7 @@ impl Instance {
         change.keep()
     }
 
-    /// Tells the programs what has changed of a port.
+    /// Writes a changed port to the map, if its interface exists.
     fn rewrite_port(&self, port: &Port) -> Result<()> {
         if port.index == 0 {
             return Ok(());
@@ -310,7 +339,7 @@ impl Instance {
     }
 }
 
-/// Has the programs and the interfaces of the host be what is remembered of ports.
+/// Applies the recorded ports to the programs and to the interfaces of the host.
 pub(crate) fn follow(
     maps: &Maps,
     programs: &Programs,
@@ -339,20 +368,20 @@ pub(crate) fn follow(
             hear_all(index, true)?;
             port.promiscuous = true;
         }
-        // what others sent is to leave as they sent it
+        // frames must leave as they were sent
         port.kept_apart |= offload::let_join_packets(name, false);
     }
     Ok(())
 }
 
-/// Gives all interfaces back as they were.
+/// Restores the settings of the interfaces of all ports.
 pub(crate) fn tear_down(ports: &Ports) {
     for port in ports.values().filter(|port| port.index != 0) {
         release(port);
     }
 }
 
-/// Gives the interface of a port back as it was, unless it is gone.
+/// Restores the settings of a port's interface, unless the interface is gone.
 fn release(port: &Port) {
     if port.promiscuous {
         let _ = hear_all(port.index, false);
@@ -365,7 +394,7 @@ fn release(port: &Port) {
     }
 }
 
-/// Makes the interface of a port one like any other, and forgets the stations behind it.
+/// Makes the interface of a port an ordinary interface, and removes the stations behind the port.
 fn vacate(maps: &Maps, directory: &Path, port: &mut Port) -> Result<()> {
     attach::detach_bridge(directory, port.index)?;
     maps.bridge_numbers.remove(&port.index)?;
@@ -379,7 +408,7 @@ fn vacate(maps: &Maps, directory: &Path, port: &mut Port) -> Result<()> {
     Ok(())
 }
 
-/// Forgets the stations behind ports of which `is_meant` says so by their numbers.
+/// Removes the stations behind the ports whose numbers `is_meant` accepts.
 fn forget(maps: &Maps, is_meant: impl Fn(u32) -> bool) -> Result<()> {
     let mut meant = Vec::new();
     maps.bridge_addresses.for_each(|station, known| {
@@ -393,8 +422,8 @@ fn forget(maps: &Maps, is_meant: impl Fn(u32) -> bool) -> Result<()> {
     Ok(())
 }
 
-/// A port sees no more rules than [`write_port`] tells it of: those that are removed, it has been
-/// told.
+/// Writes a port's rules to the map. The programs read only as many rules as [`write_port`] has
+/// counted for the port.
 fn write_rules(maps: &Maps, port: &Port) -> Result<()> {
     for (way, number) in [(Direction::In, direction::IN), (Direction::Out, direction::OUT)] {
         let key = |place: usize| abi::BridgeRuleKey {
@@ -426,8 +455,8 @@ fn write_port(maps: &Maps, port: &Port, hears: u32) -> Result<()> {
     maps.bridge_ports.set(&port.number, &image)
 }
 
-/// Whether the host can be spoken to there, by others than neighbours who seek a link-local
-/// address.
+/// True if the host has an address there that stations beyond the link can reach: any IPv4 address,
+/// or an IPv6 address that is not link-local.
 fn has_addresses(interface: &Interface) -> bool {
     interface.addresses.iter().any(|own| match own.net.addr() {
         std::net::IpAddr::V4(_) => true,
@@ -435,7 +464,7 @@ fn has_addresses(interface: &Interface) -> bool {
     })
 }
 
-/// Whether an interface can become a port.
+/// Checks that an interface can become a port.
 fn may_be_port(name: &str, host: &Host) -> Result<()> {
     let Some(interface) = host.interface(name) else {
         return Err(wrong(name, "no such interface"));
@@ -469,12 +498,12 @@ fn name_of(link: &LinkMessage) -> Option<&str> {
     })
 }
 
-/// Whether somebody has it so already: then it stays so.
+/// True if another program has made the interface promiscuous; skipstep then leaves it so.
 fn is_promiscuous(index: u32) -> Result<bool> {
     Ok(link(index)?.header.flags.contains(LinkFlags::Promisc))
 }
 
-/// Has an interface hear what is not for it, or no more.
+/// Makes an interface promiscuous, or ends that.
 fn hear_all(index: u32, all: bool) -> Result<()> {
     let mut link = LinkMessage::default();
     link.header.index = index;
@@ -483,12 +512,12 @@ fn hear_all(index: u32, all: bool) -> Result<()> {
     Rtnetlink::open()?.order(RouteNetlinkMessage::SetLink(link), 0)
 }
 
-/// That of the ports that a bridge has.
+/// Returns the timeout of a bridge in seconds, from any of its ports; `None` if it has none.
 fn timeout_of(ports: &Ports, bridge: u32) -> Option<u32> {
     ports.values().find(|port| port.bridge == bridge).map(|port| port.timeout)
 }
 
-/// The first number from 1 on that is not in use.
+/// Returns the least number from 1 on that is not in use.
 fn first_free(used: impl Iterator<Item = u32>) -> u32 {
     let used: BTreeSet<u32> = used.collect();
     (1..).find(|number| !used.contains(number)).unwrap_or(u32::MAX)

@@ -1,4 +1,4 @@
-//! Counters: the sum over CPUs of what the data plane counts.
+//! Counters of the data plane, summed over CPUs.
 
 use skipstep_abi as abi;
 use skipstep_abi::status::{source_counter, state_counter};
@@ -10,21 +10,21 @@ use crate::object::Maps;
 /// Packets and bytes of an interface, indexed `[inet, inet6][in, out][pass, block]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InterfaceCounters {
-    /// Packets.
+    /// Number of packets.
     pub packets: [[[u64; 2]; 2]; 2],
-    /// Bytes from the IP header on.
+    /// Number of bytes, from the IP header on.
     pub bytes: [[[u64; 2]; 2]; 2],
 }
 
 impl InterfaceCounters {
-    /// Adds another interface's, for the counters of a group.
+    /// Adds the counters of another interface, for the sum of a group.
     pub fn add(&mut self, other: &InterfaceCounters) {
         add3(&mut self.packets, &other.packets);
         add3(&mut self.bytes, &other.bytes);
     }
 }
 
-/// Counters of the rule in `slot`.
+/// Returns the counters of the rule in `slot`.
 pub(crate) fn rule(maps: &Maps, slot: u32) -> Result<RuleCounters> {
     let mut sum = RuleCounters::default();
     for cpu in maps.rule_stats.get(&slot)? {
@@ -41,7 +41,7 @@ pub(crate) fn rule(maps: &Maps, slot: u32) -> Result<RuleCounters> {
     Ok(sum)
 }
 
-/// Counters of the whole firewall.
+/// Returns the counters of the whole instance.
 pub(crate) fn totals(maps: &Maps) -> Result<abi::Counters> {
     let mut sum = abi::Counters::default();
     for cpu in maps.counters.get(&0)? {
@@ -58,7 +58,7 @@ pub(crate) fn totals(maps: &Maps) -> Result<abi::Counters> {
     Ok(sum)
 }
 
-/// The part of the counters that every evaluator has.
+/// Returns the counters that every evaluator has.
 pub(crate) fn status(maps: &Maps) -> Result<Status> {
     let totals = totals(maps)?;
     let status = maps.status.at(0)?;
@@ -75,7 +75,7 @@ pub(crate) fn status(maps: &Maps) -> Result<Status> {
     })
 }
 
-/// Counters of the interface with `id`.
+/// Returns the counters of the interface with `id`.
 pub(crate) fn interface(maps: &Maps, id: u32) -> Result<InterfaceCounters> {
     let mut sum = InterfaceCounters::default();
     for cpu in maps.interface_stats.get(&id)? {
@@ -85,7 +85,7 @@ pub(crate) fn interface(maps: &Maps, id: u32) -> Result<InterfaceCounters> {
     Ok(sum)
 }
 
-/// Counters of the table that counts in `slot`.
+/// Returns the counters of the table whose counters are in `slot`.
 pub(crate) fn table(maps: &Maps, slot: u32) -> Result<abi::TableStats> {
     let mut sum = abi::TableStats::default();
     for cpu in maps.table_stats.get(&slot)? {

@@ -1,4 +1,5 @@
-//! skipstepd's device for fragments: where the programs send them, and where datagrams come back.
+//! skipstepd's device for fragments. The data plane sends fragments to the device, and skipstepd
+//! returns datagrams through it.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -11,31 +12,32 @@ use crate::instance::Instance;
 use crate::object::Maps;
 use crate::own_device::{OwnDevice, Purpose};
 
-/// The work of skipstepd with fragments, in numbers.
+/// Counters of skipstepd's reassembly.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FragmentCounters {
     /// Fragments that wait now.
     pub pieces: u32,
-    /// Datagrams looked for.
+    /// Searches for the datagram of a fragment.
     pub searches: u64,
-    /// Fragments put in.
+    /// Fragments stored.
     pub inserts: u64,
-    /// Fragments taken out.
+    /// Fragments removed.
     pub removals: u64,
-    /// Frames dropped because the data plane had not sent them.
+    /// Frames dropped because they did not come from the data plane.
     pub foreign: u64,
 }
 
 impl FragmentCounters {
-    /// Counts what was done with `pieces` fragments that wait, and frames of others.
+    /// Makes the counters from the `pieces` fragments that wait, the reassembly's counters, and the
+    /// frames that did not come from the data plane.
     pub fn new(pieces: usize, counters: Counters, foreign: u64) -> Self {
         let Counters { searches, inserts, removals } = counters;
         FragmentCounters { pieces: pieces as u32, searches, inserts, removals, foreign }
     }
 }
 
-/// Writes who puts fragments together, at the device with this index and nonce (0 for none), what
-/// was done, and how many packets never came so far.
+/// Publishes the reassembler: the device's index and nonce (0 for none), the counters, and the
+/// packets that the kernel has `lost` on the way.
 pub(crate) fn publish(
     maps: &Maps,
     (ifindex, nonce): (u32, u64),
@@ -48,24 +50,31 @@ pub(crate) fn publish(
     maps.reassembler.set(&0, &value)
 }
 
-/// The device of an instance.
+/// The device for fragments of an instance.
 pub struct Device(OwnDevice);
 
 impl Device {
-    /// Makes the device of `instance` and tells the programs about it.
+    /// Makes the device of `instance` and publishes it to the programs.
+    ///
+    /// # Errors
+    /// Fails if the device cannot be made or attached, or if the map cannot be written.
     pub fn new(instance: &Instance) -> Result<Self> {
         let device = Device(OwnDevice::new(Purpose::Fragments, &instance.programs)?);
         device.publish(instance, FragmentCounters::default())?;
         Ok(device)
     }
 
-    /// Tells the programs where the device is, and pfctl what was done.
+    /// Publishes the device to the programs and the counters to pfctl.
+    ///
+    /// # Errors
+    /// Fails if the kernel's counter of dropped packets cannot be read, or if the map cannot be
+    /// written.
     pub fn publish(&self, instance: &Instance, counters: FragmentCounters) -> Result<()> {
         let device = (self.0.index(), self.0.nonce());
         publish(&instance.maps, device, counters, self.0.dropped()?)
     }
 
-    /// The number that each frame by the device must have.
+    /// Returns the number that each frame through the device must have.
     pub fn nonce(&self) -> u64 {
         self.0.nonce()
     }

@@ -1,5 +1,5 @@
-//! Where packets that are diverted are delivered: a policy rule for their mark, and a routing table
-//! in which every address is one of this host's.
+//! Local delivery of diverted packets: a policy rule for their mark, and a routing table that makes
+//! every address local.
 
 use std::io::ErrorKind;
 
@@ -15,20 +15,21 @@ use skipstep_ruleset::{Divert, Ruleset};
 use crate::error::{Error, Result};
 use crate::netlink::Rtnetlink;
 
-/// Behind the table of the host's own addresses, in front of whatever else there may be.
+/// Priority of the policy rule: after the table of the host's own addresses (0), before all others.
 const PRIORITY: u32 = 1;
 
 /// Index of the loopback interface in every network namespace.
 const LOOPBACK: u32 = 1;
 
-/// Whether rules hand packets to sockets.
+/// True if rules divert packets to sockets.
 pub(crate) fn is_used(ruleset: &Ruleset) -> bool {
     ruleset
         .all_rules()
         .any(|(_, rule)| matches!(rule.divert, Some(Divert::To { .. } | Divert::Reply)))
 }
 
-/// Makes rule and table in the current network namespace, for the families that it has.
+/// Makes the policy rule and the routing table in the current network namespace, for the families
+/// that the namespace has.
 pub(crate) fn set_up() -> Result<()> {
     let mut netlink = Rtnetlink::open()?;
     for family in families() {
@@ -45,11 +46,11 @@ pub(crate) fn set_up() -> Result<()> {
     Ok(())
 }
 
-/// Removes them, if they are there.
+/// Removes the policy rule and the routing table, if they exist.
 pub(crate) fn tear_down() {
     let Ok(mut netlink) = Rtnetlink::open() else { return };
     for family in families() {
-        // who never made them has none
+        // an instance that never diverted has neither rule nor route
         let _ = netlink.order(RouteNetlinkMessage::DelRule(rule(family)), 0);
         let _ = netlink.order(RouteNetlinkMessage::DelRoute(route(family)), 0);
     }
@@ -60,7 +61,7 @@ fn families() -> impl Iterator<Item = AddressFamily> {
     std::iter::once(AddressFamily::Inet).chain(inet6.then_some(AddressFamily::Inet6))
 }
 
-/// `ip route add local default dev lo table …`
+/// Returns the route of `ip route add local default dev lo table …`.
 fn route(family: AddressFamily) -> RouteMessage {
     let mut message = RouteMessage::default();
     message.header.address_family = family;
@@ -72,7 +73,7 @@ fn route(family: AddressFamily) -> RouteMessage {
     message
 }
 
-/// `ip rule add priority … fwmark … lookup …`
+/// Returns the rule of `ip rule add priority … fwmark … lookup …`.
 fn rule(family: AddressFamily) -> RuleMessage {
     let mut message = RuleMessage::default();
     message.header.family = family;

@@ -1,4 +1,4 @@
-//! What can go wrong between userland and the kernel: one line each, object first, cause last.
+//! Errors between userland and the kernel: one line each, object first, cause last.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,13 +8,13 @@ use skipstep_ruleset::TableName;
 /// Result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why the kernel part of a request failed.
+/// The reason why the kernel part of a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Not root.
+    /// The process is not root.
     #[error("{what}: needs root (CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN)")]
     NotRoot {
-        /// what was tried
+        /// object and step that was tried
         what: String,
     },
     /// The kernel lacks tcx or BTF.
@@ -22,45 +22,45 @@ pub enum Error {
         "this kernel lacks {lacks}: skipstep needs Linux 6.6 or newer with CONFIG_NET_XGRESS and CONFIG_DEBUG_INFO_BTF"
     )]
     Kernel {
-        /// what it lacks
+        /// name of the missing feature
         lacks: &'static str,
     },
-    /// The BPF file system is not there and cannot be mounted from here.
+    /// No BPF file system is mounted, and this process cannot mount a lasting one.
     #[error("{path}: no BPF file system is mounted and one mounted here would vanish with this process: run `mount -t bpf bpf {path}` outside, or enter the namespace with `nsenter --net=/run/netns/NAME` instead of `ip netns exec`", path = .path.display())]
     NoBpffs {
-        /// where it should be
+        /// mount point of the BPF file system
         path: PathBuf,
     },
-    /// No instance of that name.
+    /// No instance has this name.
     #[error("{name}: no such instance: load a rule set first")]
     NoInstance {
-        /// its name
+        /// name of the instance
         name: String,
     },
-    /// An instance name that is no file name.
+    /// The name of an instance has characters that are not allowed, or a wrong length.
     #[error("{name:?}: an instance name has letters, digits, - and _, at most 63 of them")]
     InstanceName {
-        /// the name
+        /// the refused name
         name: String,
     },
-    /// Pins made by another version.
+    /// Another version of skipstep made the pins.
     #[error(
         "{name}: was made by another version of skipstep (layout {found}, this is {ours}): remove the instance and load again"
     )]
     Version {
-        /// instance
+        /// name of the instance
         name: String,
-        /// layout of the pins
+        /// layout version of the pins
         found: u32,
-        /// ours
+        /// layout version of this program
         ours: u32,
     },
-    /// The pins are there, the files that belong to them are not.
+    /// The pins exist, but not the files in /run that belong to them.
     #[error(
         "{name}: its files in /run/skipstep/{name} are gone: remove the instance and load again"
     )]
     Forgotten {
-        /// instance
+        /// name of the instance
         name: String,
     },
     /// The instance belongs to another network namespace.
@@ -68,61 +68,61 @@ pub enum Error {
         "{name}: this instance filters another network namespace: choose another name with -p, or remove it"
     )]
     Namespace {
-        /// instance
+        /// name of the instance
         name: String,
     },
-    /// More of something than a limit would allow is in use.
+    /// More entries are in use than the new limit allows.
     #[error("Current pool size exceeds requested {limit} limit {wanted}: {used} are in use")]
     InUse {
         /// name of the limit
         limit: &'static str,
-        /// what the rule set says
+        /// the limit that the rule set asks for
         wanted: u32,
-        /// how many there are
+        /// number of entries in use
         used: u32,
     },
-    /// A `set limit` exceeds what the maps were made for.
+    /// A `set limit` exceeds the size of the maps.
     #[error(
         "limit {limit} {wanted}: the running instance has room for {capacity}: disable it first (pfctl -d), then load and enable again"
     )]
     Capacity {
         /// name of the limit
         limit: &'static str,
-        /// what the rule set says
+        /// the limit that the rule set asks for
         wanted: u32,
-        /// places there are
+        /// size of the maps in entries
         capacity: u32,
     },
-    /// More rules in use than there are slots.
+    /// There are fewer free slots than rules to load.
     #[error(
         "{wanted} rules: only {free} of {limit} statistics slots are free, the others belong to the running rules and to states of earlier ones; disable it first (pfctl -d), then load and enable again"
     )]
     RuleSlots {
-        /// rules to load
+        /// number of rules to load
         wanted: usize,
-        /// slots free
+        /// number of free slots
         free: usize,
-        /// slots there are
+        /// number of all slots
         limit: u32,
     },
-    /// A source limiter cannot name its sources otherwise while it has some.
+    /// The masks and the table of a source limiter cannot change while it tracks sources.
     #[error(
         "line {line}: source limiter {name} tracks sources: its masks and its table cannot change until they are gone"
     )]
     LimiterBusy {
         /// name of the limiter
         name: String,
-        /// line of pf.conf
+        /// line in pf.conf
         line: u32,
     },
-    /// The trees of the rules are larger than the data plane holds.
+    /// The trees of the rules are larger than the maps.
     #[error(
         "the trees of these rules have {cells} cells, there is room for {limit}: write `set evaluator skip-steps`, or put addresses into tables"
     )]
     Trees {
-        /// how many they want
+        /// number of cells that the trees need
         cells: usize,
-        /// how many there can be
+        /// largest number of cells
         limit: u32,
     },
     /// A map is full.
@@ -130,50 +130,50 @@ pub enum Error {
     MapFull {
         /// name of the map
         map: String,
-        /// its size
+        /// size of the map in entries
         limit: u32,
     },
-    /// A table that rules do not mention and nobody made.
+    /// No rule mentions the table, and no command has made it.
     #[error("{name}: no such table")]
     NoTable {
-        /// its name
+        /// name of the table
         name: TableName,
     },
-    /// A const table.
+    /// The table is const.
     #[error("{name}: the table is const: only a new rule set can change it")]
     ConstTable {
-        /// its name
+        /// name of the table
         name: TableName,
     },
-    /// The kernel does not take a queue.
+    /// The kernel refuses a queue.
     #[error("line {line}: queue {name}: {cause}")]
     Queue {
-        /// where it was written
+        /// line in pf.conf
         line: u32,
-        /// its name
+        /// name of the queue
         name: String,
-        /// what the kernel says
+        /// the kernel's reason
         cause: String,
     },
-    /// An interface cannot be what it is to be on a bridge.
+    /// An interface cannot have the requested role on a bridge.
     #[error("{name}: {cause}")]
     Port {
-        /// its name
+        /// name of the interface
         name: String,
-        /// why not
+        /// the reason
         cause: String,
     },
-    /// Rules do not fit.
+    /// The compiler refuses the rule set.
     #[error(transparent)]
     Ruleset(#[from] skipstep_classifier::Error),
-    /// The kernel's verifier does not accept a program.
+    /// The kernel's verifier refuses a program.
     #[error(
         "program {program}: refused by this kernel's verifier: {log} (SKIPSTEP_LIBBPF_DEBUG=1 shows all it said)"
     )]
     Verifier {
-        /// the program
+        /// name of the program
         program: String,
-        /// the last lines of the verifier's log
+        /// last lines of the verifier's log
         log: String,
     },
     /// A step of libbpf failed.
@@ -181,7 +181,7 @@ pub enum Error {
     Bpf {
         /// object and step
         what: String,
-        /// what libbpf says
+        /// libbpf's reason
         cause: String,
     },
     /// A system call failed.
@@ -189,15 +189,15 @@ pub enum Error {
     System {
         /// object and step
         what: String,
-        /// what the system says
+        /// the system's error
         cause: io::Error,
     },
-    /// A file or folder of ours belongs to another user.
+    /// A file or folder of skipstep belongs to another user.
     #[error(
         "{path}: belongs to user {owner}, who could stop or change the filter by it: remove it (rm -r {path}) and load the rules again", path = .path.display()
     )]
     Foreign {
-        /// the file or folder
+        /// path of the file or folder
         path: PathBuf,
         /// number of the user
         owner: u32,
@@ -207,21 +207,21 @@ pub enum Error {
         "{path}: other users may write to it (mode {mode:o}), so they could have put anything there: {remedy}", path = .path.display()
     )]
     Writable {
-        /// the folder
+        /// path of the folder
         path: PathBuf,
-        /// its mode
+        /// mode of the folder
         mode: u32,
-        /// how to mend it
+        /// the command that repairs it
         remedy: String,
     },
-    /// Another process holds a lock for too long.
+    /// Another process has held a lock for too long.
     #[error(
         "{path}: still locked after {seconds} s, by {holder}: wait until it is done, or end it, and try again", path = .path.display()
     )]
     Locked {
-        /// the file
+        /// path of the lock file
         path: PathBuf,
-        /// how long we waited
+        /// seconds that we waited
         seconds: u64,
         /// number and command of the process that holds the lock
         holder: String,
@@ -229,40 +229,44 @@ pub enum Error {
     /// A signal ended a wait for a lock.
     #[error("{path}: locked by another process, and a signal ended the wait", path = .path.display())]
     Stopped {
-        /// the file
+        /// path of the lock file
         path: PathBuf,
     },
-    /// A file of ours cannot be understood.
+    /// A file of skipstep cannot be understood.
     #[error("{path}: {cause}", path = .path.display())]
     Record {
-        /// the file
+        /// path of the file
         path: PathBuf,
-        /// what is wrong with it
+        /// the reason
         cause: String,
     },
 }
 
 impl Error {
-    /// Whether nobody could do it here: not root, or a kernel too old. Tests may be skipped then,
-    /// and for no other reason.
+    /// True if this machine or user cannot do it at all: not root, or a kernel too old. Tests may
+    /// be skipped for this reason only.
     pub fn is_unsupported(&self) -> bool {
         matches!(self, Error::NotRoot { .. } | Error::Kernel { .. })
     }
 
-    /// True if the cause is that something is there already.
+    /// True if the cause is that the object exists already.
     pub(crate) fn is_already_there(&self) -> bool {
         matches!(self, Error::System { cause, .. } if cause.kind() == io::ErrorKind::AlreadyExists)
     }
 
-    /// Whether the cause is that something is not there.
+    /// True if the cause is that the object does not exist.
     pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, Error::System { cause, .. } if cause.kind() == io::ErrorKind::NotFound)
     }
 }
 
-/// Says what was being done when something failed.
+/// Adds the object and the step that failed to an error.
 pub(crate) trait Context<T> {
-    /// `what` names the object and the step.
+    /// Converts an error; `what` names the object and the step.
+    ///
+    /// # Errors
+    /// Returns the converted error: [`Error::NotRoot`] if permission is denied to a user other than
+    /// root.
     fn context(self, what: impl FnOnce() -> String) -> Result<T>;
 }
 
@@ -290,12 +294,12 @@ impl<T> Context<T> for nix::Result<T> {
     }
 }
 
-/// What root is not allowed has other reasons than not being root.
+/// True for root. A refusal has another reason then than a lack of root's rights.
 fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// The innermost cause: libbpf-rs wraps errno in sentences of its own.
+/// Returns the innermost cause: libbpf-rs wraps errno in sentences of its own.
 pub(crate) fn last_cause(error: &libbpf_rs::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(source) = cause.source() {

@@ -1,5 +1,5 @@
-//! The host as rules see it, read through rtnetlink: interfaces, addresses, groups and routes of
-//! the current network namespace. Never sysfs, which shows another namespace inside `nsenter`.
+//! The host as rules see it: interfaces, addresses, groups and routes of the current network
+//! namespace. All come from rtnetlink, because inside `nsenter` sysfs shows another namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -27,14 +27,18 @@ use crate::error::{Context, Result};
 use crate::netlink::{self, Rtnetlink};
 use crate::own_device;
 
-/// Names of Linux's interface groups, `number name` a line.
+/// File with the names of Linux's interface groups, `number name` a line.
 const GROUP_NAMES: &str = "/etc/iproute2/group";
 
-/// Names of realms, which stand for labels of routes.
+/// File with the names of realms, which serve as route labels.
 const REALM_NAMES: &str = "/etc/iproute2/rt_realms";
 
 /// Reads the host of the current network namespace. Every interface is in group `all`, loopback in
-/// `lo`, those with a default route in `egress`, and each in its Linux group if that has a name.
+/// `lo`, and an interface with a default route in `egress`. Each is also in its Linux group if the
+/// group has a name.
+///
+/// # Errors
+/// Fails if rtnetlink cannot be opened or refuses a request.
 pub fn read() -> Result<Host> {
     let mut netlink = Rtnetlink::open()?;
     let links = netlink.dump(RouteNetlinkMessage::GetLink(LinkMessage::default()))?;
@@ -43,8 +47,8 @@ pub fn read() -> Result<Host> {
     Ok(assemble(links, addresses, routes))
 }
 
-/// The host that the replies of rtnetlink describe: about links, addresses and routes. Whatever
-/// cannot be read in them is left out.
+/// Returns the host that three replies of rtnetlink describe: links, addresses and routes. Skips
+/// messages that cannot be read.
 pub fn from_replies(replies: [&[u8]; 3]) -> Host {
     let [links, addresses, routes] = replies.map(|datagram| {
         netlink::messages(datagram).filter_map(|message| match message.payload {
@@ -83,7 +87,7 @@ fn assemble(
             && let Some(address) = address(&message)
         {
             // Linux lists IPv6 addresses of one scope newest first; OpenBSD lists the oldest first,
-            // and that is the one of `:0`
+            // and `:0` means the first address of that list
             let (own, here) =
                 (&mut interface.addresses, (message.header.index, message.header.scope));
             let first = match scope {
@@ -95,8 +99,8 @@ fn assemble(
         }
     }
     for interface in interfaces.values_mut().filter(|interface| interface.loopback) {
-        // OpenBSD gives the loopback its IPv6 addresses first; rules that name it come in that
-        // order
+        // OpenBSD's loopback has its IPv6 addresses first, so rules that name the loopback expand
+        // in that order
         interface.addresses.sort_by_key(|address| address.net.addr().is_ipv4());
     }
     let mut found = Vec::new();
@@ -140,7 +144,7 @@ fn interface(link: &LinkMessage, group_names: &BTreeMap<u32, String>) -> Interfa
     interface
 }
 
-/// The routing table of a VRF.
+/// Returns the routing table of a VRF; `None` for other interfaces.
 fn vrf_table(link: &LinkMessage) -> Option<u32> {
     link.attributes.iter().find_map(|attribute| match attribute {
         LinkAttribute::LinkInfo(infos) => infos.iter().find_map(|info| match info {
@@ -154,7 +158,7 @@ fn vrf_table(link: &LinkMessage) -> Option<u32> {
     })
 }
 
-/// Index of the bridge, bond, VRF or the like that an interface belongs to.
+/// Returns the index of the bridge, bond, VRF or the like that an interface belongs to.
 fn master(link: &LinkMessage) -> Option<u32> {
     link.attributes.iter().find_map(|attribute| match attribute {
         LinkAttribute::Controller(index) => Some(*index).filter(|index| *index != 0),
@@ -162,10 +166,11 @@ fn master(link: &LinkMessage) -> Option<u32> {
     })
 }
 
-/// The table of the VRF that an interface is or belongs to, its bridge or bond perhaps.
+/// Returns the table of the VRF that an interface is or belongs to, perhaps through a bridge or
+/// bond; 0 for none.
 fn rdomain(index: u32, tables: &BTreeMap<u32, u32>, masters: &BTreeMap<u32, u32>) -> u32 {
     let mut index = index;
-    // a bridge may be in a VRF, but nothing stands deeper than some steps
+    // a bridge may be in a VRF, but no interface is nested deeper than some steps
     for _ in 0..8 {
         if let Some(table) = tables.get(&index) {
             return *table;
@@ -178,14 +183,15 @@ fn rdomain(index: u32, tables: &BTreeMap<u32, u32>, masters: &BTreeMap<u32, u32>
     0
 }
 
-/// Group 0, `default`, holds every interface that nobody grouped and says nothing.
+/// Returns the names of Linux's groups. Omits group 0, `default`: every interface without a group
+/// is in it.
 fn group_names() -> BTreeMap<u32, String> {
     let mut names = names(GROUP_NAMES);
     names.remove(&0);
     names
 }
 
-/// The names that iproute2 has for numbers in one of its files.
+/// Returns the names of numbers in one of iproute2's files.
 fn names(path: &str) -> BTreeMap<u32, String> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     text.lines()
@@ -207,7 +213,7 @@ fn address(message: &AddressMessage) -> Option<InterfaceAddress> {
             _ => {}
         }
     }
-    // on a point-to-point link the local address has an attribute of its own
+    // on a point-to-point link the local address has its own attribute
     let own = local.or(other)?;
     Some(InterfaceAddress {
         net: IpNet::new(own, message.header.prefix_len).ok()?,
@@ -216,7 +222,8 @@ fn address(message: &AddressMessage) -> Option<InterfaceAddress> {
     })
 }
 
-/// The routes of a message; a default route of the main table puts its interface into `egress`.
+/// Returns the routes of a message. A default route of the main table puts its interface into group
+/// `egress`.
 fn route(
     message: &RouteMessage,
     interfaces: &mut BTreeMap<u32, Interface>,
@@ -253,7 +260,8 @@ fn route(
         let Some(interface) = interfaces.get_mut(&index) else {
             continue;
         };
-        // the main table is that of interfaces in no VRF; of those in one it is a table like others
+        // 0 is the table of the interface's own VRF; for an interface in a VRF the main table is
+        // another table
         let table = match number {
             0 if interface.rdomain != 0 => main,
             own if own == interface.rdomain => 0,
@@ -268,7 +276,7 @@ fn route(
     routes
 }
 
-/// The name of a realm, its number if it has none; 0 is no realm.
+/// Returns the name of a realm, or its number if it has no name; `None` for 0.
 fn label_of(realm: u16, names: &BTreeMap<u32, String>) -> Option<String> {
     let number = Some(u32::from(realm)).filter(|number| *number != 0)?;
     Some(names.get(&number).cloned().unwrap_or_else(|| number.to_string()))
@@ -290,7 +298,7 @@ fn ip(address: &RouteAddress) -> Option<IpAddr> {
     }
 }
 
-/// Waits for changes of links, addresses and routes in the network namespace it was made in.
+/// Waits for changes of links, addresses and routes in the network namespace where it was made.
 pub struct Watch {
     socket: Socket,
 }
@@ -298,19 +306,25 @@ pub struct Watch {
 /// rtnetlink's multicast groups: links, IPv4 and IPv6 addresses, IPv4 and IPv6 routes.
 const GROUPS: [u32; 5] = [1, 5, 9, 7, 11];
 
-/// Changes come in bursts: how long there must be silence before one is reported.
+/// Silence that ends a burst of changes.
 const QUIET: Duration = Duration::from_millis(50);
 
-/// Where changes never cease, as under a routing daemon: how long one waits at most.
+/// Longest wait for the end of a burst. Under a routing daemon changes never cease.
 const LONGEST_BURST: Duration = Duration::from_millis(80);
 
 impl Watch {
-    /// Listens from now on.
+    /// Listens from now on to changes of links, addresses and routes.
+    ///
+    /// # Errors
+    /// Fails if rtnetlink cannot be opened, or if a multicast group cannot be joined.
     pub fn new() -> Result<Self> {
         Self::of(&GROUPS)
     }
 
-    /// Listens to changes of links alone.
+    /// Listens from now on to changes of links only.
+    ///
+    /// # Errors
+    /// Fails if rtnetlink cannot be opened, or if the multicast group cannot be joined.
     pub fn of_links() -> Result<Self> {
         Self::of(&GROUPS[..1])
     }
@@ -325,8 +339,11 @@ impl Watch {
         Ok(Watch { socket })
     }
 
-    /// Blocks until something changed (true) or `timeout` is over (false); no timeout waits for
-    /// good. A burst of changes is one.
+    /// Waits for a change. Returns true if something changed, false after `timeout` or a signal.
+    /// `None` waits forever. A burst of changes counts as one.
+    ///
+    /// # Errors
+    /// Fails if poll fails.
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<bool> {
         if !self.readable(timeout)? {
             return Ok(false);
@@ -341,8 +358,11 @@ impl Watch {
         }
     }
 
-    /// Blocks until links changed or `timeout` is over. Returns the indices of interfaces that are
-    /// new or changed, all there are if the kernel had no room for its messages.
+    /// Waits until links change, at most `timeout`. Returns the indices of new or changed
+    /// interfaces, or of all interfaces if the kernel lost messages.
+    ///
+    /// # Errors
+    /// Fails if poll fails, or if the list of all interfaces cannot be read.
     pub fn changed_links(&mut self, timeout: Duration) -> Result<BTreeSet<u32>> {
         if !self.readable(Some(timeout))? {
             return Ok(BTreeSet::new());
@@ -350,7 +370,11 @@ impl Watch {
         self.drain().map_or_else(link_indices, Ok)
     }
 
-    /// Whether something changed since this was asked last; of a burst of changes it may be a part.
+    /// Returns true if something has changed since the last call. Does not wait for the end of a
+    /// burst.
+    ///
+    /// # Errors
+    /// Fails if poll fails.
     pub fn changed(&mut self) -> Result<bool> {
         let changed = self.readable(Some(Duration::ZERO))?;
         self.drain();
@@ -370,8 +394,8 @@ impl Watch {
         }
     }
 
-    /// Reads what is there. Returns the indices of the interfaces that it names, `None` if messages
-    /// were lost.
+    /// Reads all waiting messages. Returns the indices of the interfaces that they name, or `None`
+    /// if messages were lost.
     fn drain(&mut self) -> Option<BTreeSet<u32>> {
         let (mut named, mut lost) = (BTreeSet::new(), false);
         loop {
@@ -385,6 +409,9 @@ impl Watch {
 }
 
 /// Returns the indices of all interfaces but skipstepd's own.
+///
+/// # Errors
+/// Fails if rtnetlink cannot be opened or refuses the request.
 pub fn link_indices() -> Result<BTreeSet<u32>> {
     let get = RouteNetlinkMessage::GetLink(LinkMessage::default());
     Ok(Rtnetlink::open()?.dump(get)?.iter().filter_map(index_of).collect())
@@ -399,7 +426,7 @@ fn indices(
     })
 }
 
-/// Returns the index of an interface that is there and none of skipstepd's own.
+/// Returns the index of an interface that exists and is not skipstepd's own.
 fn index_of(object: &RouteNetlinkMessage) -> Option<u32> {
     match object {
         RouteNetlinkMessage::NewLink(link) if !own_device::is_ours(link.header.index) => {

@@ -1,4 +1,5 @@
-//! A firewall in the kernel: made, enabled, loaded, asked and removed by name.
+//! An instance: the filter of one network namespace, created, enabled, loaded, queried and removed
+//! by name.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -27,10 +28,10 @@ use crate::{
     state,
 };
 
-/// Longest name of an instance.
+/// Longest name of an instance, in bytes.
 const NAME_BYTES: usize = 63;
 
-/// An instance that exists.
+/// An open instance.
 pub struct Instance {
     name: String,
     pub(crate) directory: PathBuf,
@@ -44,21 +45,21 @@ pub struct Instance {
 pub struct Loaded {
     /// Rules, settings and tables as they were loaded, with all anchors.
     pub ruleset: Ruleset,
-    /// Rises by one with every load.
+    /// Number of the rule set. Rises by one with every load.
     pub generation: u32,
-    /// When the main rule set was loaded.
+    /// Time when the main rule set was loaded.
     pub loaded_at: SystemTime,
-    /// Who loaded it.
+    /// User who loaded the main rule set.
     pub uid: u32,
-    /// The process that loaded it.
+    /// Process that loaded the main rule set.
     pub pid: u32,
-    /// Who loaded each anchor, by path.
+    /// User, process and time of the load of each anchor, by path.
     pub anchors: BTreeMap<String, Load>,
 }
 
 impl Instance {
-    /// The name meant by nobody saying one: `main` in the network namespace of the first process,
-    /// `netns-INODE` in others.
+    /// Returns the name of the instance that commands use if no name is given: `main` in the
+    /// network namespace of the first process, `netns-INODE` in others.
     pub fn default_name() -> String {
         match netns::is_first() {
             true => "main".to_owned(),
@@ -66,12 +67,20 @@ impl Instance {
         }
     }
 
-    /// Names of all instances.
+    /// Returns the names of all instances.
+    ///
+    /// # Errors
+    /// Fails if the BPF file system is missing or the folder of pins cannot be read.
     pub fn list() -> Result<Vec<String>> {
         pins::list()
     }
 
-    /// An instance that exists. One whose network namespace is gone counts as missing.
+    /// Opens an instance that exists. An instance whose network namespace is gone counts as
+    /// missing.
+    ///
+    /// # Errors
+    /// Fails if there is no such instance, or if the process is not root. Fails also if another
+    /// version made the instance, or if its files are missing or another user's.
     pub fn open(name: &str) -> Result<Self> {
         let directory = directory(name)?;
         exists(name, &directory)?;
@@ -98,14 +107,22 @@ impl Instance {
         Ok(Instance { name: name.to_owned(), directory, run, maps, programs })
     }
 
-    /// The instance, made with an empty rule set and room for `states` states if there is none.
+    /// Opens the instance. Makes it with an empty rule set and room for `states` states if it does
+    /// not exist.
+    ///
+    /// # Errors
+    /// Fails if the instance exists and cannot be opened, or if it cannot be made: the kernel is
+    /// too old, the verifier refuses a program, or memory for the maps is short.
     pub fn open_or_create(name: &str, states: u32) -> Result<Self> {
         Self::open_or_create_sized(name, &Sizes::instance(states, 0, 0))
     }
 
-    /// Opens or makes the instance, with room for what `limits` say and for rule sets of `rules`
-    /// rules that follow one another. One that filters stays as it is: making it anew would let
-    /// packets pass meanwhile.
+    /// Opens or makes the instance, with room for `limits` and for successive rule sets of `rules`
+    /// rules. An instance that filters keeps its size, because rebuilding it would let packets pass
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// Fails if the instance cannot be opened, made, or rebuilt with larger maps.
     pub fn open_with_room(name: &str, limits: &Limits, rules: u32) -> Result<Self> {
         let sizes = Sizes::instance(limits.states, limits.src_nodes, rules);
         let mut instance = Self::open_or_create_sized(name, &sizes)?;
@@ -119,7 +136,7 @@ impl Instance {
         Ok(instance)
     }
 
-    /// True if the maps are at least as large.
+    /// True if the maps are at least as large as `sizes`.
     fn has(&self, sizes: &Sizes) -> bool {
         let maps = &self.maps;
         maps.states.capacity() >= sizes.states
@@ -135,7 +152,7 @@ impl Instance {
         let lock = RunDir::new(name).lock()?;
         match Self::open(name) {
             Err(Error::NoInstance { .. }) => {
-                // what is left of one whose network namespace is gone
+                // remove the remains of an instance whose network namespace is gone
                 pins::remove(&directory(name)?)?;
                 Self::create(name, sizes, lock)
             }
@@ -143,7 +160,7 @@ impl Instance {
         }
     }
 
-    /// Replaces an instance that does not filter by one with maps of other sizes, for `ruleset`.
+    /// Rebuilds an instance that does not filter, with maps of other sizes, for `ruleset`.
     pub(crate) fn make_anew(
         &mut self,
         sizes: &Sizes,
@@ -170,7 +187,10 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Detaches the data plane everywhere and removes all that belongs to the instance.
+    /// Detaches the data plane everywhere and removes the instance.
+    ///
+    /// # Errors
+    /// Fails if the lock cannot be taken, or if a link, queue, pin or file cannot be removed.
     pub fn remove(self) -> Result<()> {
         let _lock = self.run.lock()?;
         guard::detach(&self.directory)?;
@@ -182,7 +202,12 @@ impl Instance {
         self.run.remove()
     }
 
-    /// Removes whatever is pinned and kept under `name`, also by another version, also in part.
+    /// Removes all pins and files under `name`, also those of another version or of an incomplete
+    /// instance.
+    ///
+    /// # Errors
+    /// Fails if there is no such instance, if the lock cannot be taken, or if a pin or file cannot
+    /// be removed.
     pub fn remove_named(name: &str) -> Result<()> {
         let directory = directory(name)?;
         let run = RunDir::new(name);
@@ -197,13 +222,18 @@ impl Instance {
         run.remove()
     }
 
-    /// Its name.
+    /// Returns the name of the instance.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Attaches the data plane to every interface and starts to filter; false if it already did.
-    /// Filters from then on even if this ends with an error, unless no interface is attached.
+    /// Attaches the data plane to every interface and starts to filter. Returns false if the
+    /// instance filtered already. After an error the instance filters all the same, unless no
+    /// interface could be attached.
+    ///
+    /// # Errors
+    /// Fails if no interface can be attached, or if the guard or an XDP program cannot be attached.
+    /// Fails also if the records or maps cannot be written.
     pub fn enable(&self) -> Result<bool> {
         let mut change = self.begin()?;
         let host = host::read()?;
@@ -216,7 +246,8 @@ impl Instance {
             .and_then(|()| self.start());
         if !was_running {
             self.begin_to_filter()?;
-            // skipstepd attaches nothing until then
+            // skipstepd attaches no interface before this point, so attach those that appeared
+            // meanwhile
             self.attach_all(&mut change.memory, &host::read()?)?;
         }
         let_namespaces_go();
@@ -225,11 +256,11 @@ impl Instance {
         Ok(!was_running)
     }
 
-    /// Has the programs judge the packets that they see.
+    /// Lets the programs filter the packets that they see.
     fn begin_to_filter(&self) -> Result<()> {
         let status = &self.maps.shared_status;
         if status.load(0, offset_of!(abi::Status, first_enabled)) == 0 {
-            // ids go on rising when an instance is made anew
+            // state ids must go on rising when an instance is rebuilt
             let now = wall_clock();
             status.store_long(0, offset_of!(abi::Status, next_state_id), now << 32);
             status.store(0, offset_of!(abi::Status, first_enabled), now as u32);
@@ -239,10 +270,10 @@ impl Instance {
         Ok(())
     }
 
-    /// Attaches the data plane to every interface, and remembers the ones that refuse.
+    /// Attaches the data plane to every interface, and records the interfaces that refuse.
     ///
     /// # Errors
-    /// No interface can be attached, as on a kernel without tcx.
+    /// Fails if no interface can be attached, as on a kernel without tcx.
     pub(crate) fn attach_all(&self, memory: &mut Memory, host: &Host) -> Result<()> {
         let mut refused = BTreeMap::new();
         for interface in &host.interfaces {
@@ -258,17 +289,26 @@ impl Instance {
         }
     }
 
-    /// Returns the interfaces that could not be attached when this was last tried, and why not.
+    /// Returns the interfaces that could not be attached at the last attempt, with the reason.
+    ///
+    /// # Errors
+    /// Fails if the instance's memory cannot be read.
     pub fn unattached(&self) -> Result<BTreeMap<String, String>> {
         Ok(self.run.memory()?.unattached)
     }
 
-    /// Interfaces that `set xdp on` names and whose drivers do not run XDP, and why not.
+    /// Returns the interfaces that `set xdp on` names and that run no XDP program, with the reason.
+    ///
+    /// # Errors
+    /// Fails if the instance's memory cannot be read.
     pub fn without_xdp(&self) -> Result<BTreeMap<String, String>> {
         Ok(self.run.memory()?.without_xdp)
     }
 
-    /// True unless `pfctl -F osfp` has removed the fingerprints of operating systems.
+    /// Returns true unless `pfctl -F osfp` has removed the fingerprints of operating systems.
+    ///
+    /// # Errors
+    /// Fails if the instance's memory cannot be read.
     pub fn has_fingerprints(&self) -> Result<bool> {
         Ok(!self.run.memory()?.fingerprints_flushed)
     }
@@ -278,8 +318,8 @@ impl Instance {
         self.wants_guard() && guard::is_attached(&self.directory)
     }
 
-    /// True if packets are filtered and the rules ask for the guard, but the kernel has no programs
-    /// for hooks of netfilter.
+    /// True if packets are filtered and the rules ask for the guard, but the kernel has no BPF
+    /// programs for netfilter's hooks.
     pub fn lacks_guard(&self) -> bool {
         self.running() && self.wants_guard() && !guard::is_attached(&self.directory)
     }
@@ -290,8 +330,11 @@ impl Instance {
         config.is_ok_and(|config| config.unattached == abi::config::unattached::BLOCK)
     }
 
-    /// Stops filtering and detaches the data plane everywhere; false if it did not filter. Rules,
-    /// tables and states stay.
+    /// Stops filtering and detaches the data plane everywhere. Returns false if the instance did
+    /// not filter. Rules, tables and states stay.
+    ///
+    /// # Errors
+    /// Fails if the lock cannot be taken, or if a link cannot be removed.
     pub fn disable(&self) -> Result<bool> {
         let _lock = self.run.lock()?;
         let was_running = self.running();
@@ -305,12 +348,15 @@ impl Instance {
         Ok(was_running)
     }
 
-    /// Whether packets are filtered.
+    /// True if packets are filtered.
     pub fn running(&self) -> bool {
         self.maps.shared_status.load(0, offset_of!(abi::Status, running)) != 0
     }
 
-    /// The rule set in force.
+    /// Returns the rule set in force.
+    ///
+    /// # Errors
+    /// Fails if the record of the rule set cannot be read.
     pub fn loaded(&self) -> Result<Loaded> {
         let record = self.record()?;
         let mut loads: BTreeMap<String, Load> =
@@ -326,8 +372,11 @@ impl Instance {
         })
     }
 
-    /// The rule sets in force by the numbers that log records name them by: path, empty for the
-    /// main one, and who loaded it.
+    /// Returns the rule sets in force by the numbers that log records have. Each has its path
+    /// (empty for the main rule set) and its load.
+    ///
+    /// # Errors
+    /// Fails if the records cannot be read.
     pub fn origins(&self) -> Result<BTreeMap<u32, (String, Load)>> {
         let names = self.run.memory()?.names.anchors;
         let origins = self.record()?.rule_sets.into_iter().filter_map(|(path, set)| {
@@ -337,15 +386,22 @@ impl Instance {
         Ok(origins.collect())
     }
 
-    /// The rules that packets walk at this moment, as the kernel has them.
+    /// Returns the rules that packets are evaluated against now, as the kernel stores them.
+    ///
+    /// # Errors
+    /// Fails if the maps cannot be read.
     pub fn rules_in_force(&self) -> Result<Vec<abi::Rule>> {
         let side = self.generation() & 1;
         let rules = map::by_id::<abi::Rule>("rules", self.maps.rulesets.at(side)?)?;
         Ok(rules.first(self.maps.configs.at(side)?.rules)?.collect())
     }
 
-    /// Takes up what changed in the host: interfaces, their groups and addresses. New interfaces
-    /// are attached if packets are filtered.
+    /// Applies changes of the host: interfaces, their groups and addresses. Attaches new interfaces
+    /// if packets are filtered.
+    ///
+    /// # Errors
+    /// Fails if the lock cannot be taken, if no interface can be attached, or if the records or
+    /// maps cannot be written.
     pub fn refresh(&self, host: &Host) -> Result<()> {
         let mut change = self.begin()?;
         if self.running() {
@@ -360,14 +416,14 @@ impl Instance {
         self.keep(change, host)
     }
 
-    /// Has the interfaces run XDP that the rule set in hand names for it.
+    /// Attaches the XDP program to the interfaces that `set xdp on` of the recorded rule set names.
     pub(crate) fn follow_xdp(&self, change: &mut Change, host: &Host) -> Result<()> {
         let wanted = &change.record.ruleset.options.xdp;
         change.memory.without_xdp = attach::follow_xdp(&self.directory, wanted, host)?;
         Ok(())
     }
 
-    /// Starts the timer that sweeps again if it is overdue. An error of the kernel is counted.
+    /// Restarts the sweeper's timer if it is overdue. The data plane counts an error of the timer.
     fn revive_timer(&self) -> Result<()> {
         let second = self.maps.status.at(0)?.second;
         match second != 0 && self.running() && self.uptime()?.saturating_sub(second) > 2 {
@@ -376,7 +432,7 @@ impl Instance {
         }
     }
 
-    /// Starts the timer that sweeps, if it does not run yet.
+    /// Starts the sweeper's timer, unless it runs.
     pub(crate) fn start(&self) -> Result<()> {
         self.programs.start_timer().map(drop)
     }
@@ -394,8 +450,8 @@ impl Instance {
         queue::complete(&change.record.ruleset.queues, &change.memory.names, host)
     }
 
-    /// Ends a change that followed the host, with the rules compiled anew if their names mean
-    /// others now.
+    /// Ends a change that followed the host. Compiles the rules again if a name in them has changed
+    /// its meaning.
     fn keep(&self, change: Change, host: &Host) -> Result<()> {
         if !commit::is_outdated(&change.record, host) {
             return change.keep();
@@ -404,21 +460,21 @@ impl Instance {
         self.commit(change, next, host)
     }
 
-    /// Waits for the lock, puts right what a killed process left, and opens what is remembered.
+    /// Takes the lock, recovers from a killed process, and opens the records.
     pub(crate) fn begin(&self) -> Result<Change> {
         let lock = self.run.lock()?;
         self.revive_timer()?;
         self.recovered(Change::begin(&self.run, lock, &self.maps, || self.record())?)
     }
 
-    /// Makes queues and programs in drivers those of the rule set in force, if the change before
-    /// was not ended.
+    /// Restores the queues and XDP programs of the rule set in force, if the change before was not
+    /// ended.
     pub(crate) fn recovered(&self, mut change: Change) -> Result<Change> {
         if !change.is_unsure {
             return Ok(change);
         }
         let host = host::read()?;
-        // what the kernel refuses must not keep other rules from being loaded
+        // a queue or program that the kernel refuses must not keep other rules from being loaded
         let _ = queue::restore(&change.record.ruleset.queues, &change.memory.names, &host);
         if self.running() {
             let _ = self.follow_xdp(&mut change, &host);
@@ -426,33 +482,49 @@ impl Instance {
         Ok(change)
     }
 
-    /// Numbers of queues by their names.
+    /// Returns the numbers of queues by their names.
+    ///
+    /// # Errors
+    /// Fails if the instance's memory cannot be read.
     pub fn queue_numbers(&self) -> Result<BTreeMap<String, u16>> {
         let names = self.run.memory()?.names.queues;
         Ok(names.iter().map(|(name, number)| (name.to_owned(), number as u16)).collect())
     }
 
-    /// What went through the queues of an interface, by their names.
+    /// Returns the counters of an interface's queues, by their names.
+    ///
+    /// # Errors
+    /// Fails if the instance's memory cannot be read, or if rtnetlink refuses the request.
     pub fn queue_stats(&self, interface: u32) -> Result<BTreeMap<String, QueueStats>> {
         let names = self.run.memory()?.names.queues;
         let named = |(number, stats)| Some((names.name(u32::from(number))?.to_owned(), stats));
         Ok(queue::stats(interface)?.into_iter().filter_map(named).collect())
     }
 
-    /// All states in order of creation.
+    /// Returns all states in order of creation.
+    ///
+    /// # Errors
+    /// Fails if the maps or the instance's memory cannot be read.
     pub fn states(&self) -> Result<Vec<StateView>> {
         let found = state::list(&self.maps, &self.run.memory()?.names)?;
         Ok(found.into_iter().map(|found| found.view).collect())
     }
 
-    /// Removes the states that `wanted` names; how many.
+    /// Removes the states that `wanted` accepts. Returns their number.
+    ///
+    /// # Errors
+    /// Fails if the maps or the instance's memory cannot be read, or if a program of the kernel
+    /// fails.
     pub fn kill_states(&self, mut wanted: impl FnMut(&StateView) -> bool) -> Result<u64> {
         let names = self.run.memory()?.names;
         state::kill(&self.maps, &self.programs, &names, |found| wanted(&found.view))
     }
 
-    /// Removes those of the states that `wanted` names which rules with this label made, be those
-    /// gone or not; how many.
+    /// Removes the states that `wanted` accepts and that rules with this label made, also orphaned
+    /// rules. Returns their number.
+    ///
+    /// # Errors
+    /// Fails if the maps or records cannot be read, or if a program of the kernel fails.
     pub fn kill_labelled(
         &self,
         label: &str,
@@ -463,44 +535,63 @@ impl Instance {
         state::kill(&self.maps, &self.programs, &names, meant)
     }
 
-    /// The sources that rules track, by rule.
+    /// Returns the source nodes, sorted by rule.
+    ///
+    /// # Errors
+    /// Fails if the maps or the instance's memory cannot be read.
     pub fn sources(&self) -> Result<Vec<SourceView>> {
         let found = source::list(&self.maps, &self.run.memory()?.names)?;
         Ok(found.into_iter().map(|found| found.view).collect())
     }
 
-    /// Limiters in the order of their numbers, those of states first.
+    /// Returns the limiters, state limiters first, each kind in the order of its numbers.
+    ///
+    /// # Errors
+    /// Fails if the maps or the record of the rule set cannot be read.
     pub fn limiters(&self) -> Result<Vec<LimiterView>> {
         limiter::list(&self.maps, &self.record()?.ruleset)
     }
 
-    /// Forgets the sources that `wanted` names; how many. Their states go on.
+    /// Removes the source nodes that `wanted` accepts. Returns their number. Their states stay.
+    ///
+    /// # Errors
+    /// Fails if the maps or the instance's memory cannot be read, or if a program of the kernel
+    /// fails.
     pub fn drop_sources(&self, wanted: impl FnMut(&SourceView) -> bool) -> Result<u64> {
         source::drop_nodes(&self.maps, &self.programs, &self.run.memory()?.names, wanted)
     }
 
-    /// Forgets a source of a source limiter, which is counted anew when it comes again. Whether the
-    /// limiter knew it; `None` if there is no such limiter.
+    /// Removes a source from a source limiter, which starts a new count at the source's next
+    /// packet. Returns true if the limiter had the source; `None` if there is no such limiter.
+    ///
+    /// # Errors
+    /// Fails if the record of the rule set cannot be read, or if a program of the kernel fails.
     pub fn forget_limited(&self, id: u32, rdomain: u32, source: IpAddr) -> Result<Option<bool>> {
         let ruleset = &self.record()?.ruleset;
         limiter::forget(&self.maps, &self.programs, ruleset, (id, rdomain, source))
     }
 
-    /// `pfctl -x`
+    /// Sets the debug level (`pfctl -x`).
+    ///
+    /// # Errors
+    /// Fails if the lock cannot be taken, or if the records cannot be written.
     pub fn set_debug(&self, level: u8) -> Result<()> {
         let mut change = self.begin()?;
         change.memory.debug = level;
         change.keep()
     }
 
-    /// Whether this is still what is pinned under its name: an instance that was removed or rebuilt
-    /// must be opened again.
+    /// True if this instance is still pinned under its name. An instance that was removed or
+    /// rebuilt must be opened again.
     pub fn is_current(&self) -> bool {
         let pinned = map::pinned_id(&self.directory.join(abi::names::map::STATUS));
         pinned.is_some() && pinned == self.maps.status.id()
     }
 
-    /// Seconds of the clock that states count by; a test may drive it.
+    /// Returns the seconds of the clock that states use. A test may set this clock.
+    ///
+    /// # Errors
+    /// Fails if the clock or the map cannot be read.
     pub fn uptime(&self) -> Result<u32> {
         match self.maps.test.at(0)? {
             driven if driven.enabled != 0 => Ok(driven.now),
@@ -510,19 +601,20 @@ impl Instance {
 
     pub(crate) fn record(&self) -> Result<Record> {
         match self.generation() {
-            // whoever made the instance was killed before it had rules
+            // the process that made the instance was killed before it wrote rules
             0 => Ok(Record::default()),
             _ => self.run.record(|| self.generation()),
         }
     }
 
-    /// Returns the number of rules that a packet may be tested against, as far as a load can tell.
+    /// Returns the largest number of rules that one packet may be evaluated against, as the load
+    /// has computed it.
     pub fn longest_walk(&self) -> u32 {
         let config: abi::Config = self.maps.shared_configs.element(self.generation() & 1);
         config.longest_walk
     }
 
-    /// Rises by one with every load.
+    /// Returns the generation in force, which rises by one with every load.
     pub fn generation(&self) -> u32 {
         self.maps.shared_status.load(0, offset_of!(abi::Status, generation))
     }
@@ -536,8 +628,8 @@ fn directory(name: &str) -> Result<PathBuf> {
     Ok(pins::root()?.join(name))
 }
 
-/// Gives loopback and ports of bridges back, as far as it is known what was done to them: another
-/// version's memory may not be readable.
+/// Restores the settings of loopback and of bridge ports, as far as they are recorded. The memory
+/// of another version may be unreadable.
 fn give_back(run: &RunDir) {
     if let Ok(memory) = run.memory() {
         routing::tear_down(&memory.loopback);
@@ -546,17 +638,17 @@ fn give_back(run: &RunDir) {
     }
 }
 
-/// Lets go of network namespaces that the guards of other instances alone keep.
+/// Releases network namespaces that only the guards of other instances keep alive.
 fn let_namespaces_go() {
     for name in pins::list().unwrap_or_default() {
         if let Ok(directory) = directory(&name) {
-            // the next attempt may have more luck; it is not this instance's business
+            // a failure does not concern this instance, and the next process tries again
             let _ = is_stale(&RunDir::new(&name), &directory);
         }
     }
 }
 
-/// Whether what is pinned filtered a network namespace that is gone.
+/// True if the pinned instance filtered a network namespace that is gone.
 fn is_stale(run: &RunDir, directory: &Path) -> Result<bool> {
     if !run.is_known() {
         return Err(Error::Forgotten { name: run.name() });
@@ -569,7 +661,8 @@ fn is_stale(run: &RunDir, directory: &Path) -> Result<bool> {
     Ok(here.succeeds(&there) || (here != there && attach::all_gone(directory)))
 }
 
-/// An instance that we may not look for is not one that is missing.
+/// Checks that the pins of an instance exist. An instance that this user may not see does not count
+/// as missing.
 fn exists(name: &str, directory: &Path) -> Result<()> {
     match std::fs::metadata(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -579,7 +672,8 @@ fn exists(name: &str, directory: &Path) -> Result<()> {
     }
 }
 
-/// Maps that are missing or of other sizes were made by another version.
+/// Converts an error of opening the maps: missing maps, or maps of other sizes, come from another
+/// version.
 fn other_version(name: &str, found: u32, error: Error) -> Error {
     match error {
         Error::Bpf { .. } => Error::Version { name: name.to_owned(), found, ours: abi::VERSION },
@@ -587,7 +681,7 @@ fn other_version(name: &str, found: u32, error: Error) -> Error {
     }
 }
 
-/// Seconds since boot, sleep included: what `bpf_ktime_get_boot_ns` counts.
+/// Returns the seconds since boot, including sleep, as `bpf_ktime_get_boot_ns` counts them.
 fn uptime() -> Result<u32> {
     let now = clock_gettime(ClockId::CLOCK_BOOTTIME).context(|| "boot clock".to_owned())?;
     Ok(now.tv_sec() as u32)

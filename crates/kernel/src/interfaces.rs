@@ -1,4 +1,4 @@
-//! What the data plane knows of the host's interfaces.
+//! The data plane's record of the host's interfaces.
 
 use std::collections::BTreeSet;
 use std::mem::offset_of;
@@ -12,8 +12,8 @@ use crate::object::Maps;
 use crate::record::Memory;
 use crate::rule_home::RuleHome;
 
-/// Writes what there is and forgets what is gone. `generation` is in force; `skip` has the operands
-/// of `set skip on`, as even and odd generations see them.
+/// Writes the interfaces of the host and removes those that are gone. `generation` is in force;
+/// `skip` has the operands of `set skip on` for even and for odd generations.
 pub(crate) fn write(
     maps: &Maps,
     home: &RuleHome,
@@ -48,8 +48,9 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Writes those that are new or have changed to the array of small ifindexes, each beside what
-/// packets may be reading: so it must be over that any reads what was there before that.
+/// Writes new and changed interfaces to the array of small ifindexes. Each has two values; the new
+/// value is written beside the one that packets read. So the readers of the value before must have
+/// ended first.
 fn write_near(
     maps: &Maps,
     home: &RuleHome,
@@ -78,12 +79,12 @@ fn write_near(
     Ok(())
 }
 
-/// The hash map has the last word about an ifindex of which nothing is known in the array.
+/// Clears an interface in the array. The hash map then decides about this ifindex.
 fn forget_near(maps: &Maps, index: u32) {
     maps.shared_near_interfaces.store(index, offset_of!(abi::NearInterface, known), 0);
 }
 
-/// Which of both is known, where one is.
+/// Returns the index of the valid value, 0 or 1.
 fn place(known: u32) -> usize {
     usize::from(known == 2)
 }

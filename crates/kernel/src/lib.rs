@@ -1,9 +1,9 @@
 //! The kernel side of skipstep: loads the data plane, attaches it, fills and reads its maps.
 //!
-//! [`Instance`] is a firewall in the kernel, pinned under a name and filtering one network
-//! namespace; it goes on without any process of ours. [`testing::TestEngine`] runs the same
-//! programs on made-up packets. This is the one crate with `unsafe` code and the one that needs
-//! root. Every call blocks and gives a one-line [`Error`] that names the object and the cause.
+//! An [`Instance`] is the filter of one network namespace, pinned under a name; it works without
+//! any process. [`testing::TestEngine`] runs the same programs on made-up packets. All `unsafe`
+//! code and all need of root are in this crate. Every call blocks, and returns an [`Error`] of one
+//! line that names the object and the cause.
 
 pub mod allocator;
 mod attach;

@@ -1,6 +1,5 @@
-//! A log that a program reads itself, as the packets come: pflogN with N of its own. While it does,
-//! their records are not skipstepd's, which would write them to a file, and bring the packet as a
-//! whole.
+//! A log that a program reads while the packets come: a pflogN of its own. Meanwhile skipstepd does
+//! not get the log's records and writes no file. The records have whole packets.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
@@ -15,17 +14,17 @@ use crate::instance::Instance;
 use crate::owner::Owner;
 use crate::ring::RingReader;
 
-/// Bytes of records that wait to be read.
+/// Size of the ring, in bytes.
 const RING: u32 = 4 << 20;
 
 /// A packet that a rule has logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedPacket {
-    /// Whether it passed.
+    /// True if the packet passed.
     pub passed: bool,
-    /// From the IP header on, as it was before translation.
+    /// The packet from the IP header on, before translation.
     pub data: Vec<u8>,
-    /// How long it was.
+    /// Length of the whole packet in bytes; `data` may be shorter.
     pub length: u32,
 }
 
@@ -33,7 +32,10 @@ pub struct LoggedPacket {
 pub struct LiveLog(RingReader<LoggedPacket>);
 
 impl LiveLog {
-    /// Reads what an owner has made the ring for.
+    /// Opens the ring that the owner of pflog`log` has made.
+    ///
+    /// # Errors
+    /// Fails if no program has taken the log, or if the ring cannot be opened.
     pub fn open(instance: &Instance, log: u8) -> Result<LiveLog> {
         let id = instance.maps.log_readers.get(&u32::from(log))?;
         let what = || format!("pflog{log}: open");
@@ -43,7 +45,10 @@ impl LiveLog {
         Ok(LiveLog(RingReader::reading(&ring, packet)?))
     }
 
-    /// Waits for packets at most `timeout` and hands over those that came; how many there were.
+    /// Waits at most `timeout` for packets, and calls `take` for each. Returns their number.
+    ///
+    /// # Errors
+    /// Fails if the ring cannot be polled.
     pub fn poll(&mut self, timeout: Duration, take: impl FnMut(&LoggedPacket)) -> Result<usize> {
         self.0.poll(timeout, take)
     }
@@ -58,7 +63,11 @@ fn packet(record: &[u8]) -> Option<LoggedPacket> {
 }
 
 impl Instance {
-    /// Has the packets of `log` come to a ring, which goes with its owner.
+    /// Sends the records of `log` to a new ring, which ends with its owner.
+    ///
+    /// # Errors
+    /// Fails if another program reads the log, if the lock cannot be taken, or if the ring or its
+    /// record cannot be written.
     pub fn take_log(&self, owner: &mut Owner, log: u8) -> Result<()> {
         let what = || format!("pflog{log}");
         let _lock = self.run.lock()?;
@@ -76,7 +85,10 @@ impl Instance {
         self.maps.log_readers.set(&u32::from(log), &(ring.as_fd().as_raw_fd() as u32))
     }
 
-    /// Gives the log of an owner back.
+    /// Returns the log of an owner to skipstepd.
+    ///
+    /// # Errors
+    /// Fails if the map or the owner's file cannot be written.
     pub fn give_log_back(&self, owner: &mut Owner) -> Result<()> {
         match owner.log() {
             Some(log) => {
@@ -87,7 +99,7 @@ impl Instance {
         }
     }
 
-    /// Leaves the records of a log to skipstepd.
+    /// Sends the records of a log to skipstepd again.
     pub(crate) fn free_log(&self, log: u8) -> Result<()> {
         self.maps.log_readers.remove(&u32::from(log)).map(drop)
     }

@@ -17,7 +17,7 @@ use nix::unistd::geteuid;
 
 use crate::error::{Context, Error, Result};
 
-/// Limits a wait for a lock. Loading 100,000 rules holds one for about a second.
+/// Longest wait for a lock. Loading 100,000 rules holds a lock for about a second.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Time between two attempts to take a lock.
@@ -28,8 +28,8 @@ const COMMAND: usize = 80;
 
 static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// Makes every wait of this process for a lock end with an error once `flag` is set, as a signal
-/// handler does. The first flag counts.
+/// Lets every wait of this process for a lock end with an error when `flag` is set, as a signal
+/// handler does. Only the first call counts.
 pub fn stop_waits_with(flag: Arc<AtomicBool>) {
     let _ = STOP.set(flag);
 }
@@ -37,8 +37,8 @@ pub fn stop_waits_with(flag: Arc<AtomicBool>) {
 /// Waits at most `patience` for the lock of the file `path`, which `open` opens or makes.
 ///
 /// # Errors
-/// [`Error::Locked`] names the process that holds the lock. [`Error::Stopped`] if
-/// [`stop_waits_with`] ends the wait.
+/// Returns [`Error::Locked`] with the process that holds the lock, [`Error::Stopped`] if
+/// [`stop_waits_with`] ends the wait, or the error of `open`.
 pub(crate) fn wait(
     path: &Path,
     patience: Duration,
@@ -49,7 +49,7 @@ pub(crate) fn wait(
     loop {
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(lock) if is_same_file(&lock, path) => return Ok(lock),
-            // somebody removed the file meanwhile
+            // another process removed the file meanwhile
             Ok(_) => file = open()?,
             Err((locked, Errno::EWOULDBLOCK)) => {
                 if STOP.get().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
@@ -73,14 +73,13 @@ pub(crate) fn is_same_file(file: &File, path: &Path) -> bool {
     inode(file.metadata()) == inode(fs::metadata(path))
 }
 
-/// True if a process of another user holds the lock of this file. The processes of skipstep take
-/// locks for themselves alone, so none of them holds the lock then.
+/// True if a process of another user holds the lock of this file. skipstep's processes never share
+/// these locks, so then none of them holds the lock.
 pub(crate) fn is_held_by_stranger(file: &File) -> bool {
     holders(file).into_iter().any(is_strange)
 }
 
-/// True if a process has the rights of a user who is not the one that this process runs as. A
-/// process that /proc does not show is not strange.
+/// True if a process has a user id other than this process's. False for a process that /proc hides.
 fn is_strange(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let uids = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or_default();
@@ -88,7 +87,7 @@ fn is_strange(pid: u32) -> bool {
     uids.split_whitespace().any(|uid| uid != ours)
 }
 
-/// Processes that hold the lock of a file, as far as /proc shows them.
+/// Returns the processes that hold the lock of a file, as far as /proc shows them.
 fn holders(file: &File) -> BTreeSet<u32> {
     let Some(id) = id_in_proc(file) else { return BTreeSet::new() };
     let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
@@ -98,8 +97,8 @@ fn holders(file: &File) -> BTreeSet<u32> {
     if gone.is_empty() && !alive.is_empty() {
         return alive;
     }
-    // the process that took the lock left the open file to others; within a PID namespace,
-    // /proc/locks leaves out such a lock
+    // the process that took the lock has passed the open file on; inside a PID namespace,
+    // /proc/locks omits such a lock
     let heirs = numbers_in("/proc").filter(|pid| has_lock(*pid, &id));
     heirs.chain(alive.iter().copied()).collect()
 }
@@ -111,8 +110,8 @@ fn id_in_proc(file: &File) -> Option<String> {
     Some(format!("{:02x}:{:02x}:{}", major(device), minor(device), metadata.ino()))
 }
 
-/// Returns the process that took the lock of the file `id`, from a line of /proc/locks like
-/// `1: FLOCK  ADVISORY  WRITE 4711 00:1a:815 0 EOF`.
+/// Returns the process that took the lock of the file `id`, from a line of /proc/locks like `1:
+/// FLOCK  ADVISORY  WRITE 4711 00:1a:815 0 EOF`.
 fn taker_of(line: &str, id: &str) -> Option<u32> {
     let words: Vec<&str> = line.split_whitespace().collect();
     match words[..] {
@@ -121,7 +120,7 @@ fn taker_of(line: &str, id: &str) -> Option<u32> {
     }
 }
 
-/// True if a process has a file open through which the lock of the file `id` is held.
+/// True if a process has an open file that holds the lock of the file `id`.
 fn has_lock(pid: u32, id: &str) -> bool {
     let folder = format!("/proc/{pid}/fdinfo");
     numbers_in(&folder).any(|number| {
@@ -131,13 +130,13 @@ fn has_lock(pid: u32, id: &str) -> bool {
     })
 }
 
-/// Entries of a folder whose names are numbers.
+/// Returns the entries of a folder whose names are numbers.
 fn numbers_in(folder: &str) -> impl Iterator<Item = u32> + use<> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Names processes with their command lines.
+/// Returns a list of processes with their command lines, for a message.
 fn describe(pids: &BTreeSet<u32>) -> String {
     if pids.is_empty() {
         return "a process that /proc does not show".to_owned();
@@ -146,14 +145,14 @@ fn describe(pids: &BTreeSet<u32>) -> String {
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns a process's command line, cut to what fits a message.
+/// Returns a process's command line, cut to fit a message.
 fn command(pid: u32) -> String {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let mut words = String::from_utf8_lossy(&line).trim_end_matches('\0').replace('\0', " ");
     if words.is_empty() {
         words = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     }
-    // the process chose the text, which must not write to the terminal as it likes
+    // the process chose this text, so control characters must not reach the terminal
     let shown = |c: char| if c.is_control() { '?' } else { c };
     words.trim_end().chars().take(COMMAND).map(shown).collect()
 }
@@ -166,7 +165,7 @@ mod tests {
 
     const SOON: Duration = Duration::from_millis(50);
 
-    /// Ends a process when a test ends.
+    /// Kills a process at the end of a test.
     struct Ended(Child);
 
     impl Drop for Ended {
@@ -180,7 +179,7 @@ mod tests {
         crate::private::file(path)
     }
 
-    /// Starts a shell that runs `script` and waits until the script prints a line.
+    /// Starts a shell that runs `script`, and waits until the script prints a line.
     fn shell(script: &str, name: &str) -> Ended {
         let mut shell = Command::new("sh");
         shell.args(["-c", script, name]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -189,8 +188,8 @@ mod tests {
         Ended(child)
     }
 
-    /// Starts a shell that holds the lock of `path` until `waits` ends. flock(1), which takes the
-    /// lock for it, has ended by then.
+    /// Starts a shell that holds the lock of `path` until the command `waits` ends. The flock(1)
+    /// that took the lock has ended by then.
     fn holder(path: &Path, waits: &str) -> Ended {
         shell(&format!("exec 9<'{}'; flock 9; echo; {waits}", path.display()), "holder")
     }

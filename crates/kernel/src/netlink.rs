@@ -1,4 +1,4 @@
-//! Questions and orders to rtnetlink over a blocking socket.
+//! Requests to rtnetlink over a blocking socket.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use crate::error::{Context, Error, Result};
 /// Bytes of a message's header.
 const HEADER: usize = 16;
 
-/// A conversation with the rtnetlink of the network namespace in which it was opened.
+/// A socket of rtnetlink, in the network namespace where it was opened.
 pub(crate) struct Rtnetlink {
     socket: Socket,
     sequence: u32,
@@ -20,6 +20,9 @@ pub(crate) struct Rtnetlink {
 
 impl Rtnetlink {
     /// Opens a socket in the current network namespace.
+    ///
+    /// # Errors
+    /// Fails if the socket cannot be opened or bound.
     pub fn open() -> Result<Self> {
         let mut socket = Socket::new(NETLINK_ROUTE).context(|| "rtnetlink: open".to_owned())?;
         socket.bind_auto().context(|| "rtnetlink: bind".to_owned())?;
@@ -27,17 +30,26 @@ impl Rtnetlink {
         Ok(Rtnetlink { socket, sequence: 0 })
     }
 
-    /// All objects that a GET message asks for.
+    /// Returns all objects that a GET message selects.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses the request, or if the socket fails.
     pub fn dump(&mut self, get: RouteNetlinkMessage) -> Result<Vec<RouteNetlinkMessage>> {
         self.exchange(get, NLM_F_DUMP)
     }
 
-    /// What a GET message asks for, that is one object and no list.
+    /// Returns the one object that a GET message selects.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses the request, or if the socket fails.
     pub fn get(&mut self, get: RouteNetlinkMessage) -> Result<Vec<RouteNetlinkMessage>> {
         self.exchange(get, NLM_F_ACK)
     }
 
-    /// Carries out an order; `flags` are those beside request and acknowledge.
+    /// Sends a request that changes something. `flags` are added to request and acknowledge.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses the request, or if the socket fails.
     pub fn order(&mut self, message: RouteNetlinkMessage, flags: u16) -> Result<()> {
         self.exchange(message, NLM_F_ACK | flags).map(|_| ())
     }
@@ -66,7 +78,7 @@ impl Rtnetlink {
         }
     }
 
-    /// Takes the messages of one datagram; whether the exchange is over.
+    /// Takes the messages of one datagram. Returns true if the exchange is complete.
     fn take(&self, datagram: &[u8], answers: &mut Vec<RouteNetlinkMessage>) -> Result<bool> {
         for message in messages(datagram) {
             if message.header.sequence_number != self.sequence {
@@ -89,7 +101,7 @@ impl Rtnetlink {
     }
 }
 
-/// The messages of a datagram. One of a kind that the library cannot read is none of ours.
+/// Returns the messages of a datagram. Skips messages that the library cannot parse.
 pub(crate) fn messages(
     datagram: &[u8],
 ) -> impl Iterator<Item = NetlinkMessage<RouteNetlinkMessage>> {

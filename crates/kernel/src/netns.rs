@@ -1,5 +1,5 @@
-//! Which network namespace this thread is in. Inode numbers are used again after a namespace is
-//! gone; cookies are not, until the next boot.
+//! The network namespace of this thread. The kernel reuses the inode number of a namespace that is
+//! gone, but no cookie before the next boot.
 
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 /// A network namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Netns {
-    /// Inode of `/proc/thread-self/ns/net`.
+    /// Inode of `/proc/thread-self/ns/net`, 0 if unknown.
     pub inode: u64,
-    /// `SO_NETNS_COOKIE`
+    /// `SO_NETNS_COOKIE`, 0 if unknown.
     pub cookie: u64,
 }
 
 impl Netns {
-    /// The namespace of the calling thread.
+    /// Returns the namespace of the calling thread.
     pub fn current() -> Self {
         Netns {
             inode: inode("/proc/thread-self/ns/net").unwrap_or(0),
@@ -27,7 +27,7 @@ impl Netns {
         }
     }
 
-    /// Whether `other` had this one's inode and is therefore gone.
+    /// True if `other` had the inode of this namespace; then `other` is gone.
     pub fn succeeds(&self, other: &Netns) -> bool {
         self.inode == other.inode && self.cookie != other.cookie
     }
@@ -39,7 +39,8 @@ pub(crate) fn processes() -> u64 {
 }
 
 /// True if a thread is in the network namespace with an inode, or if a mount or an open file keeps
-/// it, or if this process may not look (services have no CAP_SYS_PTRACE).
+/// the namespace. True also without CAP_SYS_PTRACE, which services lack, because /proc then hides
+/// the users.
 pub(crate) fn is_used(wanted: u64) -> bool {
     if !may_look() {
         return true;
@@ -58,7 +59,7 @@ pub(crate) fn is_used(wanted: u64) -> bool {
         })
 }
 
-/// True if this thread has CAP_SYS_PTRACE, without which /proc hides namespaces of processes.
+/// True if this thread has CAP_SYS_PTRACE, without which /proc hides the namespaces of processes.
 fn may_look() -> bool {
     const CAP_SYS_PTRACE: u32 = 19;
     let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
@@ -74,8 +75,8 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 /// True if the calling thread is in the network namespace of process 1.
 pub(crate) fn is_first() -> bool {
     let same = |first: &str, ours: &str| Some(inode(first)? == inode(ours)?);
-    // the link needs CAP_SYS_PTRACE, which services do not have; files of /proc/net are the
-    // namespace's own, and everybody may look at them
+    // reading the link needs CAP_SYS_PTRACE, which services lack; the files of /proc/net belong to
+    // the namespace, and every user may stat them
     same("/proc/1/ns/net", "/proc/thread-self/ns/net")
         .or_else(|| same("/proc/1/net/dev", "/proc/thread-self/net/dev"))
         .unwrap_or(false)
@@ -89,7 +90,7 @@ fn cookie() -> Option<u64> {
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
     let mut cookie = 0u64;
     let mut length = size_of::<u64>() as libc::socklen_t;
-    // SAFETY: the socket is open, value and length are ours and outlive the call
+    // SAFETY: the socket is open, and value and length outlive the call
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),

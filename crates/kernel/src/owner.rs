@@ -1,7 +1,7 @@
-//! Anchors that belong to a process, `PROGRAM/PID` and what begins with `PROGRAM/PID.`: they go
-//! when it goes, however it ends, and with them its place at a log. As long as it lives it holds a
-//! lock on a file of that name; whoever can take the lock knows that it is dead, and removes what
-//! was its.
+//! Anchors that belong to a process: `PROGRAM/PID` and paths that begin with `PROGRAM/PID.`. They
+//! are removed when the process ends in any way, and its log is returned. A living process holds a
+//! lock on a file of this name. Another process that can take the lock knows that the owner is
+//! dead, and removes its anchors.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,23 +17,23 @@ use crate::lock::is_held_by_stranger;
 use crate::rundir::RunDir;
 use crate::{host, private};
 
-/// Held by the process that the anchors belong to.
+/// The ownership of anchors, held by their process.
 pub struct Owner {
-    /// What the paths of its anchors begin with.
+    /// First part of the paths of its anchors.
     prefix: String,
     path: PathBuf,
     lock: Flock<File>,
-    /// n of the pflogN that it reads.
+    /// n of the pflogN that the process reads.
     log: Option<u8>,
 }
 
 impl Owner {
-    /// What the paths of its anchors begin with.
+    /// Returns the first part of the paths of its anchors.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// Notes which log the process reads, where others find it.
+    /// Records in the file which log the process reads, for the process that cleans up.
     pub(crate) fn set_log(&mut self, log: Option<u8>) -> Result<()> {
         let text = log.map(|log| log.to_string()).unwrap_or_default();
         let write = || -> io::Result<()> {
@@ -52,7 +52,7 @@ impl Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        // else it is left to who removes what the dead have left
+        // with a log, the file stays for the process that cleans up
         if self.log.is_none() {
             let _ = fs::remove_file(&self.path);
         }
@@ -61,12 +61,15 @@ impl Drop for Owner {
 
 impl Instance {
     /// Makes this process the owner of the anchors `PROGRAM/PID.…`.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be made, locked or renamed.
     pub fn own_anchors(&self, program: &str) -> Result<Owner> {
         let directory = self.run.owners();
         private::folder(&directory)?;
         let name = format!("{program}.{}", std::process::id());
         let path = directory.join(&name);
-        // nobody may find it before it is locked
+        // no other process may see the file before it is locked
         let unseen = directory.with_file_name(format!("owner.{name}"));
         let file = private::new_file(&unseen);
         let file = file.context(|| format!("{}: open", unseen.display()))?;
@@ -77,15 +80,17 @@ impl Instance {
         Ok(Owner { prefix: prefix(&name), path, lock, log: None })
     }
 
-    /// Whether a process that owned anchors of the instance of this name has died, which can be
-    /// told without opening it.
+    /// True if a process that owned anchors of this instance has died. Does not open the instance.
     pub fn has_orphans(name: &str) -> bool {
         let owners = fs::read_dir(RunDir::new(name).owners()).into_iter().flatten().flatten();
         owners.into_iter().any(|owner| is_dead(&owner.path()).is_some())
     }
 
-    /// Removes the anchors of processes that have died, and the rings of the logs that they read.
-    /// How many processes that were.
+    /// Removes the anchors of processes that have died, and the rings of their logs. Returns the
+    /// number of these processes.
+    ///
+    /// # Errors
+    /// Fails as [`Instance::clear_anchors`] does, or if a log cannot be returned.
     pub fn remove_orphans(&mut self) -> Result<usize> {
         let Ok(entries) = fs::read_dir(self.run.owners()) else { return Ok(0) };
         let mut removed = 0;
@@ -105,6 +110,9 @@ impl Instance {
     }
 
     /// Removes the anchors whose paths begin with `prefix`.
+    ///
+    /// # Errors
+    /// Fails if the record or the host cannot be read, or as [`Instance::load`] does.
     pub fn clear_anchors(&mut self, prefix: &str) -> Result<()> {
         let anchors = self.loaded()?.ruleset.anchors;
         let meant = anchors.keys().filter(|path| path.starts_with(prefix));
@@ -118,7 +126,7 @@ impl Instance {
     }
 }
 
-/// `PROGRAM.PID` → `PROGRAM/PID.`
+/// Returns the prefix `PROGRAM/PID.` for the file name `PROGRAM.PID`.
 fn prefix(name: &str) -> String {
     match name.rsplit_once('.') {
         Some((program, pid)) => format!("{program}/{pid}."),
@@ -126,14 +134,14 @@ fn prefix(name: &str) -> String {
     }
 }
 
-/// Returned for a process that has died. As long as this is held, no other process removes what the
-/// dead one has left; two processes may remove it at once if a stranger holds the lock.
+/// Proof that a process has died. While it is held, no other process cleans up after the dead one,
+/// unless a process of another user holds the lock: then two processes may clean up at once.
 struct Dead {
     _lock: Option<Flock<File>>,
 }
 
-/// Looks whether the process that made this file has died. A living one holds the lock, so one that
-/// a stranger holds belongs to a dead process.
+/// Returns proof if the process that made this file has died. A living process holds the lock
+/// itself, so a lock of another user means that it is dead.
 fn is_dead(path: &Path) -> Option<Dead> {
     let file = File::open(path).ok()?;
     match Flock::lock(file, FlockArg::LockExclusiveNonblock) {

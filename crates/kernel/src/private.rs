@@ -1,8 +1,8 @@
-//! Creates and mends folders and files that only their owner may open.
+//! Private files and folders, which only their owner may open.
 //!
-//! A local user who can open a file of skipstep can lock it and so stop every command. One who can
-//! write to a file can change the filter. So skipstep makes each of its files and folders here,
-//! with a mode that does not depend on the umask.
+//! A local user who can open a file of skipstep can lock it and so block every command. A user who
+//! can write to a file can change the filter. So this module makes all files and folders of
+//! skipstep, with a mode that does not depend on the umask.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
@@ -23,10 +23,10 @@ const FILE: u32 = 0o600;
 /// Bits of a mode that chmod(2) sets.
 const PERMISSIONS: u32 = 0o7777;
 
-/// Makes the folder `path` unless it exists, and takes every right to it from other users.
+/// Makes the folder `path` unless it exists, and removes all rights of other users.
 ///
 /// # Errors
-/// Another user owns the folder, or the system refuses.
+/// Fails if another user owns the folder, or if a system call fails.
 pub fn folder(path: &Path) -> Result<()> {
     match DirBuilder::new().mode(FOLDER).create(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -36,11 +36,11 @@ pub fn folder(path: &Path) -> Result<()> {
     }
 }
 
-/// Opens the file `path` for reading and writing, and makes it first if it is missing. Takes every
-/// right to it from other users.
+/// Opens the file `path` for reading and writing. Makes it first if it is missing. Removes all
+/// rights of other users.
 ///
 /// # Errors
-/// Another user owns the file, or the system refuses.
+/// Fails if another user owns the file, if it is a symbolic link, or if a system call fails.
 pub fn file(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(FILE);
@@ -50,11 +50,11 @@ pub fn file(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Makes a new, empty file in the place of any that has this path. So nobody who has opened the
-/// old file sees what is written to the new one.
+/// Makes a new, empty file in place of any file with this path. A process that has the previous
+/// file open does not see the new one.
 ///
 /// # Errors
-/// Those of the system.
+/// Fails if a system call fails.
 pub fn new_file(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -65,18 +65,18 @@ pub fn new_file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Takes every right to a socket in a private folder from other users.
+/// Removes all rights of other users to a socket in a private folder.
 ///
 /// # Errors
-/// Those of the system.
+/// Fails if chmod(2) fails.
 pub fn narrow_socket(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(FILE))
 }
 
-/// Takes every right to a folder, and to all that is in it, from other users.
+/// Removes all rights of other users to a folder and to all files in it.
 ///
 /// # Errors
-/// Another user owns the folder or a file in it, or the system refuses.
+/// Fails if another user owns the folder or a file in it, or if a system call fails.
 pub(crate) fn mend(folder: &Path) -> Result<()> {
     narrow_folder(folder)?;
     let entries = fs::read_dir(folder).context(|| format!("{}: read", folder.display()))?;
@@ -107,7 +107,7 @@ pub(crate) fn check_owner(metadata: &Metadata, path: &Path) -> Result<()> {
     Err(Error::Foreign { path: path.to_owned(), owner })
 }
 
-/// Takes every right to a folder from other users.
+/// Removes all rights of other users to a folder.
 pub(crate) fn narrow_folder(path: &Path) -> Result<()> {
     let flags = (OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW).bits();
     let directory = OpenOptions::new().read(true).custom_flags(flags).open(path);
@@ -115,7 +115,7 @@ pub(crate) fn narrow_folder(path: &Path) -> Result<()> {
     narrow(&directory, path, FOLDER)
 }
 
-/// Gives an open file or folder of ours this mode.
+/// Sets the mode of an open file or folder, after checking its owner.
 fn narrow(file: &File, path: &Path, mode: u32) -> Result<()> {
     let metadata = file.metadata().context(|| format!("{}: look at", path.display()))?;
     check_owner(&metadata, path)?;

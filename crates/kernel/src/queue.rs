@@ -1,8 +1,9 @@
-//! Queues: a tree of HTB classes on each interface that has a root queue (pf-features section 11).
+//! Queues: a tree of HTB classes on each interface with a root queue (pf-features section 11).
 //!
-//! A class has the number of its queue, and packets name it by `skb->priority` (bpf/queue.h). A
-//! child's `bandwidth`, or `min` if that is more, is its rate, `max` its ceiling. What is not said
-//! is the parent's, and `burst` is what a class may send at once beyond its rate.
+//! A class has the number of its queue, and packets select it by `skb->priority` (bpf/queue.h). The
+//! rate of a class is the `bandwidth` of its queue, or `min` if that is more. The ceiling of a
+//! class is `max`, or else the parent's ceiling. `burst` is the amount that a class may send at
+//! once beyond its rate.
 
 use netlink_packet_core::{DefaultNla, Emitable, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::RouteNetlinkMessage as Message;
@@ -17,16 +18,16 @@ use crate::commit::beside;
 use crate::error::{Error, Result};
 use crate::netlink::Rtnetlink;
 
-/// Packets that wait in a queue that says nothing (pf's default).
+/// Length limit of a queue without `qlimit`, in packets (pf's default).
 pub const DEFAULT_LIMIT: u32 = 50;
 
-/// Handle of the qdisc at the root.
+/// Handle of the root qdisc.
 const ROOT: TcHandle = TcHandle { major: MAJOR, minor: 0 };
 
 /// Index of the loopback interface in every network namespace.
 const LOOPBACK: i32 = 1;
 
-// linux/pkt_sched.h
+// from linux/pkt_sched.h
 const TCA_OPTIONS: u16 = 2;
 const TCA_HTB_PARMS: u16 = 1;
 const TCA_HTB_INIT: u16 = 2;
@@ -38,30 +39,30 @@ const TCA_FQ_CODEL_LIMIT: u16 = 2;
 const TCA_FQ_CODEL_FLOWS: u16 = 5;
 const TCA_FQ_CODEL_QUANTUM: u16 = 6;
 
-/// Nanoseconds in the unit that HTB counts time in.
+/// Nanoseconds in HTB's unit of time.
 const TICK: u64 = 64;
-/// Bytes that a class may always send at once: a GSO packet.
+/// Least burst of a class in bytes: a GSO packet.
 const LEAST_BURST: u64 = 64 * 1024;
 
-/// What went through a queue.
+/// Counters of a queue.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QueueStats {
     /// Packets sent.
     pub packets: u64,
-    /// Bytes sent, with their link headers.
+    /// Bytes sent, including link headers.
     pub bytes: u64,
-    /// Packets that found it full.
+    /// Packets dropped because the queue was full.
     pub dropped: u64,
     /// Packets that wait now.
     pub length: u32,
 }
 
-/// Builds trees where no packet goes: on loopback in a network namespace of its own. So it is known
-/// before anything changes what the kernel does not take.
+/// Builds the trees on loopback of a new network namespace, where no packet goes. So a queue that
+/// the kernel refuses is found before anything changes.
 ///
 /// # Errors
-/// The kernel refuses a queue. A process that may make no network namespace, as in a service that
-/// systemd confines, finds nothing out.
+/// Fails if the kernel refuses a queue. Succeeds without a test if the process may not make a
+/// network namespace, as in a service that systemd confines.
 pub(crate) fn rehearse(queues: &[Queue], names: &Names) -> Result<()> {
     if queues.is_empty() {
         return Ok(());
@@ -81,8 +82,8 @@ pub(crate) fn rehearse(queues: &[Queue], names: &Names) -> Result<()> {
     beside(rehearsal, || ())?.0
 }
 
-/// Puts the trees of `new` where those of `old` were. An interface that is not there is left out;
-/// it gets its tree when it comes ([`complete`]).
+/// Replaces the trees of `old` by those of `new`. Skips interfaces that do not exist; [`complete`]
+/// builds their trees when they appear.
 pub(crate) fn replace(old: &[Queue], new: &[Queue], names: &Names, host: &Host) -> Result<()> {
     let mut netlink = Rtnetlink::open()?;
     put(&mut netlink, new, names, host)?;
@@ -90,7 +91,7 @@ pub(crate) fn replace(old: &[Queue], new: &[Queue], names: &Names, host: &Host) 
     clear(&mut netlink, host, &left)
 }
 
-/// Makes the trees in the kernel those of `queues`, whatever trees of ours there are.
+/// Replaces all of skipstep's trees in the kernel by those of `queues`.
 pub(crate) fn restore(queues: &[Queue], names: &Names, host: &Host) -> Result<()> {
     remove_all()?;
     put(&mut Rtnetlink::open()?, queues, names, host)
@@ -100,7 +101,7 @@ fn same_root(queues: &[Queue], root: &Queue) -> bool {
     queues.iter().any(|other| other.parent.is_none() && other.interface == root.interface)
 }
 
-/// Makes the trees that are missing: those of interfaces that were not there before.
+/// Builds the trees that are missing because their interfaces did not exist before.
 pub(crate) fn complete(queues: &[Queue], names: &Names, host: &Host) -> Result<()> {
     if queues.is_empty() {
         return Ok(());
@@ -115,7 +116,7 @@ pub(crate) fn complete(queues: &[Queue], names: &Names, host: &Host) -> Result<(
     Ok(())
 }
 
-/// Removes all trees of ours from the current network namespace.
+/// Removes all of skipstep's trees from the current network namespace.
 pub(crate) fn remove_all() -> Result<()> {
     let mut netlink = Rtnetlink::open()?;
     for index in roots(&mut netlink)? {
@@ -129,7 +130,7 @@ fn remove(netlink: &mut Rtnetlink, index: i32) -> Result<()> {
     netlink.order(Message::DelQueueDiscipline(qdisc(index, TcHandle::ROOT, ROOT)), 0)
 }
 
-/// Root queues whose interface is there, with its index.
+/// Returns the root queues whose interfaces exist, with the index of the interface.
 fn present_roots<'a>(
     queues: &'a [Queue],
     host: &'a Host,
@@ -140,7 +141,7 @@ fn present_roots<'a>(
     })
 }
 
-/// What went through the queues of the interface with this index, by their numbers.
+/// Returns the counters of the queues of the interface with this index, by their numbers.
 pub(crate) fn stats(index: u32) -> Result<Vec<(u16, QueueStats)>> {
     let mut netlink = Rtnetlink::open()?;
     let get = TcMessage::with_index(index as i32);
@@ -174,7 +175,7 @@ fn class_stats(object: &Message) -> Option<(u16, QueueStats)> {
     Some((minor, stats))
 }
 
-/// Interfaces whose root qdisc is ours.
+/// Returns the indices of interfaces whose root qdisc is skipstep's.
 fn roots(netlink: &mut Rtnetlink) -> Result<Vec<i32>> {
     let qdiscs = netlink.dump(Message::GetQueueDiscipline(TcMessage::default()))?;
     let ours = qdiscs.iter().filter_map(|object| match object {
@@ -204,7 +205,7 @@ fn put(netlink: &mut Rtnetlink, queues: &[Queue], names: &Names, host: &Host) ->
     Ok(())
 }
 
-/// Makes the tree below `root` on the interface with this index.
+/// Builds the tree below `root` on the interface with this index.
 fn put_tree(
     netlink: &mut Rtnetlink,
     queues: &[Queue],
@@ -222,7 +223,7 @@ fn put_tree(
     }
 }
 
-/// The tree of one interface in the making.
+/// The tree of one interface during its construction.
 struct Tree<'a> {
     netlink: &'a mut Rtnetlink,
     queues: &'a [Queue],
@@ -231,7 +232,7 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    /// The qdisc itself, which puts what names no class in the default queue.
+    /// Makes the HTB qdisc, which sends packets without a class to the default queue.
     fn put_htb(&mut self, root: &Queue) -> Result<()> {
         let default = root.and_below(self.queues).find(|queue| queue.default);
         let default = default.map_or(0, |queue| self.number(queue));
@@ -245,7 +246,8 @@ impl Tree<'_> {
         self.order(Message::NewQueueDiscipline(message), root)
     }
 
-    /// The class of a queue, and those below it. `ceiling` is the most it may send, bits a second.
+    /// Makes the class of a queue and the classes below it. `ceiling` is the parent's, in bits a
+    /// second.
     fn put_class(&mut self, queue: &Queue, parent: TcHandle, ceiling: u64) -> Result<()> {
         let handle = TcHandle { major: MAJOR, minor: self.number(queue) };
         let rate_of = |curve: Option<ServiceCurve>| curve.map_or(0, |curve| curve.rate);
@@ -270,7 +272,8 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// Where the packets of a queue wait: in line, or in a line for each flow.
+    /// Makes the qdisc of a queue that has no children: one line of packets, or a line for each
+    /// flow.
     fn put_leaf(&mut self, queue: &Queue, parent: TcHandle, handle: TcHandle) -> Result<()> {
         let limit = queue.limit.filter(|limit| *limit > 0);
         let mut message = qdisc(self.index, parent, handle);
@@ -306,13 +309,14 @@ impl Tree<'_> {
         })
     }
 
-    /// Every queue of a rule set in force has a number.
+    /// Returns the number of a queue. Every queue of a rule set in force has one.
     fn number(&self, queue: &Queue) -> u16 {
         self.names.queues.get(&queue.name).unwrap_or(0) as u16
     }
 }
 
-/// `struct tc_htb_opt`, and rates that do not fit in it.
+/// Returns the attributes of a class: `struct tc_htb_opt`, and 64-bit rates that do not fit into
+/// it.
 fn class_options(queue: &Queue, rate: u64, ceiling: u64) -> Vec<u8> {
     let (rate, ceiling) = (rate / 8, ceiling / 8);
     let burst = queue.bandwidth.and_then(|curve| curve.burst).map_or(0, |(fast, milliseconds)| {
@@ -335,7 +339,7 @@ fn class_options(queue: &Queue, rate: u64, ceiling: u64) -> Vec<u8> {
     ])
 }
 
-/// How long so many bytes take.
+/// Returns the time that `bytes` take at a rate, in HTB's ticks.
 fn ticks(bytes: u64, bytes_a_second: u64) -> u32 {
     let nanoseconds = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_a_second.max(1));
     u32::try_from(nanoseconds / u128::from(TICK)).unwrap_or(u32::MAX)

@@ -1,4 +1,4 @@
-//! What an instance tells of itself: counters of rules, labels and interfaces, and its status.
+//! Reports of an instance: counters of rules, labels and interfaces, and its status.
 
 use std::mem::offset_of;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -18,129 +18,142 @@ use crate::instance::Instance;
 use crate::record::{Memory, Record, wall_clock};
 use crate::{attach, counters, host};
 
-/// Fragments that wait for others of their datagram.
+/// Counters of fragments that wait for the others of their datagram.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FragmentStatus {
-    /// How many there are.
+    /// Fragments that wait now.
     pub current: u64,
-    /// Datagrams looked for.
+    /// Searches for the datagram of a fragment.
     pub searches: u64,
-    /// Fragments put in.
+    /// Fragments stored.
     pub inserts: u64,
-    /// Fragments taken out.
+    /// Fragments removed.
     pub removals: u64,
     /// Packets that the kernel dropped on the way to skipstepd, which did not keep up.
     pub lost: u64,
-    /// Frames that skipstepd dropped because the data plane had not sent them.
+    /// Frames that skipstepd dropped because they did not come from the data plane.
     pub foreign: u64,
 }
 
-/// What `pfctl -si` prints.
+/// Status of an instance, as `pfctl -si` prints it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstanceStatus {
-    /// Whether packets are filtered.
+    /// True if packets are filtered.
     pub running: bool,
-    /// Seconds since that was last changed.
+    /// Seconds since the filter was enabled or disabled.
     pub since_secs: u32,
-    /// Seconds that the timer that sweeps states is overdue.
+    /// Seconds that the sweeper's timer is overdue.
     pub sweep_late_secs: u32,
-    /// Number of times that the kernel did not start that timer, and the latest error.
+    /// Number of times that the kernel refused to start this timer, and the latest errno.
     pub timer_errors: (u32, u32),
-    /// Current states.
+    /// Number of states.
     pub states: u32,
-    /// TCP states whose maker is not established.
+    /// Number of TCP states whose initiator is not established.
     pub half_open: u32,
-    /// Places for states.
+    /// Largest number of states.
     pub capacity: u32,
-    /// `set hostid`
+    /// Number of this host: `set hostid`, or a number drawn for the instance.
     pub hostid: u32,
-    /// `set debug`
+    /// Debug level: `set debug` or `pfctl -x`.
     pub debug: u8,
     /// Searches, inserts, removals and reasons.
     pub engine: Status,
     /// Limit counters in the order of [`LIMIT_COUNTERS`].
     pub limits: [u64; LIMIT_COUNTERS.len()],
-    /// Fragments that wait, and what was done with them.
+    /// Fragments that wait, and the counters of reassembly.
     pub fragments: FragmentStatus,
-    /// Log records that found the ring full.
+    /// Log records lost because the ring was full.
     pub log_lost: u64,
-    /// Reports of states that found their ring full.
+    /// Flow records lost because the ring was full.
     pub flow_lost: u64,
-    /// Packets sent on past the kernel's forwarding, by tc and by XDP.
+    /// Packets that the fast path sent past the kernel's forwarding, by tc and by XDP.
     pub forwarded: [u64; forwarded::MAX],
-    /// Packets left to the kernel's forwarding for others that want them, as `abi::status::left_to`
-    /// numbers these.
+    /// Packets that bypassed the fast path, by reason (`abi::status::left_to`).
     pub left_to: [u64; left_to::MAX],
-    /// Packets for programs, as skipstepd says once a second.
+    /// Packets for programs; skipstepd updates these counters once a second.
     pub divert: DivertCounters,
-    /// Packets for programs that did not come as far as skipstepd.
+    /// Packets for programs that did not reach skipstepd.
     pub divert_lost: u64,
-    /// Packets that wait before they leave, as skipstepd says once a second.
+    /// Delayed packets; skipstepd updates these counters once a second.
     pub delay: DelayCounters,
-    /// `set loginterface`: its name and counters; a group's are the sum over its members.
+    /// The interface or group of `set loginterface`, with its counters; for a group, the sum of its
+    /// members.
     pub loginterface: Option<(String, InterfaceCounters)>,
 }
 
-/// Where the data plane sees the packets of an interface.
+/// The hook at which the data plane sees the packets of an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hook {
-    /// Nowhere: nothing is filtered, or `set skip on` names the interface.
+    /// No hook: packets are not filtered, or the interface does not exist.
     None,
-    /// Nowhere, though packets are filtered: the interface has appeared and nobody has attached it.
+    /// No hook, though packets are filtered: the interface is new and not attached yet.
     Unattached {
         /// True if the guard drops its packets.
         guarded: bool,
     },
-    /// When the kernel has made skbs of them.
+    /// tc, where the kernel has made skbs of the packets.
     Tc {
-        /// Why the driver does not, though `set xdp on` names the interface.
+        /// The reason why the driver runs no XDP program though `set xdp on` names the interface.
         without_xdp: Option<String>,
     },
-    /// In the driver too.
+    /// The driver (XDP), and tc.
     Xdp,
 }
 
 /// An interface as `pfctl -sI` prints it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InterfaceView {
-    /// Its name.
+    /// Name of the interface.
     pub name: String,
-    /// The kernel's index; `None` for one that rules name but that is not there.
+    /// Index of the interface; `None` if rules name it and it does not exist.
     pub index: Option<u32>,
-    /// Groups it is in.
+    /// Groups of the interface.
     pub groups: Vec<String>,
-    /// `set skip on`
+    /// True if `set skip on` names the interface.
     pub skip: bool,
-    /// Where the data plane sees its packets.
+    /// Hook where the data plane sees its packets.
     pub hook: Hook,
-    /// Packets and bytes.
+    /// Packets and bytes, summed over all CPUs.
     pub counters: InterfaceCounters,
-    /// When they were last cleared.
+    /// Time when the counters were last cleared.
     pub zeroed: SystemTime,
 }
 
 impl Instance {
-    /// Counters of every rule of an anchor, of the main rule set if the path is empty, in order.
+    /// Returns the counters of every filter rule of an anchor, in order; of the main rule set if
+    /// the path is empty.
+    ///
+    /// # Errors
+    /// Fails if the record or the maps cannot be read.
     pub fn rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>> {
         let slots = slots_of(&self.record()?, anchor);
         slots.iter().map(|slot| counters::rule(&self.maps, *slot)).collect()
     }
 
-    /// Counters of every old rule of an anchor, of the main rule set if the path is empty, in
-    /// order.
+    /// Returns the counters of every legacy rule of an anchor, in order; of the main rule set if
+    /// the path is empty.
+    ///
+    /// # Errors
+    /// Fails if the record or the maps cannot be read.
     pub fn old_rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>> {
         let record = self.record()?;
         let slots = record.rule_sets.get(anchor).map_or(&[][..], |set| &set.old_slots);
         slots.iter().map(|slot| counters::rule(&self.maps, *slot)).collect()
     }
 
-    /// Counters of the implicit default rule.
+    /// Returns the counters of the implicit default rule.
+    ///
+    /// # Errors
+    /// Fails if the maps cannot be read.
     pub fn default_counters(&self) -> Result<RuleCounters> {
         counters::rule(&self.maps, abi::limits::IDLE_SLOT)
     }
 
-    /// Clears the counters of all rules of an anchor, of the main rule set if the path is empty;
-    /// that of states ever made too, as pf does.
+    /// Clears the counters of all rules of an anchor, or of the main rule set if the path is empty.
+    /// As in pf, this clears the number of states created, too.
+    ///
+    /// # Errors
+    /// Fails if the lock cannot be taken, or if the maps or records cannot be written.
     pub fn zero_rule_counters(&self, anchor: &str) -> Result<()> {
         let change = self.begin()?;
         let mut slots = slots_of(&change.record, anchor);
@@ -157,7 +170,10 @@ impl Instance {
         change.keep()
     }
 
-    /// State, limits and counters of the whole.
+    /// Returns the status, limits and counters of the whole instance.
+    ///
+    /// # Errors
+    /// Fails if the maps or records cannot be read.
     pub fn status(&self) -> Result<InstanceStatus> {
         let status = self.maps.status.at(0)?;
         let totals = counters::totals(&self.maps)?;
@@ -168,7 +184,7 @@ impl Instance {
             running: status.running != 0,
             since_secs: now.saturating_sub(status.since),
             sweep_late_secs: match status.second {
-                0 => 0, // it was never started
+                0 => 0, // the timer was never started
                 second => now.saturating_sub(second + 1),
             },
             timer_errors: (status.timer_errors, status.timer_error),
@@ -191,7 +207,7 @@ impl Instance {
         })
     }
 
-    /// What skipstepd says of fragments, once a second.
+    /// Returns the counters of reassembly, which skipstepd updates once a second.
     fn fragments(&self) -> Result<FragmentStatus> {
         let abi::Reassembler { pieces, searches, inserts, removals, lost, foreign, .. } =
             self.maps.reassembler.at(0)?;
@@ -222,7 +238,10 @@ impl Instance {
         Ok(Some((name.clone(), sum)))
     }
 
-    /// Clears all counters of `pfctl -si`, those of interfaces too.
+    /// Clears all counters of `pfctl -si`, including those of interfaces.
+    ///
+    /// # Errors
+    /// Fails if the lock cannot be taken, or if the maps or records cannot be written.
     pub fn clear_status(&self) -> Result<()> {
         let mut change = self.begin()?;
         self.maps.counters.set(&0, &abi::Counters::default())?;
@@ -233,7 +252,10 @@ impl Instance {
         change.keep()
     }
 
-    /// All interfaces that are there or that rules name, in order of name.
+    /// Returns all interfaces that exist or that rules name, sorted by name.
+    ///
+    /// # Errors
+    /// Fails if the maps, the instance's memory or the host cannot be read.
     pub fn interfaces(&self) -> Result<Vec<InterfaceView>> {
         let memory = self.run.memory()?;
         let present: Vec<(u32, abi::Interface)> = self
@@ -270,7 +292,7 @@ impl Instance {
         Ok(views)
     }
 
-    /// Interfaces of the host that nobody has told the filter of.
+    /// Returns the interfaces of the host that the filter does not know yet.
     fn unknown_interfaces(&self, known: &[InterfaceView]) -> Result<Vec<InterfaceView>> {
         let is_unknown =
             |interface: &Interface| !known.iter().any(|view| view.index == Some(interface.index));
@@ -289,7 +311,7 @@ impl Instance {
 
     /// Returns the hook of an interface that the filter is not attached to.
     fn no_hook(&self) -> Hook {
-        // a test plays packets to an instance that is attached nowhere
+        // a test runs packets in an instance that is attached to no interface
         let driven = self.maps.test.at(0).is_ok_and(|test| test.enabled != 0);
         match self.running() && !driven {
             true => Hook::Unattached { guarded: self.is_guarded() },
@@ -307,7 +329,10 @@ impl Instance {
         }
     }
 
-    /// Clears the counters of an interface; false if it has none.
+    /// Clears the counters of an interface. Returns false if the interface has none.
+    ///
+    /// # Errors
+    /// Fails if the lock cannot be taken, or if the maps or records cannot be written.
     pub fn zero_interface(&self, name: &str) -> Result<bool> {
         let mut change = self.begin()?;
         let known = self.zero(&mut change, name)?;
@@ -325,7 +350,7 @@ impl Instance {
     }
 }
 
-/// Slots of the filter rules of an anchor.
+/// Returns the slots of the filter rules of an anchor.
 fn slots_of(record: &Record, anchor: &str) -> Vec<u32> {
     record.rule_sets.get(anchor).map_or_else(Vec::new, |set| set.slots.clone())
 }

@@ -1,12 +1,13 @@
-//! Lets the data plane ask for routes. Answers of the filter, `route-to` and its like, and `rtable`
-//! go by routes, which the kernel tells programs only in the name of an interface that forwards. On
-//! a host that does not forward, loopback is let forward and asked in its place: no packet for
-//! others comes in by loopback, so nothing is forwarded. The data plane asks it for no packet that
-//! the host would only forward (`FORWARDS` in bpf/table.h).
+//! Settings of loopback for route lookups. Answers of the filter, `route-to` and its like, and
+//! `rtable` need routes, which the kernel returns to programs only for an interface that forwards.
+//! On a host that does not forward, pfctl turns forwarding on for loopback, and the data plane
+//! looks routes up for loopback. No packet for other hosts arrives on loopback, so nothing is
+//! forwarded. The data plane does not look up routes for packets that the host would only forward
+//! (`FORWARDS` in bpf/table.h).
 //!
-//! Loopback also takes packets with a source of this host's that carry no route yet: those that
-//! `af-to` makes of packets of the other family, for a socket of this host. All others on loopback
-//! are the host's own anyway.
+//! Loopback also accepts packets that have a source address of this host and no route yet. `af-to`
+//! makes such packets from packets of the other family, for a socket of this host. All other
+//! packets on loopback are the host's own.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,16 +17,17 @@ use skipstep_ruleset::{Family, Ruleset};
 
 use crate::error::{Context, Result};
 
-/// Lets loopback take IPv4 packets with a source of this host's.
+/// Setting that lets loopback accept IPv4 packets with a source address of this host.
 const ACCEPT_OWN: &str = "/proc/sys/net/ipv4/conf/lo/accept_local";
 
-/// The families in which loopback was let forward, with what all interfaces were told then.
+/// The families for which loopback's forwarding was turned on, with the setting of all interfaces
+/// at that time.
 pub(crate) type Lent = BTreeMap<String, String>;
 
-/// Lets loopback forward, in the families that the host has.
+/// Turns forwarding on for loopback, in the families that the host has.
 pub(crate) fn set_up(lent: &mut Lent) -> Result<()> {
     for family in ["ipv4", "ipv6"] {
-        // a kernel without IPv6 has no such files for it
+        // a kernel without IPv6 lacks its files
         let (Some(own), Some(all)) = (forwarding(family, "lo"), forwarding(family, "all")) else {
             continue;
         };
@@ -38,8 +40,8 @@ pub(crate) fn set_up(lent: &mut Lent) -> Result<()> {
     Ok(())
 }
 
-/// Lets loopback take packets with a source of this host's, if rules translate between families.
-/// Notes in `accepts` that it did not before.
+/// Lets loopback accept packets with a source address of this host, if rules translate between
+/// families. Sets `accepts` if it did not accept them before.
 pub(crate) fn accept_own(ruleset: &Ruleset, accepts: &mut bool) -> Result<()> {
     let is_used = ruleset.all_rules().any(|(_, rule)| rule.af_to.is_some());
     if is_used && fs::read_to_string(ACCEPT_OWN).is_ok_and(|value| value.trim() == "0") {
@@ -49,8 +51,9 @@ pub(crate) fn accept_own(ruleset: &Ruleset, accepts: &mut bool) -> Result<()> {
     Ok(())
 }
 
-/// Returns the settings that keep packets from the other family, if rules take some across and this
-/// host does not forward there. It drops them, as OpenBSD does (`PF_AFRT` in pf.c's `pf_test`).
+/// Returns the names of the settings that keep packets out of a family to which rules translate:
+/// the host does not forward there, so it drops them, as OpenBSD does (`PF_AFRT` in `pf_test` of
+/// pf.c).
 pub fn closed_across(ruleset: &Ruleset) -> Vec<&'static str> {
     let crosses = |family| {
         let mut rules = ruleset.all_rules().filter_map(|(_, rule)| rule.af_to.as_ref());
@@ -66,20 +69,20 @@ pub fn closed_across(ruleset: &Ruleset) -> Vec<&'static str> {
     settings
 }
 
-/// Takes back what `accept_own` did.
+/// Reverts [`accept_own`].
 pub(crate) fn refuse_own(accepts: bool) {
     if accepts {
-        // without it, no packet comes from there
+        // an error is harmless: only the host's own packets arrive on loopback
         let _ = fs::write(ACCEPT_OWN, "0");
     }
 }
 
-/// Has loopback do again as it did, unless all interfaces were told something else meanwhile, it
-/// among them.
+/// Restores loopback's forwarding, unless the setting of all interfaces, which includes loopback,
+/// has changed meanwhile.
 pub(crate) fn tear_down(lent: &Lent) {
     for (family, all) in lent {
         if forwarding(family, "all").as_ref() == Some(all) {
-            // nothing is forwarded by it either way
+            // an error is harmless: loopback forwards nothing in any case
             let _ = fs::write(setting(family, "lo"), "0");
         }
     }
