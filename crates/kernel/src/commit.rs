@@ -1,7 +1,7 @@
-//! The commit of a rule set. `place` and `write` prepare the new generation beside the one in
-//! force. [`flip`] commits: it stores the new generation in one word of `status`. A loader that is
-//! killed before this store leaves the previous rule set whole, and one killed after it the new
-//! rule set. The caller holds the instance's lock.
+//! The commit of a rule set in three steps. The first step prepares the new generation beside the
+//! one in force. [`flip`] commits: it stores the new generation in one word of `status`. A loader
+//! that is killed before this store leaves the previous rule set whole, and one killed after it the
+//! new rule set. The caller holds the instance's lock.
 //!
 //! Packets that entered before the commit may read the previous rule set for a moment. [`settle`]
 //! waits for them and then releases the previous rule set. Until then nothing may be written beside
@@ -48,8 +48,8 @@ pub(crate) struct Prepared {
     staying: Vec<(u32, abi::RuleStates)>,
 }
 
-/// Finds slots for a rule set beside the rule set in force, which `old` describes, and writes its
-/// tables. Returns the record of the new rule set, too.
+/// Finds slots for a rule set and writes its tables, beside the rule set in force, whose record is
+/// `old`. Returns the record of the new rule set, too.
 pub(crate) fn place(
     maps: &Maps,
     old: &Record,

@@ -82,8 +82,8 @@ pub(crate) fn rehearse(queues: &[Queue], names: &Names) -> Result<()> {
     beside(rehearsal, || ())?.0
 }
 
-/// Replaces the trees of `old` by those of `new`. Skips interfaces that do not exist; [`complete`]
-/// builds their trees when they appear.
+/// Replaces the trees of the `old` queues by those of the `new` ones. Skips absent interfaces,
+/// whose trees [`complete`] builds when they appear.
 pub(crate) fn replace(old: &[Queue], new: &[Queue], names: &Names, host: &Host) -> Result<()> {
     let mut netlink = Rtnetlink::open()?;
     put(&mut netlink, new, names, host)?;
