@@ -70,7 +70,7 @@ impl Instance {
     /// Returns the names of all instances.
     ///
     /// # Errors
-    /// Fails if the BPF file system is missing or the folder of pins cannot be read.
+    /// Fails if other users can write to the folder of pins.
     pub fn list() -> Result<Vec<String>> {
         pins::list()
     }

@@ -35,8 +35,8 @@ pub struct TableInfo {
     pub active: bool,
     /// Number of references in rules.
     pub rules: u32,
-    /// Number of anchors with a table of this name, which the table replaces until they define
-    /// theirs.
+    /// Number of anchors with a table of this name. Their rules use this table until the anchor
+    /// defines its own.
     pub anchors: u32,
     /// Number of addresses and networks in the table.
     pub entries: u32,

@@ -74,7 +74,7 @@ pub fn get(device: &str, offload: Offload) -> Result<bool> {
 /// returns the result.
 ///
 /// # Errors
-/// Fails if there is no such device, or if the process lacks the right.
+/// Fails if there is no such device, or if the process lacks CAP_NET_ADMIN.
 pub fn set(device: &str, offload: Offload, on: bool) -> Result<()> {
     match ask(device, offload.commands().1, on.into()) {
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),

@@ -51,8 +51,8 @@ impl Passage<'_> {
             let mark =
                 if packet.carried.fragmentation.is_some() { abi::mark::REASSEMBLED } else { 0 };
             outbound.carried.fragmentation = None;
-            // its state may have ended others by their number, which the first program did not
-            // check
+            // the new state may have expired others (adaptive timeouts), which the first program
+            // did not check
             self.programs.sweep.call(&())?;
             let mut second = self.marked(&outbound, mark, true)?;
             fate.counted.append(&mut second.counted);

@@ -35,7 +35,7 @@ enum Step {
     Claim(usize, usize),
     /// Checks this entry for another CPU's claim or state; the second number is its own entry.
     Look(usize, usize),
-    /// Waits until this CPU's claim of an entry ends.
+    /// Waits until another CPU's claim of an entry ends: the entry, its own entry, the CPU.
     Wait(usize, usize, usize),
     /// Turns its claim into an entry.
     Confirm(usize),

@@ -2,7 +2,7 @@
 //! sets, complete.
 //!
 //! ```text
-//! this test ── private network namespace ── children: this program again, loading A and B in turn
+//! this test ── private network namespace ── children: this program again, loading A, B, A, B, ...
 //!                                           killed (-9) at instants spread over a load
 //! ```
 
