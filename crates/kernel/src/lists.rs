@@ -1,6 +1,6 @@
 //! The addresses of tables, in a file beside the record of a rule set. A change of rules alone then
-//! reads and writes a million addresses as entries of fixed size, which costs less than the
-//! encoding of the record.
+//! reads and writes a million addresses as entries of fixed size. These entries cost less than the
+//! record's encoding.
 //!
 //! The file is a head followed by lists. A list has its kind, the name of its table, the number of
 //! its entries, and the entries. Numbers are in the machine's byte order, because the file does not

@@ -255,7 +255,8 @@ fn there_is_room_for_both_keys_of_all_states() {
     fill_and_empty(&table, |number| [key(number), turned(key(number))]);
 }
 
-/// So a forwarded packet finds the buckets in the cache where it leaves.
+/// Checks that both directions of a flow share their buckets, which are then in the cache on
+/// egress.
 #[test]
 #[ignore = "needs root"]
 fn a_key_and_the_one_with_its_ends_turned_have_the_same_lines() {
