@@ -196,7 +196,7 @@ fn citations(text: &str, name: &str) -> Vec<u32> {
             continue;
         }
         let mut rest = words[place + 1..].iter();
-        if !rest.next().is_some_and(|word| word.trim_end_matches('s') == "section") {
+        if rest.next().is_none_or(|word| word.trim_end_matches('s') != "section") {
             continue;
         }
         for word in rest.filter(|word| **word != "and") {
