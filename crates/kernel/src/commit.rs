@@ -26,7 +26,7 @@ use crate::rule_home::{self, RuleHome, Rules};
 use crate::standing::{InForce, Meanings};
 use crate::{cells, forget, gone, interfaces, limiter, pool, spread};
 
-/// A rule set with slots beside the rule set in force. [`write`] is the next step.
+/// A rule set with slots beside the rule set in force. [`write()`] is the next step.
 pub(crate) struct Placed {
     /// Paths of the anchors whose rule sets are new.
     replaced: BTreeSet<String>,
