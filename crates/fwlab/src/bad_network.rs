@@ -1,8 +1,8 @@
-//! A network that loses frames, repeats them, lets others overtake them and cuts them short: two
-//! devices, and what goes into one comes out of the other, or what is left of it.
+//! Impairment: a pair of TAP devices between which frames are lost, duplicated, reordered and
+//! truncated.
 //!
-//! A seed says what becomes of the first frame, the second, and so on, in each direction by
-//! itself. Frames that are held back wait for others to overtake them, but not for long.
+//! A seed determines the fate of each frame, separately for each direction. A reordered frame waits
+//! until other frames have overtaken it, or until a deadline.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,25 +17,25 @@ use nix::poll::{PollFd, PollFlags, poll};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use skipstep_kernel::Tap;
 
-/// A frame that is held back goes when so many others have overtaken it,
+/// Number of frames that overtake a reordered frame before it is delivered.
 const OVERTAKEN_BY: u64 = 5;
 
-/// or after this time if there are no others.
+/// Longest time that a reordered frame waits if no other frames come.
 const HELD_AT_MOST: Duration = Duration::from_millis(20);
 
-/// How often the network looks for frames that were held long enough, and for its end.
+/// Interval at which the network checks deadlines and its own end, in milliseconds.
 const TICK_MILLISECONDS: u8 = 5;
 
-/// What no frame is cut shorter than: its Ethernet header.
+/// Bytes of an Ethernet header. A truncated frame keeps at least its header.
 const SHORTEST: usize = 14;
 
-/// Longest frame that a device gives.
+/// Bytes of the longest frame that a device delivers.
 const LONGEST: usize = 65_535 + SHORTEST;
 
-/// Frames taken from one device before the other has its turn.
+/// Largest number of frames taken from one device before the other device is served.
 const TURN: usize = 64;
 
-/// How many frames of a hundred suffer what. No frame suffers two things.
+/// Impairment rates in percent of the frames. A frame suffers at most one impairment.
 #[derive(Clone, Copy, clap::Args)]
 pub struct Badness {
     /// Percent of the frames that are lost
@@ -59,8 +59,14 @@ fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Makes devices of these names and joins them for `duration`, or until it is told to end by
-/// SIGTERM or SIGINT. Prints `ready` once they are there, and at the end what was done.
+/// Makes two TAP devices with these names and joins them.
+///
+/// Returns after `duration`, or on SIGTERM or SIGINT. Prints `ready` once the devices exist, and
+/// counters of each direction at the end.
+///
+/// # Errors
+/// Fails if a signal handler cannot be installed, a device cannot be made, or reading or polling a
+/// device fails.
 pub fn join(
     names: [&str; 2],
     badness: Badness,
@@ -97,7 +103,7 @@ pub fn join(
     Ok(())
 }
 
-/// Waits for a frame, or for the next tick.
+/// Waits for a frame, at most until the next tick.
 fn wait(devices: &[Tap; 2]) -> anyhow::Result<()> {
     let mut ready =
         [0, 1].map(|number: usize| PollFd::new(devices[number].as_fd(), PollFlags::POLLIN));
@@ -107,27 +113,28 @@ fn wait(devices: &[Tap; 2]) -> anyhow::Result<()> {
     }
 }
 
-/// One direction.
+/// One direction of the joined pair.
 struct Line {
     badness: Badness,
     random: fastrand::Rng,
-    /// Frames that others shall overtake, the oldest first.
+    /// Reordered frames that wait to be overtaken, the oldest first.
     held: VecDeque<Held>,
-    /// What is to be given to the device at the end.
+    /// Frames that are ready to be written to the receiving device.
     arriving: Vec<Vec<u8>>,
     done: Done,
 }
 
-/// A frame that was held back.
+/// A reordered frame that waits.
 struct Held {
     frame: Vec<u8>,
-    /// When the line had taken so many frames, it goes,
+    /// The value of `Done::taken` at which the frame is delivered.
     until: u64,
-    /// or then.
+    /// The time at which the frame is delivered at the latest.
     deadline: Instant,
 }
 
-/// What was done to how many frames.
+/// Counters of frames by their fate. `refused` counts frames that the receiving device did not
+/// take.
 #[derive(Default, PartialEq, Debug)]
 struct Done {
     taken: u64,
@@ -144,7 +151,7 @@ impl Line {
         Line { badness, random, held: VecDeque::new(), arriving: Vec::new(), done: Done::default() }
     }
 
-    /// Takes a frame; it arrives at once, later, twice, in part or never.
+    /// Takes a frame from a device and decides its fate.
     fn carry(&mut self, frame: &[u8], now: Instant) {
         let Badness { loss, duplicate, reorder, truncate } = self.badness;
         let drawn = self.random.f64() * 100.0;
@@ -169,7 +176,7 @@ impl Line {
         self.hurry(now);
     }
 
-    /// Lets go what was held long enough.
+    /// Moves the reordered frames that are due to `arriving`.
     fn hurry(&mut self, now: Instant) {
         let taken = self.done.taken;
         let due = |held: &mut Held| held.until <= taken || held.deadline <= now;
@@ -178,7 +185,7 @@ impl Line {
         }
     }
 
-    /// Gives the device at the end what has arrived. It takes nothing as long as it is down.
+    /// Writes the arriving frames to the receiving device, which refuses them while it is down.
     fn deliver(&mut self, device: &mut Tap) {
         for frame in self.arriving.drain(..) {
             if device.give(&frame).is_err() {
@@ -205,7 +212,8 @@ mod tests {
 
     const GOOD: Badness = Badness { loss: 0.0, duplicate: 0.0, reorder: 0.0, truncate: 0.0 };
 
-    /// What arrives of frames of 100 bytes, each filled with its number.
+    /// Returns the frames that arrive if `frames` frames of 100 bytes, each filled with its number,
+    /// are sent.
     fn arrivals(badness: Badness, seed: u64, frames: u8) -> (Vec<Vec<u8>>, Done) {
         let now = Instant::now();
         let mut line = Line::new(badness, seed);

@@ -1,6 +1,7 @@
-//! Many TCP connections, begun at a rate: the virtual clients and the server of RFC 3511. Each
-//! client is an address of a network behind the client's host, and all of them are one thread; so
-//! is the server.
+//! Many TCP connections at a given rate: the virtual clients and the server of RFC 3511.
+//!
+//! Each virtual client is an address in a network behind the client's host. One thread runs all
+//! clients, and one thread runs the server.
 
 mod beside;
 mod client;
@@ -27,98 +28,99 @@ pub use server::{MOST_BYTES, Service};
 use crate::family::Family;
 use crate::topology::{End, INTERFACE, Lab, Topology};
 
-/// Where pages are fetched.
+/// TCP port of the server.
 pub const PORT: u16 = 80;
 
-/// Bytes of a page, the object of RFC 3511, if nothing else is said.
+/// Default size of a page (the object of RFC 3511) in bytes.
 pub const PAGE: u32 = 64;
 
-/// Connections at once: more than other limits allow on most machines.
+/// Largest number of simultaneous connections. Other limits are lower on most machines.
 pub const MOST_AT_ONCE: u64 = 400_000;
 
-/// What is fetched over a connection.
+/// The pages that a client fetches over one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pages {
-    /// So many pages, one after the other.
+    /// Number of pages, fetched one after the other.
     pub requests: u32,
-    /// Bytes of each.
+    /// Bytes of each page.
     pub bytes: u32,
 }
 
 impl Pages {
-    /// One small page.
+    /// One page of the default size.
     pub const ONE: Pages = Pages { requests: 1, bytes: PAGE };
 }
 
-/// Virtual clients.
+/// Number of virtual clients.
 const CLIENTS: u32 = 250;
 
-/// Who is not connected or served after so long has failed: at a second the kernel tries to connect
-/// again, and that would be another attempt.
+/// Time after which a connection attempt or a request counts as failed. After one second the kernel
+/// would retransmit the SYN, which would be a second attempt.
 const PATIENCE: Duration = Duration::from_millis(900);
 
-/// How long the last of what was sent may be under way.
+/// Time to wait for packets that are still under way after the last one was sent.
 pub const STRAGGLERS: Duration = Duration::from_millis(100);
 
-/// Files that are open besides connections.
+/// Open files that this process needs besides connections.
 const OTHER_FILES: u64 = 256;
 
-/// Connections to attempt.
+/// A plan of connections to attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calls {
-    /// Where to.
+    /// Address and first port of the server.
     pub server: SocketAddr,
-    /// Ports of the server from that one on; each combination of one with a client's address has
-    /// its turn.
+    /// Number of server ports from the port of `server` on. The attempts use all combinations of
+    /// client address and server port, one after the other.
     pub ports: u16,
-    /// The clients' addresses; none are the one that the route to the server has.
+    /// Source addresses of the clients. If empty, the kernel chooses the address by its route.
     pub clients: Vec<IpAddr>,
-    /// How many.
+    /// Number of attempts.
     pub count: u64,
-    /// Attempts a second.
+    /// Attempts per second.
     pub rate: f64,
-    /// Whether all stay open until each was attempted, and only then fetch their page; otherwise
-    /// each fetches it at once and is closed.
+    /// True if all connections stay open until the last attempt, and only then fetch their page. If
+    /// false, each connection fetches its pages at once and is closed.
     pub hold: bool,
-    /// Connections a second that are closed in the end, if that is to be seen; only if they are
-    /// held.
+    /// Rate in connections per second at which held connections are closed at the end. None if the
+    /// closing is not measured.
     pub close: Option<f64>,
-    /// Of a hundred attempts those that go to a port where a rule forbids them.
+    /// Percentage of attempts that go to `forbidden_port`, which a rule blocks.
     pub forbidden: u32,
-    /// That port.
+    /// Server port that a rule blocks.
     pub forbidden_port: u16,
-    /// What each fetches; those that are held fetch one page.
+    /// Pages that each connection fetches. A held connection fetches one page.
     pub pages: Pages,
 }
 
 impl Calls {
-    /// Whether the attempt of this number is one that a rule forbids; they are spread over all.
+    /// Returns true if attempt `number` goes to the forbidden port. The forbidden attempts are
+    /// evenly spaced.
     fn is_forbidden(&self, number: u64) -> bool {
         let share = u64::from(self.forbidden);
         (number + 1) * share / 100 > number * share / 100
     }
 
-    /// The address that it is made from, if that is not left to the route; each has its turn.
+    /// Returns the source address of attempt `number`, or None if the route determines it.
     fn client(&self, number: u64) -> Option<IpAddr> {
         let place = number.checked_rem(self.clients.len() as u64)?;
         self.clients.get(place as usize).copied()
     }
 
-    /// Where it goes, if no rule forbids it.
+    /// Returns the server address and port of an allowed attempt.
     fn door(&self, number: u64) -> SocketAddr {
         let turn = number / self.clients.len().max(1) as u64;
         let port = self.server.port() + (turn % u64::from(self.ports.max(1))) as u16;
         SocketAddr::new(self.server.ip(), port)
     }
 
-    /// The ports of the server that are allowed.
+    /// Returns the allowed ports of the server.
     pub fn doors(&self) -> Vec<u16> {
         (self.server.port()..=u16::MAX).take(self.ports.into()).collect()
     }
 
-    /// Connections that may be open at once, if some of them wait for as long as they may.
+    /// Returns the largest number of simultaneous connections, if attempts use up their timeouts.
     pub fn at_once(&self) -> u64 {
         if self.hold {
             return self.count;
@@ -128,7 +130,7 @@ impl Calls {
         self.count.min(waiting as u64).clamp(1, MOST_AT_ONCE)
     }
 
-    /// How long all that takes, unless somebody is late; none if that is no time.
+    /// Returns the planned duration, or None if a rate is zero or the duration overflows.
     pub fn length(&self) -> Option<Duration> {
         let count = self.count as f64;
         let seconds = count / self.rate * if self.hold { 2.0 } else { 1.0 }
@@ -136,40 +138,38 @@ impl Calls {
         Duration::try_from_secs_f64(seconds).ok()
     }
 
-    /// How long the last of them may take besides.
+    /// Returns the longest time that connections may need after the planned duration.
     pub fn patience(&self) -> Duration {
         PATIENCE * self.pages.requests.saturating_add(2)
     }
 }
 
-/// What became of them.
+/// The results of a plan of connections.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answers {
-    /// Attempts that are allowed.
+    /// Attempts to the allowed ports.
     pub attempted: u64,
-    /// Those that became connections.
+    /// Allowed attempts that became connections.
     pub established: u64,
-    /// Those of them that got all their pages.
+    /// Connections that received all their pages.
     pub served: u64,
-    /// Nanoseconds from each request until its page was there.
+    /// Nanoseconds from each request to the last byte of its page.
     pub fetched: Vec<u64>,
-    /// Attempts that a rule forbids.
+    /// Attempts to the forbidden port.
     pub forbidden: u64,
-    /// Nanoseconds from each allowed attempt until its connection was there.
+    /// Nanoseconds from each allowed attempt to its established connection.
     pub setup: Vec<u64>,
-    /// From when the first attempt was made to when the last was.
+    /// Time from the first attempt to the last.
     pub took: Duration,
-    /// Nanoseconds from when each connection was closed by its client until the server had done the
-    /// same.
+    /// Nanoseconds from each close by the client to the close by the server.
     pub closed: Vec<u64>,
-    /// From when the first was closed to when the last was.
+    /// Time from the first close to the last.
     pub closing: Duration,
-    /// How long there was something to do, which is all the time but that in which nothing was due
-    /// and nothing came.
+    /// Total time without the time in which the client thread slept.
     pub busy: Duration,
 }
 
-/// The virtual clients.
+/// Returns the addresses of the virtual clients.
 pub fn clients(family: Family) -> Vec<IpAddr> {
     let of = |host: u32| match client_network(family) {
         IpAddr::V4(network) => IpAddr::from(Ipv4Addr::from(network.to_bits() + host)),
@@ -178,7 +178,7 @@ pub fn clients(family: Family) -> Vec<IpAddr> {
     (1..=CLIENTS).map(of).collect()
 }
 
-/// Their network, behind the client's host.
+/// Returns the network of the virtual clients, which lies behind the client's host.
 fn client_network(family: Family) -> IpAddr {
     match End::Client.address(family) {
         IpAddr::V4(address) => Ipv4Addr::from((address.to_bits() & !0xff) + 0x100).into(),
@@ -186,11 +186,15 @@ fn client_network(family: Family) -> IpAddr {
     }
 }
 
-/// Gives the client's host the addresses of the virtual clients, both hosts room for many
-/// connections, and this process as many files as `most` connections take at both ends.
+/// Prepares the hosts for up to `most` simultaneous connections.
+///
+/// The client's host gets the addresses of the virtual clients and a wide range of local ports. The
+/// server's host gets long queues for new connections. This process gets enough open files for both
+/// ends of each connection.
 ///
 /// # Errors
-/// The kernel refuses something.
+/// Fails if the limit of open files cannot be raised, or if the kernel refuses a setting or a
+/// route.
 pub fn prepare(lab: &Lab, family: Family, most: u64) -> anyhow::Result<()> {
     allow_files(most, 2)?;
     let client = lab.end(End::Client);
@@ -201,7 +205,7 @@ pub fn prepare(lab: &Lab, family: Family, most: u64) -> anyhow::Result<()> {
     client.ip(&format!("route add local {network} dev lo\n"))?;
     let server = lab.end(End::Server);
     if matches!(lab.shape().topology, Topology::Direct | Topology::Bridge) {
-        // no router knows them there
+        // no router knows the clients' network there
         let client = End::Client.address(family);
         server.ip(&format!("route add {network} via {client} dev {INTERFACE}\n"))?;
     }
@@ -209,11 +213,12 @@ pub fn prepare(lab: &Lab, family: Family, most: u64) -> anyhow::Result<()> {
     server.set("net/ipv4/tcp_max_syn_backlog", "65535")
 }
 
-/// Lets this process have as many files open as so many connections at once take, if it has some of
-/// their ends, one or both.
+/// Raises this process's limit of open files for `connections` simultaneous connections, of which
+/// it has `ends` ends each (1 or 2).
 ///
 /// # Errors
-/// The kernel refuses that.
+/// Fails if the limit cannot be read, or if the hard limit is too low and the process may not raise
+/// it.
 pub fn allow_files(connections: u64, ends: u64) -> anyhow::Result<()> {
     let files = ends * connections + OTHER_FILES;
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).context("limit of open files")?;

@@ -1,8 +1,8 @@
-//! `fwlab converse` and `fwlab answer`: a client that says so many bytes and gets so many at a
-//! time, and the server that gives them. Workloads that are made of captures consist of them.
+//! `fwlab converse` and `fwlab answer`: a client that sends and receives given numbers of bytes,
+//! and its server. Workloads that are made from captures consist of such conversations.
 //!
-//! What a client says begins with two numbers of 64 bits, highest byte first: how many bytes it
-//! says in all, these included, and how many it wants.
+//! The client's data begins with two 64-bit numbers in network byte order: the bytes that the
+//! client sends in all, these 16 included, and the bytes that it requests.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -16,19 +16,19 @@ use crate::request_response::Protocol;
 /// Bytes of the two numbers.
 const HEAD: usize = 16;
 
-/// Bytes that are written or read at once.
+/// Size of a buffer in bytes.
 const BLOCK: usize = 65_536;
 
-/// Bytes of a datagram that is not fragmented.
+/// Payload of the largest datagram that fits an MTU of 1500, in bytes.
 const DATAGRAM: u64 = 1472;
 
-/// How long a connection, or an answer, may take.
+/// Timeout of a connection attempt, and of each read and write.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a datagram may take; then it is lost.
+/// Time after which a datagram counts as lost.
 const LOST: Duration = Duration::from_millis(500);
 
-/// What `fwlab converse` is told.
+/// Arguments of `fwlab converse`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
     /// Protocol
@@ -59,10 +59,11 @@ fn moments(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Says and gets what it is told to.
+/// Sends and receives as the arguments say.
 ///
 /// # Errors
-/// The server cannot be reached, or gives less.
+/// Fails if the server cannot be reached or answers with fewer bytes, or if no datagram is
+/// answered.
 pub fn converse(arguments: &Arguments) -> anyhow::Result<()> {
     thread::sleep(Duration::from_secs_f64(arguments.after));
     let begin = Instant::now();
@@ -96,8 +97,7 @@ fn exchange(stream: &mut TcpStream, arguments: &Arguments) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Sends datagrams one after the other, as far apart as it takes to last so long, and waits for an
-/// answer to each.
+/// Sends datagrams at equal intervals over `stays`, and waits for an answer to each.
 fn exchange_datagrams(
     arguments: &Arguments,
     begin: Instant,
@@ -121,7 +121,7 @@ fn exchange_datagrams(
     for number in 0..datagrams {
         let due = stays.mul_f64(number as f64 / datagrams as f64);
         thread::sleep(due.saturating_sub(begin.elapsed()));
-        // one that is refused is as lost as one that is not answered
+        // a refused datagram counts as lost, like an unanswered one
         if socket.send(&said).is_ok() && get > 0 {
             answered += u64::from(socket.recv(&mut answer).is_ok());
         }
@@ -137,14 +137,15 @@ fn head(sends: u64, gets: u64) -> [u8; HEAD] {
     head
 }
 
-/// Answers at ports, by TCP and UDP, until the process is killed. Prints `ready` once all are open.
+/// Answers at these ports, by TCP and UDP, until the process is killed. Prints `ready` once all
+/// sockets are open.
 ///
 /// # Errors
-/// A port is taken.
+/// Fails if a port is taken.
 pub fn answer(ports: &[u16]) -> anyhow::Result<()> {
     let mut threads = Vec::new();
     for &port in ports {
-        // sockets of IPv6, which Linux lets answer for IPv4 too
+        // Linux lets IPv6 sockets answer for IPv4, too
         let any = (Ipv6Addr::UNSPECIFIED, port);
         let tcp = TcpListener::bind(any).with_context(|| format!("tcp port {port}"))?;
         let udp = UdpSocket::bind(any).with_context(|| format!("udp port {port}"))?;
@@ -161,7 +162,7 @@ pub fn answer(ports: &[u16]) -> anyhow::Result<()> {
 fn answer_streams(listener: &TcpListener) {
     for connection in listener.incoming() {
         match connection {
-            // one that breaks is its client's concern
+            // a broken connection concerns its client only
             Ok(connection) => drop(thread::spawn(move || answer_stream(connection))),
             Err(error) => eprintln!("fwlab: accept: {error}"),
         }
@@ -175,7 +176,7 @@ fn answer_stream(mut connection: TcpStream) -> std::io::Result<()> {
     let rest = sends.saturating_sub(HEAD as u64);
     std::io::copy(&mut (&connection).take(rest), &mut std::io::sink())?;
     std::io::copy(&mut std::io::repeat(b'g').take(gets), &mut connection)?;
-    // clients leave first, so that ports that wait are theirs
+    // clients close first, so the ports in TIME-WAIT are theirs
     std::io::copy(&mut connection, &mut std::io::sink())?;
     Ok(())
 }
@@ -193,7 +194,7 @@ fn answer_datagrams(socket: &UdpSocket) {
                     let _ = socket.send_to(&answer[..gets.min(DATAGRAM) as usize], client);
                 }
             }
-            // an ICMP error about an earlier answer shows up here and means nothing
+            // an ICMP error for an earlier answer
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
             Err(error) => {
                 eprintln!("fwlab: udp: {error}");

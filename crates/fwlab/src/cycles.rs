@@ -1,21 +1,20 @@
-//! What a CPU's own counter says: its cycles, whoever has them, the kernel's and those of
-//! interrupts among them. Many virtual machines have no such counters; a result says then why there
-//! are no cycles in it.
+//! The cycle counter of a CPU. It counts the cycles of all processes, of the kernel and of
+//! interrupts. Many virtual machines have no such counter; the result then has the reason.
 
 use std::io;
 
 use perf_event::events::{Event, Hardware};
 use perf_event::{Builder, Counter};
 
-/// The counter of a CPU; it stands still but in [`Cycles::of`].
+/// The cycle counter of one CPU. It runs only during [`Cycles::of`].
 #[derive(Debug)]
 pub struct Cycles(Counter);
 
 impl Cycles {
-    /// That of a CPU.
+    /// Opens the counter of a CPU.
     ///
     /// # Errors
-    /// The machine has none, or lets nobody have it.
+    /// Fails if the CPU does not exist or has no such counter, or if the process lacks the right.
     pub fn on(cpu: usize) -> io::Result<Cycles> {
         Cycles::counting(Hardware::CPU_CYCLES, cpu)
     }
@@ -26,12 +25,13 @@ impl Cycles {
         builder.build().map(Cycles)
     }
 
-    /// Calls a function; how many cycles its CPU had meanwhile, if the counter ran all the time.
+    /// Calls a function. Returns its result and the cycles of the CPU meanwhile, or None if the
+    /// counter did not run all the time.
     pub fn of<T>(&mut self, work: impl FnOnce() -> T) -> (T, Option<u64>) {
         let started = self.0.reset().and_then(|()| self.0.enable()).is_ok();
         let done = work();
         let stopped = self.0.disable().is_ok();
-        // with more counters than the CPU has, each runs for a part of the time
+        // if more counters are open than the CPU has, each runs for a part of the time
         let read = self.0.read_count_and_time().ok();
         let whole =
             read.filter(|read| started && stopped && read.time_running == read.time_enabled);
@@ -39,7 +39,7 @@ impl Cycles {
     }
 }
 
-/// Why cycles are not counted on this machine, if they are not.
+/// Returns the reason if cycles cannot be counted on a CPU, or None if they can.
 pub fn why_not(cpu: usize) -> Option<String> {
     Cycles::on(cpu).err().map(|error| format!("CPU {cpu} has no counter for this: {error}"))
 }
@@ -52,8 +52,8 @@ mod tests {
 
     use super::*;
 
-    /// The kernel's clock counts as cycles would, on machines without counters, too; for root
-    /// alone, as all of a CPU is counted.
+    /// Uses the kernel's clock in place of the cycle counter, so it runs on machines without one.
+    /// It needs root because it counts all processes of a CPU.
     #[test]
     #[ignore = "needs root"]
     fn only_what_happens_meanwhile_is_counted() {

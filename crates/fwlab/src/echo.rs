@@ -1,4 +1,4 @@
-//! The answering side: sends back whatever it gets.
+//! The echo server of workloads: sends back all data that it receives.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv6Addr, TcpListener, TcpStream, UdpSocket};
@@ -6,11 +6,14 @@ use std::thread;
 
 use anyhow::Context;
 
-/// Largest datagram or read.
+/// Size of the largest datagram or read in bytes.
 const BUFFER: usize = 65_536;
 
-/// Echoes on `port` until the process is killed. The sockets are IPv6 ones, which Linux lets
-/// answer for IPv4 too. Prints `ready` once both are open.
+/// Echoes on `port`, by TCP and UDP, until the process is killed. Prints `ready` once both sockets
+/// are open. Linux lets the IPv6 sockets answer for IPv4, too.
+///
+/// # Errors
+/// Fails if the port is taken.
 pub fn serve(port: u16) -> anyhow::Result<()> {
     let any = (Ipv6Addr::UNSPECIFIED, port);
     let tcp = TcpListener::bind(any).with_context(|| format!("tcp port {port}"))?;
@@ -28,7 +31,7 @@ pub fn serve(port: u16) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A connection that breaks is its client's concern; the next one is served all the same.
+/// Echoes one connection to its end. A broken connection concerns its client only.
 fn answer_stream(mut connection: TcpStream) {
     let mut buffer = vec![0; BUFFER];
     let _ = connection.set_nodelay(true);
@@ -43,11 +46,11 @@ fn answer_datagrams(socket: &UdpSocket) {
     let mut buffer = vec![0; BUFFER];
     loop {
         match socket.recv_from(&mut buffer) {
-            // An answer that cannot be sent is a lost datagram; the client counts those.
+            // An answer that cannot be sent is a lost datagram, which the client counts.
             Ok((length, client)) => {
                 let _ = socket.send_to(&buffer[..length], client);
             }
-            // An ICMP error about an earlier answer shows up here and means nothing.
+            // An ICMP error for an earlier answer.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
             Err(error) => {
                 eprintln!("fwlab: udp: {error}");

@@ -1,11 +1,11 @@
-//! The two families of addresses.
+//! The address families.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// IPv4 or IPv6.
+/// An address family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Family {
     /// IPv4

@@ -1,5 +1,5 @@
-//! The load of FTP: clients that log in, fetch a file and leave, one session after the other.
-//! Passive by `EPSV`, which every front takes, or active by `EPRT`.
+//! The FTP load: clients that log in, fetch a file and log out, one session after the other. Data
+//! connections are passive (`EPSV`, which every proxy supports) or active (`EPRT`).
 
 use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 
-/// After this long without a byte a session has failed.
+/// Time without a byte after which a session has failed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Bytes that are read at once.
+/// Size of a read in bytes.
 const BLOCK: usize = 256 * 1024;
 
-/// What clients do.
+/// Arguments of the load.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Load {
     /// Address and port of the server, or of who stands before it
@@ -44,17 +44,18 @@ pub struct Load {
     idle: Option<u32>,
 }
 
-/// What came of it.
+/// Totals of a load.
 pub struct Outcome {
     sessions: u64,
     bytes: u64,
     elapsed: Duration,
 }
 
-/// Runs the load.
+/// Runs the load and prints its rates. With `--idle` it only logs the sessions in, and never
+/// returns.
 ///
 /// # Errors
-/// A session failed.
+/// Fails if a session fails.
 pub fn run(load: &Load) -> anyhow::Result<()> {
     match load.idle {
         Some(count) => stay(load, count),
@@ -103,11 +104,11 @@ fn stay(load: &Load, count: u32) -> anyhow::Result<()> {
     }
 }
 
-/// A session.
+/// An FTP session that is logged in.
 pub(crate) struct Session {
     control: BufReader<TcpStream>,
     server: SocketAddr,
-    /// Whether the server makes data connections.
+    /// True if the server opens the data connections.
     pub(crate) active: bool,
 }
 
@@ -124,7 +125,7 @@ impl Session {
         Ok(session)
     }
 
-    /// The bytes of a file.
+    /// Fetches a file and returns its length in bytes.
     pub(crate) fn fetch(&mut self, file: &str, block: &mut [u8]) -> anyhow::Result<u64> {
         let mut data = if self.active { self.accept(file)? } else { self.connect(file)? };
         let mut bytes = 0;
@@ -138,7 +139,7 @@ impl Session {
         Ok(bytes)
     }
 
-    /// Asks for a file, which comes by a connection that the client makes.
+    /// Requests a file over a data connection that the client opens.
     fn connect(&mut self, file: &str) -> anyhow::Result<TcpStream> {
         let (_, text) = self.ask("EPSV", &[229])?;
         let port = text.split('|').nth(3).and_then(|port| port.parse().ok());
@@ -148,7 +149,7 @@ impl Session {
         Ok(data)
     }
 
-    /// Asks for a file, which comes by a connection that the server makes.
+    /// Requests a file over a data connection that the server opens.
     fn accept(&mut self, file: &str) -> anyhow::Result<TcpStream> {
         let own = self.control.get_ref().local_addr()?.ip().to_canonical();
         let listener = TcpListener::bind((own, 0))?;
@@ -162,8 +163,8 @@ impl Session {
         Ok(data)
     }
 
-    /// Leaves. The client is the first to close: the other end would have the pair of ports in
-    /// TIME-WAIT, and a proxy that packets are diverted to takes no connection from such a pair.
+    /// Logs out. The client closes first, so that it has the port pair in TIME-WAIT. A proxy with
+    /// diverted packets refuses a connection whose port pair it has in TIME-WAIT.
     pub(crate) fn end(&mut self) -> anyhow::Result<()> {
         self.control.get_mut().write_all(b"QUIT\r\n")?;
         self.control.get_ref().shutdown(Shutdown::Write)?;
@@ -183,7 +184,7 @@ impl Session {
         Ok(())
     }
 
-    /// The last line of a reply: its code, and what follows.
+    /// Returns the code and the text of the last line of a reply.
     fn reply(&mut self) -> anyhow::Result<(u16, String)> {
         loop {
             let mut line = String::new();

@@ -1,5 +1,5 @@
-//! Hosts are network namespaces, with names that say which process made them, and programs that run
-//! there; or the one this program was started on.
+//! Hosts: network namespaces whose names contain the process that made them, with the programs that
+//! run there. The host on which this program was started is one, too.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -18,34 +18,34 @@ use skipstep_kernel::lab::child::end_with_this_thread;
 use crate::program::{run, said_first};
 use crate::{pins, process};
 
-/// Where `ip netns` keeps them.
+/// Directory in which `ip netns` keeps namespaces.
 const NAMESPACES: &str = "/run/netns";
 
-/// What the name of each of ours begins with.
+/// Prefix of the names of fwlab's namespaces.
 const PREFIX: &str = "fwlab-";
 
-/// A host; it goes when this value does, and what runs there.
+/// A host. Dropping it ends its programs, and removes the namespace if this process made it.
 #[derive(Debug)]
 pub struct Host {
     name: String,
-    /// Whether it was made here, and goes with this value.
+    /// True if this process made the namespace.
     is_made: bool,
     daemons: Mutex<Vec<Daemon>>,
 }
 
-/// A program that stays, and the thread that started it: the kernel kills it when that is gone,
-/// however this process ends.
+/// A program that runs in the background, and the thread that started it. The kernel kills the
+/// program when that thread ends, even if this process is killed.
 #[derive(Debug)]
 struct Daemon {
     child: Child,
-    /// The thread ends when nobody can tell it anything any more.
+    /// Keeps the thread alive: the thread ends when this sender is dropped.
     stay: Sender<()>,
     keeper: JoinHandle<()>,
 }
 
 impl Daemon {
     fn end(mut self) {
-        // one that has ended already is collected all the same
+        // a program that has ended already must be waited for, too
         let _ = self.child.kill();
         let _ = self.child.wait();
         drop(self.stay);
@@ -54,16 +54,16 @@ impl Daemon {
 }
 
 impl Host {
-    /// Makes a host that knows only itself. `lab` tells apart the labs of one process.
+    /// Makes a host without links. `lab` distinguishes the labs of one process.
     ///
     /// # Errors
-    /// Not root, or no `ip`.
+    /// Fails without root, without `ip`, or if the kernel refuses a setting.
     pub fn new(lab: &str, role: &str) -> anyhow::Result<Host> {
         ensure!(geteuid().is_root(), "needs root, to make networks");
         let name = format!("{PREFIX}{}-{lab}-{role}", std::process::id());
         let host = Host { name, is_made: true, daemons: Mutex::default() };
         run(Command::new("ip").args(["netns", "add", &host.name]), "")?;
-        // clients that close first would run out of ports
+        // otherwise clients that close first run out of ports
         host.set("net/ipv4/tcp_tw_reuse", "1")?;
         host.set("net/ipv6/conf/all/disable_ipv6", "0")?;
         host.set("net/ipv6/conf/default/accept_dad", "0")?;
@@ -73,28 +73,29 @@ impl Host {
         Ok(host)
     }
 
-    /// The host this program was started on, as it is.
+    /// Returns the host on which this program was started.
     pub fn here() -> Host {
         Host { name: "this host".to_owned(), is_made: false, daemons: Mutex::default() }
     }
 
-    /// Its name for `ip netns`, if it was made.
+    /// Returns the name for `ip netns`, or "this host" if this process did not make it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Carries out orders of ip(8), one a line.
+    /// Runs commands of ip(8), one on each line.
     ///
     /// # Errors
-    /// One was refused.
+    /// Fails if `ip` refuses a command.
     pub fn ip(&self, orders: &str) -> anyhow::Result<()> {
         run(Command::new("ip").args(["-n", &self.name, "-batch", "-"]), orders).map(drop)
     }
 
-    /// Sets a value under /proc/sys. Kernels without IPv6 have no such files for it.
+    /// Sets a value under /proc/sys. A file that does not exist is skipped, because kernels without
+    /// IPv6 lack its files.
     ///
     /// # Errors
-    /// The kernel refuses it.
+    /// Fails if the namespace no longer exists, or if the kernel refuses the value.
     pub fn set(&self, key: &str, value: &str) -> anyhow::Result<()> {
         let path = PathBuf::from("/proc/sys").join(key);
         self.inside(|| match fs::write(&path, value) {
@@ -103,19 +104,19 @@ impl Host {
         })?
     }
 
-    /// Runs a command there to its end; what it printed.
+    /// Runs a command there to its end, and returns its standard output.
     ///
     /// # Errors
-    /// It cannot be run or fails; what it said is in the error.
+    /// Fails if the command cannot be run or fails; the error has its message.
     pub fn run(&self, command: &mut Command, input: &str) -> anyhow::Result<String> {
         self.inside(|| run(command, input))?
     }
 
-    /// Starts a command there that stays, but not longer than this process; `input` is what it
-    /// reads. It is on the CPU of who starts it.
+    /// Starts a command there that runs in the background, at most as long as this process. `input`
+    /// is its standard input. It inherits the CPU of the calling thread.
     ///
     /// # Errors
-    /// It cannot be run.
+    /// Fails if the command cannot be run.
     pub fn start(&self, mut command: Command, input: &str) -> anyhow::Result<()> {
         use std::io::Write;
 
@@ -127,27 +128,27 @@ impl Host {
             let child = place
                 .enter()
                 .and_then(|()| end_with_this_thread(&mut command).spawn().with_context(|| name));
-            // who started this thread waits for the first, and tells it nothing but that it may go
+            // the caller waits for the result; the thread then waits until the caller drops `stay`
             let _ = started.send(child);
             let _ = told.recv();
         });
         let mut child = outcome.recv().context("a thread that starts a program")??;
         let pipe = child.stdin.take();
         self.daemons().push(Daemon { child, stay, keeper });
-        // who ends before it read everything is found out by `ensure_running`
+        // `ensure_running` reports a program that ended before it read its input
         let _ = pipe.map(|mut pipe| pipe.write_all(input.as_bytes()));
         Ok(())
     }
 
-    /// Ends what was started.
+    /// Ends all programs started here.
     pub fn stop(&self) {
         self.daemons().drain(..).for_each(Daemon::end);
     }
 
-    /// Sees that nothing of what was started has ended.
+    /// Checks that all programs started here still run.
     ///
     /// # Errors
-    /// Something has; what it said is in the error.
+    /// Fails if a program has ended; the error has its message.
     pub fn ensure_running(&self) -> anyhow::Result<()> {
         use std::io::Read;
 
@@ -163,7 +164,7 @@ impl Host {
         Ok(())
     }
 
-    /// CPU time outside of the kernel of what was started here.
+    /// Returns the user CPU time of the programs started here.
     pub fn daemons_time(&self) -> Duration {
         let time = |daemon: &Daemon| process::user_time(daemon.child.id());
         self.daemons().iter().filter_map(time).sum()
@@ -173,10 +174,10 @@ impl Host {
         self.daemons.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls a function in a thread that is on this host.
+    /// Calls a function in a new thread on this host.
     ///
     /// # Errors
-    /// The namespace is gone.
+    /// Fails if the namespace no longer exists.
     pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
         thread::scope(|scope| {
             let there = scope.spawn(|| self.enter().map(|()| work()));
@@ -184,15 +185,15 @@ impl Host {
         })
     }
 
-    /// Moves the calling thread there.
+    /// Moves the calling thread to this host.
     ///
     /// # Errors
-    /// The namespace is gone.
+    /// Fails if the namespace no longer exists.
     pub fn enter(&self) -> anyhow::Result<()> {
         self.place()?.enter()
     }
 
-    /// Where threads go that are to be there.
+    /// Opens the network namespace of this host.
     fn place(&self) -> anyhow::Result<Place> {
         if !self.is_made {
             return Ok(Place(None));
@@ -201,10 +202,10 @@ impl Host {
         File::open(&path).map(|file| Place(Some(file))).with_context(|| path.display().to_string())
     }
 
-    /// Packets that its interfaces have received.
+    /// Returns the number of packets that its interfaces have received.
     ///
     /// # Errors
-    /// The namespace is gone.
+    /// Fails if the namespace no longer exists.
     pub fn packets(&self) -> anyhow::Result<u64> {
         let table = self.inside(|| fs::read_to_string("/proc/thread-self/net/dev"))??;
         let received =
@@ -212,17 +213,17 @@ impl Host {
         Ok(table.lines().filter_map(received).sum::<u64>())
     }
 
-    /// The kernel's number of an interface there.
+    /// Returns the kernel's index of an interface there.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// Fails if there is no interface of that name.
     pub fn index(&self, interface: &str) -> anyhow::Result<u32> {
         let index = self.inside(|| nix::net::if_::if_nametoindex(interface))?;
         index.with_context(|| format!("{}: {interface}", self.name))
     }
 }
 
-/// The network namespace of a host, or that of this program.
+/// The network namespace of a host, or None for the host of this program.
 struct Place(Option<File>);
 
 impl Place {
@@ -243,12 +244,12 @@ impl Drop for Host {
     }
 }
 
-/// Removes a namespace, and before it what outlives one: programs whose starter was killed, and a
-/// skipstep instance, pinned under its inode.
+/// Removes a namespace. Before that, it kills programs that outlived their starter, and removes the
+/// pins of a skipstep instance, which are named by the namespace's inode.
 fn remove(name: &str) -> anyhow::Result<()> {
     let processes = run(Command::new("ip").args(["netns", "pids", name]), "")?;
     for process in processes.lines().filter_map(|line| line.trim().parse().ok()) {
-        // this one has threads there that are about to end
+        // this process may have threads there that are about to end
         if process != std::process::id().cast_signed() {
             let _ = kill(Pid::from_raw(process), Signal::SIGKILL);
         }
@@ -257,10 +258,11 @@ fn remove(name: &str) -> anyhow::Result<()> {
     run(Command::new("ip").args(["netns", "delete", name]), "").map(drop)
 }
 
-/// Takes away what killed runs left: namespaces with the number of a process that is no fwlab now.
+/// Removes the namespaces that killed runs left: those whose name has the number of a process that
+/// is not a running fwlab. Returns their number.
 ///
 /// # Errors
-/// One cannot be removed.
+/// Fails if a namespace cannot be removed.
 pub fn sweep() -> anyhow::Result<usize> {
     let Ok(entries) = fs::read_dir(NAMESPACES) else {
         return Ok(0);
@@ -276,12 +278,12 @@ pub fn sweep() -> anyhow::Result<usize> {
     Ok(swept)
 }
 
-/// Which process made a namespace of ours.
+/// Returns the process number in the name of one of fwlab's namespaces.
 fn maker(name: &str) -> Option<u32> {
     name.strip_prefix(PREFIX)?.split_once('-')?.0.parse().ok()
 }
 
-/// Whether a process lives and is a program like this one.
+/// Returns true if a process runs and has the same program name as this one.
 fn is_alive(process: u32) -> bool {
     let kind = |process: &str| fs::read_to_string(format!("/proc/{process}/comm")).ok();
     let ours = kind("self");

@@ -1,25 +1,26 @@
-//! Ctrl-C and SIGTERM: what is under way stops, everything that was made is taken away, and what is
-//! known so far is kept. A second signal ends the program at once.
+//! Handling of Ctrl-C and SIGTERM: the work stops, everything that was made is removed, and the
+//! results so far are kept. A second signal ends the program at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
-/// Whether a signal came since [`Interrupt::watch`], or something else that ends what is under way.
+/// The flags that end the work: a signal since [`Interrupt::watch`], or another event.
 #[derive(Debug, Clone)]
 pub struct Interrupt(Vec<Arc<AtomicBool>>);
 
-/// What an interrupted measurement ends with.
+/// The error of an interrupted measurement.
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted")]
 pub struct Interrupted;
 
 impl Interrupt {
-    /// Begins to watch. SIGUSR1 gets a handler that does nothing: it is what wakes our own threads.
+    /// Installs the signal handlers. SIGUSR1 gets a handler that does nothing, because it only
+    /// wakes threads of this process.
     ///
     /// # Errors
-    /// The system refuses a handler.
+    /// Fails if the system refuses a handler.
     pub fn watch() -> std::io::Result<Interrupt> {
         let came = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -30,34 +31,35 @@ impl Interrupt {
         Ok(Interrupt(vec![came]))
     }
 
-    /// One that never comes.
+    /// Returns an interrupt that never comes.
     pub fn never() -> Interrupt {
         Interrupt(Vec::new())
     }
 
-    /// One that comes also when this is set.
+    /// Returns an interrupt that also comes when `other` is set.
     pub fn or(&self, other: &Arc<AtomicBool>) -> Interrupt {
         Interrupt(self.0.iter().chain([other]).cloned().collect())
     }
 
-    /// Whether one came.
+    /// Returns true if an interrupt came.
     pub fn came(&self) -> bool {
         self.0.iter().any(|one| one.load(Ordering::Relaxed))
     }
 
-    /// Stops here if one came.
+    /// Returns an error if an interrupt came, so that `?` stops the caller.
     ///
     /// # Errors
-    /// One came.
+    /// Fails if an interrupt came.
     pub fn check(&self) -> Result<(), Interrupted> {
         if self.came() { Err(Interrupted) } else { Ok(()) }
     }
 
-    /// What came of something. If a signal came meanwhile, what failed did so for that: commands
-    /// that we had started get it too.
+    /// Returns `outcome`, or [`Interrupted`] in place of its error if an interrupt came. A signal
+    /// also reaches the commands that this process started, so their failure is blamed on the
+    /// signal.
     ///
     /// # Errors
-    /// It failed, or one came.
+    /// Fails if `outcome` is an error.
     pub fn blame<T>(&self, outcome: anyhow::Result<T>) -> anyhow::Result<T> {
         outcome.or_else(|error| self.check().map_err(anyhow::Error::from).and(Err(error)))
     }

@@ -1,4 +1,4 @@
-//! Interfaces that are there already, as results describe them.
+//! Existing interfaces, as results describe them.
 
 use std::net::{IpAddr, UdpSocket};
 use std::process::Command;
@@ -14,25 +14,25 @@ use crate::program;
 /// An interface of this host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
-    /// Its name.
+    /// The interface's name.
     pub name: String,
-    /// Its address on the link, where it has one of Ethernet.
+    /// Its Ethernet address, or None if it is not an Ethernet interface.
     pub address: Option<[u8; 6]>,
-    /// Its longest packet.
+    /// Its MTU in bytes.
     pub mtu: u32,
-    /// Its offloads by name, and whether they are on.
+    /// Its offloads by name; true means on.
     pub offloads: Vec<(String, bool)>,
-    /// Bits a second, where it says so.
+    /// Link speed in bits per second, or None if the driver does not report it.
     pub speed: Option<u64>,
-    /// Whether there is nothing but this machine's kernel behind it, as with veth.
+    /// True if the interface exists in this machine's kernel only, like veth.
     pub is_virtual: bool,
 }
 
 impl Link {
-    /// The interface of a name.
+    /// Describes the interface `name`.
     ///
     /// # Errors
-    /// There is none.
+    /// Fails if there is no such interface, or if the output of `ip` lacks its MTU.
     pub fn named(name: &str) -> anyhow::Result<Link> {
         let mut ip = Command::new("ip");
         let said = program::run(ip.args(["-j", "-d", "link", "show", "dev", name]), "")?;
@@ -51,21 +51,21 @@ impl Link {
                 .with_context(|| format!("{name}: ip does not tell its mtu"))?,
             offloads: Offload::ALL.iter().filter_map(state).collect(),
             speed: offload::link_speed(name),
-            // a driver's device is of no kind that ip can make
+            // `ip` reports a kind only for devices that it can make, not for a driver's device
             is_virtual: word("link_type") != Some("ether") || word("linkinfo/info_kind").is_some(),
         })
     }
 
-    /// The interface by which packets go to an address.
+    /// Describes the interface to which the route to `address` leads.
     ///
     /// # Errors
-    /// None does.
+    /// Fails if there is no route, or if no interface has the route's source address.
     pub fn towards(address: IpAddr) -> anyhow::Result<Link> {
         let any: IpAddr = match address {
             IpAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
             IpAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
         };
-        // nothing is sent by that
+        // connecting a UDP socket sends no packet
         let local = || {
             let socket = UdpSocket::bind((any, 0))?;
             socket.connect((address, 9))?;
@@ -84,7 +84,7 @@ impl Link {
     }
 }
 
-/// A link address as it is written.
+/// Parses a link address in its usual notation.
 pub fn parse_address(text: &str) -> Option<[u8; 6]> {
     let bytes: Option<Vec<u8>> =
         text.split(':').map(|byte| u8::from_str_radix(byte, 16).ok()).collect();

@@ -1,4 +1,4 @@
-//! What is sent and received beside connections, as long as they go on.
+//! Background traffic beside connections: fragmented datagrams or a SYN flood.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -12,23 +12,24 @@ use crate::host::Host;
 use crate::interrupt::Interrupt;
 use crate::placement::Placement;
 
-/// What is sent, so many a second.
+/// The kind of background traffic, with its rate in packets per second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Beside {
-    /// Nothing.
+    /// No background traffic.
     Nothing,
-    /// Datagrams in fragments.
+    /// Fragmented UDP datagrams.
     Datagrams(f64),
-    /// SYNs of nobody.
+    /// SYNs with source addresses that nobody answers for.
     Syns(f64),
 }
 
-/// Makes calls from a host, and sends from there what goes on beside them; what became of the
-/// calls, and how much was sent.
+/// Makes the calls and sends the background traffic from a host, in two threads. Returns the
+/// results of the calls and the number of packets sent beside them.
 ///
 /// # Errors
-/// The calls cannot be made, or something cannot be sent.
+/// Fails if the threads cannot enter the host or their CPU, if the calls fail, or if the background
+/// traffic cannot be sent.
 pub fn call_beside(
     host: &Host,
     at: Placement,
@@ -64,17 +65,17 @@ pub fn call_beside(
     })
 }
 
-/// Counts what is sent where it arrives, in a thread of its own, which ends when this goes.
+/// A thread that counts the background traffic at the receiver. It ends when this value is dropped.
 pub struct Counter {
     sent_all: Arc<AtomicBool>,
     thread: Option<JoinHandle<anyhow::Result<u64>>>,
 }
 
 impl Counter {
-    /// Begins at an address of the network namespace of the calling thread.
+    /// Starts to count at `address`, in the network namespace of the calling thread.
     ///
     /// # Errors
-    /// A port is taken, or nobody may listen.
+    /// Fails if the UDP port is taken, or if the process lacks the right to open a packet socket.
     pub fn begin(beside: Beside, address: IpAddr) -> anyhow::Result<Counter> {
         let sent_all = Arc::new(AtomicBool::new(false));
         let told = sent_all.clone();
@@ -92,10 +93,10 @@ impl Counter {
         Ok(Counter { sent_all, thread })
     }
 
-    /// Is told that all has been sent; how much came.
+    /// Tells the thread that all packets were sent, and returns the number of packets that arrived.
     ///
     /// # Errors
-    /// It could not be counted.
+    /// Fails if the thread could not read its socket.
     pub fn end(mut self) -> anyhow::Result<u64> {
         self.sent_all.store(true, Ordering::Relaxed);
         match self.thread.take().map(JoinHandle::join) {
@@ -109,7 +110,7 @@ impl Counter {
 impl Drop for Counter {
     fn drop(&mut self) {
         self.sent_all.store(true, Ordering::Relaxed);
-        // who does not ask how much came has another failure to tell of
+        // the caller has already failed and does not need the count
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

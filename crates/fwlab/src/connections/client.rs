@@ -1,5 +1,5 @@
-//! The virtual clients: connections are begun when they are due, whether those before have
-//! succeeded or not.
+//! The virtual clients. Connections begin at their scheduled times, independent of the success of
+//! earlier ones.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -19,52 +19,52 @@ use super::server::answer;
 use super::{Answers, Calls, PATIENCE};
 use crate::interrupt::Interrupt;
 
-/// The client sleeps so many milliseconds at least, and at most: attempts that fall due meanwhile
-/// are made one right after the other.
+/// Shortest and longest sleep in milliseconds. Attempts that fall due during a sleep are made one
+/// right after the other.
 const SHORTEST: u16 = 1;
 const LONGEST: u16 = 10;
 
-/// Connections that are looked after at once.
+/// Largest number of epoll events handled at once.
 const EVENTS: usize = 256;
 
-/// Bytes that are read at once.
+/// Size of a read in bytes.
 const PIECE: usize = 16_384;
 
-/// How far a connection is.
+/// The stage of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Connecting,
-    /// Open, and nothing is expected of it.
+    /// The connection is open, and the client waits for nothing.
     Held,
-    /// Has asked, and got so many bytes of the answer.
+    /// The request was sent, and this many bytes of the answer have arrived.
     Asked(usize),
-    /// Has said that nothing more comes, and waits for the server to say so.
+    /// The client has closed its side and waits for the server to close.
     Closing,
 }
 
 struct Connection {
     stream: TcpStream,
     stage: Stage,
-    /// When it came to where it is.
+    /// The time at which the connection entered its stage.
     since: Instant,
     forbidden: bool,
-    /// Pages that it has yet to ask for.
+    /// Number of pages that are still to be requested.
     left: u32,
 }
 
 struct Client<'c> {
     calls: &'c Calls,
-    /// What each asks, and what must come.
+    /// The request that each client sends.
     request: String,
     expected_answer: Vec<u8>,
     interrupt: &'c Interrupt,
     epoll: Epoll,
     connections: Vec<Option<Connection>>,
-    /// Connections of which something is expected.
+    /// Number of connections that the client waits for.
     expected: u64,
-    /// Which of them may have waited for too long, in the order in which that comes.
+    /// Times at which a connection may time out, with the connection's index, in order of time.
     deadlines: VecDeque<(Instant, usize)>,
-    /// How long nothing was due and nothing came.
+    /// Total time spent asleep.
     idle: Duration,
     answers: Answers,
 }
@@ -72,7 +72,8 @@ struct Client<'c> {
 /// Makes the calls from the network namespace of the calling thread.
 ///
 /// # Errors
-/// There are no more ports or files, or a signal came.
+/// Fails if local ports or files run out, if a client's address cannot be bound, or if a signal
+/// arrives.
 pub fn call(calls: &Calls, interrupt: &Interrupt) -> anyhow::Result<Answers> {
     let began = Instant::now();
     let mut client = Client {
@@ -108,8 +109,8 @@ pub fn call(calls: &Calls, interrupt: &Interrupt) -> anyhow::Result<Answers> {
 }
 
 impl Client<'_> {
-    /// Does something for each number when it is due, and looks after connections meanwhile; how
-    /// long that took.
+    /// Calls `work` with each number when that attempt is due, and handles events in between.
+    /// Returns the elapsed time.
     fn at_rate(
         &mut self,
         rate: f64,
@@ -125,7 +126,7 @@ impl Client<'_> {
                 left = due.saturating_duration_since(Instant::now());
             }
             if number % EVENTS as u64 == 0 {
-                // who is behind has to look, too
+                // a client that is behind schedule does not sleep, so handle events here
                 self.look_after(0)?;
             }
             work(self, number)?;
@@ -140,7 +141,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Begins the connection of this number.
+    /// Begins the connection of attempt `number`.
     fn begin(&mut self, number: u64) -> anyhow::Result<()> {
         let forbidden = self.calls.is_forbidden(number);
         *(if forbidden { &mut self.answers.forbidden } else { &mut self.answers.attempted }) += 1;
@@ -153,8 +154,8 @@ impl Client<'_> {
         let socket = socket(family, SockType::Stream, flags, None).context("a client's socket")?;
         let own = self.calls.client(number);
         if let Some(own) = own {
-            // the port is chosen with the destination: one that is taken towards another may be
-            // taken once more
+            // the kernel chooses the port at connect: a port may be in use towards another
+            // destination
             setsockopt(&socket, sockopt::IpBindAddressNoPort, &true)
                 .context("a client's socket")?;
             bind(socket.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(own, 0)))
@@ -172,7 +173,7 @@ impl Client<'_> {
                     ),
                 });
             }
-            // refused at once
+            // the connection was refused at once
             Err(_) => {
                 self.connections.push(None);
                 return Ok(());
@@ -190,13 +191,13 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// From now on something is expected of a connection.
+    /// Marks a connection as one that the client waits for.
     fn expect(&mut self, place: usize, since: Instant) {
         self.expected += 1;
         self.deadlines.push_back((since + PATIENCE, place));
     }
 
-    /// Asks for the page, if there is a connection.
+    /// Requests a page, if the connection exists.
     fn ask(&mut self, place: usize) {
         let Some(connection) = &mut self.connections[place] else { return };
         connection.stage = Stage::Asked(0);
@@ -210,7 +211,7 @@ impl Client<'_> {
         }
     }
 
-    /// Closes a connection from the client's side, if it is there.
+    /// Closes the client's side of a connection, if the connection exists.
     fn close(&mut self, place: usize) {
         let Some(connection) = &mut self.connections[place] else { return };
         connection.stage = Stage::Closing;
@@ -222,7 +223,7 @@ impl Client<'_> {
         }
     }
 
-    /// Waits for something to happen, and does what follows from it.
+    /// Waits for events at most `milliseconds`, handles them, and fails connections that timed out.
     fn look_after(&mut self, milliseconds: u16) -> anyhow::Result<()> {
         self.interrupt.check()?;
         let mut events = [EpollEvent::empty(); EVENTS];
@@ -263,7 +264,7 @@ impl Client<'_> {
                     self.on_connected(place);
                 }
             }
-            // what is wrong with it shows when it asks
+            // an error shows when the client sends a request
             Stage::Held => {}
             Stage::Asked(got) => self.read(place, got),
             Stage::Closing => match connection.stream.read(&mut [0; 1]) {
@@ -281,8 +282,8 @@ impl Client<'_> {
     fn on_connected(&mut self, place: usize) {
         let Some(connection) = &mut self.connections[place] else { return };
         if connection.forbidden {
-            // whether it came as far as the server, is known there: some filters answer in its
-            // place first
+            // the server knows if the attempt passed the filter: some filters complete the
+            // handshake in the server's place
             self.fail(place);
             return;
         }
@@ -309,7 +310,7 @@ impl Client<'_> {
                 {
                     got += length;
                 }
-                // closed too early, or not what was to come
+                // the server closed too early, or sent other bytes
                 _ => return self.fail(place),
             }
             if got == self.expected_answer.len() {
@@ -321,7 +322,7 @@ impl Client<'_> {
                 }
                 self.answers.served += 1;
                 if !self.calls.hold {
-                    // closed as usual: four segments
+                    // an ordinary close: four segments
                     self.connections[place] = None;
                 }
                 return;
@@ -329,7 +330,7 @@ impl Client<'_> {
         }
     }
 
-    /// Gives up a connection of which something was expected.
+    /// Gives up a connection that the client waits for.
     fn fail(&mut self, place: usize) {
         self.expected -= 1;
         reset(self.connections[place].take());
@@ -346,11 +347,11 @@ fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Ends a connection by RST, as RFC 3511 recommends it between trials.
+/// Resets a connection, as RFC 3511 recommends between trials.
 fn reset(connection: Option<Connection>) {
     if let Some(Connection { stream, .. }) = connection {
         let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
-        // without it the connection is closed in the usual way
+        // if the option fails, the connection is closed in the ordinary way
         let _ = setsockopt(&stream, sockopt::Linger, &at_once);
     }
 }
@@ -398,7 +399,7 @@ mod tests {
     #[test]
     fn the_route_has_an_address_and_ports_of_the_server_take_turns() {
         let interrupt = Interrupt::watch().unwrap();
-        // two ports that follow each other, wherever some are free
+        // two consecutive free ports
         let (first, service) = (20_000..30_000)
             .step_by(2)
             .find_map(|port| Some((port, Service::begin(ANY, &[port, port + 1]).ok()?)))
@@ -444,7 +445,7 @@ mod tests {
         let answers = call(&half, &interrupt).unwrap();
         assert_eq!((answers.attempted, answers.served), (10, 10));
         assert_eq!((answers.forbidden, service.came(service.port())), (10, 10));
-        // a socket that listens and says nothing
+        // a socket that listens and never answers
         let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let silent = Calls { server: silent.local_addr().unwrap(), ..calls(3, true, &service) };
         let answers = call(&silent, &interrupt).unwrap();

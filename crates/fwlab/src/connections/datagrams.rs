@@ -1,5 +1,4 @@
-//! Datagrams that are too long for the cable, so that each comes in three fragments, beside
-//! connections (RFC 3511, 5.9).
+//! UDP datagrams of three fragments each, sent beside connections (RFC 3511, 5.9).
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
@@ -9,39 +8,39 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::Serialize;
 
-/// Bytes of one: three fragments on a cable of 1500 bytes.
+/// Payload of a datagram in bytes: three fragments at an MTU of 1500 bytes.
 pub const BYTES: usize = 4000;
 
-/// Where they go.
+/// UDP port of the receiver.
 pub const PORT: u16 = 9;
 
-/// How long the last ones may be under way.
+/// Time to wait for the last datagrams.
 const STRAGGLERS: Duration = Duration::from_millis(100);
 
-/// What became of them.
+/// Counters of the datagrams sent beside connections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Datagrams {
-    /// Sent, each in fragments.
+    /// Datagrams sent, each in fragments.
     pub sent: u64,
-    /// Put together again by the server.
+    /// Datagrams reassembled by the server.
     pub received: u64,
 }
 
-/// Where they are received.
+/// Opens the socket of the receiver.
 pub(super) fn listen(at: SocketAddr) -> anyhow::Result<UdpSocket> {
     let receiver = UdpSocket::bind(at).with_context(|| format!("udp port {}", at.port()))?;
     receiver.set_read_timeout(Some(STRAGGLERS)).context("receiver of datagrams")?;
     Ok(receiver)
 }
 
-/// Sends when one is due; how many went.
+/// Sends datagrams at `rate` per second until `over` is set, and returns their number.
 pub(super) fn send(to: SocketAddr, rate: f64, over: &AtomicBool) -> anyhow::Result<u64> {
     let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let socket = UdpSocket::bind(any).context("sender of datagrams")?;
     let datagram = [0x66; BYTES];
     super::pace::paced(rate, over, |_| match socket.send_to(&datagram, to) {
         Ok(_) => Ok(true),
-        // an answer to one before: what filters send back is no reason to stop
+        // an ICMP error for an earlier datagram: an answer of the filter does not end the traffic
         Err(error)
             if [ErrorKind::ConnectionRefused, ErrorKind::PermissionDenied]
                 .contains(&error.kind()) =>
@@ -52,7 +51,7 @@ pub(super) fn send(to: SocketAddr, rate: f64, over: &AtomicBool) -> anyhow::Resu
     })
 }
 
-/// Counts until all have been sent and no more come.
+/// Counts datagrams until all were sent and no more arrive.
 pub(super) fn receive(socket: &UdpSocket, sent_all: &AtomicBool) -> anyhow::Result<u64> {
     let mut buffer = [0; BYTES + 1];
     let mut received = 0;
@@ -60,7 +59,7 @@ pub(super) fn receive(socket: &UdpSocket, sent_all: &AtomicBool) -> anyhow::Resu
         let last = sent_all.load(Ordering::Relaxed);
         match socket.recv(&mut buffer) {
             Ok(BYTES) => received += 1,
-            // of somebody else
+            // a datagram of another sender
             Ok(_) => {}
             Err(error) if [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind()) => {
                 if last {

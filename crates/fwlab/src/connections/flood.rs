@@ -1,5 +1,5 @@
-//! SYNs of nobody beside connections: what a flood is made of (RFC 3511, 5.5). Each has an address
-//! of a network where nobody answers what it provokes, and a port of its own.
+//! A SYN flood beside connections (RFC 3511, 5.5). Each SYN has a source address from a network
+//! where nobody answers, and its own source port.
 
 use std::io::IoSliceMut;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -21,22 +21,23 @@ use super::STRAGGLERS;
 use crate::family::Family;
 use crate::topology::End;
 
-/// Addresses they come from.
+/// Number of source addresses.
 const ATTACKERS: u64 = 250;
 
-/// Bytes of frames that may wait to be counted.
+/// Receive buffer of the counting socket in bytes.
 const BUFFER: usize = 16 << 20;
 
-/// What became of them.
+/// Counters of the flood.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Flood {
-    /// SYNs that were sent.
+    /// SYNs sent.
     pub sent: u64,
-    /// Those that came as far as the server.
+    /// SYNs that reached the server.
     pub received: u64,
 }
 
-/// The network of those who send them: behind the client's host, and not among its addresses.
+/// Returns the network of the source addresses: behind the client's host, and apart from the
+/// virtual clients.
 pub fn attackers(v4: bool) -> IpAddr {
     match End::Client.address(if v4 { Family::V4 } else { Family::V6 }) {
         IpAddr::V4(address) => Ipv4Addr::from((address.to_bits() & !0xff) + 0x200).into(),
@@ -44,7 +45,7 @@ pub fn attackers(v4: bool) -> IpAddr {
     }
 }
 
-/// The SYN of this number.
+/// Builds SYN `number`, from the IP header on.
 fn segment(number: u64, to: SocketAddr) -> Vec<u8> {
     let host = number % ATTACKERS + 1;
     let port = 1024 + (number / ATTACKERS % 60_000) as u16;
@@ -65,7 +66,7 @@ fn segment(number: u64, to: SocketAddr) -> Vec<u8> {
     packet
 }
 
-/// Sends when one is due; how many went.
+/// Sends SYNs at `rate` per second until `over` is set, and returns their number.
 pub(super) fn send(to: SocketAddr, rate: f64, over: &AtomicBool) -> anyhow::Result<u64> {
     let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
     let socket = socket(family, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::Raw)
@@ -73,16 +74,16 @@ pub(super) fn send(to: SocketAddr, rate: f64, over: &AtomicBool) -> anyhow::Resu
     let address = SockaddrStorage::from(SocketAddr::new(to.ip(), 0));
     super::pace::paced(rate, over, |number| {
         match sendto(socket.as_raw_fd(), &segment(number, to), &address, MsgFlags::empty()) {
-            // no room below: as if it had been lost there
+            // a full queue counts as a loss on the way
             Ok(_) | Err(Errno::ENOBUFS) => Ok(true),
-            // what filters send back is no reason to stop
+            // an answer of the filter does not end the flood
             Err(Errno::EPERM | Errno::ECONNREFUSED | Errno::EHOSTUNREACH) => Ok(true),
             Err(error) => Err(error).with_context(|| format!("SYN to {to}")),
         }
     })
 }
 
-/// A socket that gets all frames of this network namespace.
+/// Opens a packet socket that receives all frames of this network namespace.
 pub(super) fn listen() -> anyhow::Result<OwnedFd> {
     let what = "who counts SYNs";
     let socket =
@@ -94,7 +95,7 @@ pub(super) fn listen() -> anyhow::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Counts until all have been sent and no more of them come, whatever others may send.
+/// Counts SYNs of the flood until all were sent and no more arrive, regardless of other traffic.
 pub(super) fn count(socket: &OwnedFd, sent_all: &AtomicBool, v4: bool) -> anyhow::Result<u64> {
     let from = attackers(v4);
     let mut frame = [0; 256];
@@ -118,7 +119,7 @@ pub(super) fn count(socket: &OwnedFd, sent_all: &AtomicBool, v4: bool) -> anyhow
     }
 }
 
-/// Whether a frame is a SYN from the attackers' network.
+/// Returns true if a frame is a SYN from the attackers' network.
 fn is_one(frame: &[u8], attackers: IpAddr) -> bool {
     let Ok(packet) = SlicedPacket::from_ethernet(frame) else { return false };
     let theirs = match (&packet.net, attackers) {

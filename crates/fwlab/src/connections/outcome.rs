@@ -1,5 +1,5 @@
-//! What became of calls in a few figures, as many for a million of them as for one: what a search
-//! wants to know, and what an agent says.
+//! The summary of a plan of connections. Its size does not depend on the number of connections, so
+//! an agent can send it in a message.
 
 use std::time::Duration;
 
@@ -8,34 +8,34 @@ use serde::{Deserialize, Serialize};
 use super::Answers;
 use crate::results::Latency;
 
-/// Times of connection establishment, or of what was to be timed instead, in nanoseconds.
+/// Summary of durations in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Setup {
-    /// The shortest.
+    /// The shortest duration.
     pub least: u64,
-    /// Their mean.
+    /// The mean duration.
     pub mean: f64,
-    /// The longest.
+    /// The longest duration.
     pub most: u64,
-    /// All of them together.
+    /// The sum of all durations.
     pub total: u64,
 }
 
-/// How long something took each time.
+/// The distribution of a repeated event's durations.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Times {
-    /// How often it was done.
+    /// Number of events.
     pub count: u64,
-    /// In short.
+    /// Minimum, mean, maximum and sum.
     pub summary: Setup,
-    /// How long how often.
+    /// Histogram of the durations.
     pub latency: Latency,
 }
 
 impl Times {
-    /// Of all times in nanoseconds.
+    /// Summarizes durations in nanoseconds.
     pub fn of(all: &[u64]) -> Times {
         let total = all.iter().fold(0, |sum: u64, &time| sum.saturating_add(time));
         let summary = Setup {
@@ -49,29 +49,29 @@ impl Times {
     }
 }
 
-/// What became of calls.
+/// The summary of [`Answers`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outcome {
-    /// Attempts that are allowed.
+    /// Attempts to the allowed ports.
     pub attempted: u64,
-    /// Those that became connections.
+    /// Allowed attempts that became connections.
     pub established: u64,
-    /// Those of them that got all their pages.
+    /// Connections that received all their pages.
     pub served: u64,
-    /// Attempts that a rule forbids.
+    /// Attempts to the forbidden port.
     pub forbidden: u64,
-    /// From when the first attempt was made to when the last was.
+    /// Time from the first attempt to the last.
     pub took: Duration,
-    /// From when the first was closed to when the last was.
+    /// Time from the first close to the last.
     pub closing: Duration,
-    /// How long there was something to do.
+    /// Total time without the time in which the client thread slept.
     pub busy: Duration,
-    /// From each allowed attempt until its connection was there.
+    /// Times from each allowed attempt to its established connection.
     pub setup: Times,
-    /// From each request until its page was there.
+    /// Times from each request to the last byte of its page.
     pub fetched: Times,
-    /// From when each connection was closed by its client until the server had done the same.
+    /// Times from each close by the client to the close by the server.
     pub closed: Times,
 }
 
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn what_became_of_a_million_is_no_longer_than_a_message() {
         let mut random = fastrand::Rng::with_seed(1);
-        // most are quick, and some take as long as anything does
+        // random times, and one time in each bucket of the histogram
         let mut all: Vec<u64> = (0..1_000_000).map(|_| random.u64(1..900_000_000)).collect();
         all.extend((0..42).flat_map(|octave| (0..2048).map(move |part| (1 << octave) + part)));
         let answers =

@@ -1,17 +1,17 @@
-//! Sending so many a second from a thread, until others are through with their work.
+//! Sending at a constant rate from one thread, until other threads have finished their work.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What falls due meanwhile is sent one right after the other.
+/// Sleep between checks. Packets that fall due during a sleep are sent one right after the other.
 const TICK: Duration = Duration::from_millis(1);
 
-/// Sends one when it is due, so many a second, until the work is over; how many went. `send` is
-/// told how many went before, and says whether it has sent one.
+/// Calls `send` at `rate` per second until `over` is set, and returns the number of packets sent.
+/// `send` takes the number of packets sent before, and returns true if it sent one.
 ///
 /// # Errors
-/// One could not be sent.
+/// Fails if `send` fails.
 pub(super) fn paced(
     rate: f64,
     over: &AtomicBool,

@@ -1,5 +1,5 @@
-//! The ports that a machine gives to connections which it makes: how many there can be bounds what
-//! can be open at once.
+//! The ports that a machine uses for its outgoing connections. Their number limits the simultaneous
+//! connections.
 
 use std::fs;
 use std::time::Duration;
@@ -10,29 +10,30 @@ use serde::{Deserialize, Serialize};
 const RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 const REUSE: &str = "/proc/sys/net/ipv4/tcp_tw_reuse";
 
-/// How long a port is kept from who closed a connection first (the kernel's TIME-WAIT), and how
-/// long where it may be taken again to the same place, which is a second and what the kernel's
-/// clock of seconds adds to it.
+/// Time for which the kernel keeps the port of the end that closed first (TIME-WAIT). With
+/// `tcp_tw_reuse` a port towards the same destination is free after one second of the kernel's
+/// clock, so after two seconds at most.
 const KEPT: Duration = Duration::from_secs(60);
 const KEPT_REUSED: Duration = Duration::from_secs(2);
 
-/// Such ports, from one to another.
+/// The range of local ports, inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ports {
-    /// The lowest.
+    /// The lowest port.
     pub first: u16,
-    /// The highest.
+    /// The highest port.
     pub last: u16,
-    /// Whether one is taken again as soon as nothing of the connection before can come.
+    /// True if a port in TIME-WAIT is reused as soon as no segment of the previous connection can
+    /// arrive.
     pub are_reused: bool,
 }
 
 impl Ports {
-    /// Those of this host.
+    /// Reads the port range of the calling thread's host.
     ///
     /// # Errors
-    /// The system does not tell.
+    /// Fails if the files under `/proc/sys` cannot be read or do not have the expected form.
     pub fn here() -> anyhow::Result<Ports> {
         let range = fs::read_to_string(RANGE).context(RANGE)?;
         let reuse = fs::read_to_string(REUSE).context(REUSE)?;
@@ -42,17 +43,17 @@ impl Ports {
     fn parse(range: &str, reuse: &str) -> Option<Ports> {
         let mut words = range.split_whitespace().map(str::parse);
         let (first, last) = (words.next()?.ok()?, words.next()?.ok()?);
-        // 2 is for connections of a host with itself
+        // 2 enables reuse for loopback only
         Some(Ports { first, last, are_reused: reuse.trim() == "1" })
     }
 
-    /// How many there are: so many connections can be open at once from one address to one port of
-    /// one server.
+    /// Returns the number of ports: the largest number of simultaneous connections from one address
+    /// to one server port.
     pub fn count(&self) -> u64 {
         (u64::from(self.last) + 1).saturating_sub(self.first.into())
     }
 
-    /// How long one is taken after its connection was closed.
+    /// Returns the time for which a port stays in use after its connection was closed.
     pub fn kept(&self) -> Duration {
         if self.are_reused { KEPT_REUSED } else { KEPT }
     }

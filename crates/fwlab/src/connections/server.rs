@@ -1,5 +1,4 @@
-//! The server: takes every connection and gives pages to who asks for them, of as many bytes as
-//! they ask for.
+//! The server: accepts every connection and serves pages of the size that the request names.
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
@@ -15,19 +14,19 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::socket::{Backlog, listen};
 
-/// What a page is made of, again and again.
+/// The text that pages repeat.
 const TEXT: &[u8; 64] = b"A page of sixty-four bytes, which is all that a client wants....";
 
-/// The largest page.
+/// Bytes of the largest page.
 pub const MOST_BYTES: u32 = 16 << 20;
 
-/// How long it sleeps at most, in milliseconds.
+/// Longest sleep in milliseconds.
 const TURN: u16 = 50;
 
-/// Connections that are looked after at once.
+/// Largest number of epoll events handled at once.
 const EVENTS: usize = 256;
 
-/// A server in a thread, which ends when this goes.
+/// A server in a thread, which ends when this value is dropped.
 pub struct Service {
     over: Arc<AtomicBool>,
     most: Arc<AtomicUsize>,
@@ -38,11 +37,11 @@ pub struct Service {
 }
 
 impl Service {
-    /// Serves at these ports of an address, in the network namespace and at the place of the
-    /// calling thread.
+    /// Serves at these ports of an address, in the network namespace and on the CPU of the calling
+    /// thread. Port 0 means a free port.
     ///
     /// # Errors
-    /// A port is taken, or there is no such address.
+    /// Fails if a port is taken, or if the host does not have the address.
     pub fn begin(address: IpAddr, ports: &[u16]) -> anyhow::Result<Service> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).context("epoll")?;
         let (mut listeners, mut came) = (HashMap::new(), HashMap::new());
@@ -52,7 +51,7 @@ impl Service {
             let what = || format!("tcp port {wanted}");
             let listener = TcpListener::bind((address, wanted)).with_context(what)?;
             listener.set_nonblocking(true).with_context(what)?;
-            // as many as the host allows may wait
+            // the longest queue of new connections that the host allows
             listen(&listener, Backlog::MAXALLOWABLE).with_context(what)?;
             let number = listener.as_raw_fd();
             epoll.add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, number as u64))?;
@@ -69,25 +68,25 @@ impl Service {
         Ok(Service { over, most, came, last, port, thread: Some(thread) })
     }
 
-    /// The last of its ports.
+    /// Returns the last of its ports.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Connections that it has taken at a port.
+    /// Returns the number of connections accepted at a port.
     pub fn came(&self, port: u16) -> u64 {
         self.came.get(&port).map_or(0, |count| count.load(Ordering::Relaxed))
     }
 
-    /// Where the last connection came from.
+    /// Returns the source address of the last connection, or None if there was none.
     pub fn last_visitor(&self) -> Option<IpAddr> {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sees that it still serves.
+    /// Checks that the server's thread still runs.
     ///
     /// # Errors
-    /// It does not, and why.
+    /// Returns the error that ended the thread.
     pub fn ensure_running(&mut self) -> anyhow::Result<()> {
         match self.thread.take_if(|thread| thread.is_finished()).map(JoinHandle::join) {
             Some(Ok(ended)) => ended,
@@ -96,7 +95,7 @@ impl Service {
         }
     }
 
-    /// The most connections that were open at once since it began.
+    /// Returns the largest number of simultaneous connections so far.
     pub fn most_at_once(&self) -> usize {
         self.most.load(Ordering::Relaxed)
     }
@@ -105,14 +104,14 @@ impl Service {
 impl Drop for Service {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
-        // a panic has said so itself
+        // a panic has printed its own message
         if let Some(Ok(Err(error))) = self.thread.take().map(JoinHandle::join) {
             eprintln!("fwlab: server: {error:#}");
         }
     }
 }
 
-/// Where connections come in, and how many have.
+/// A listening socket, with the number of its connections and the source of the last one.
 struct Door {
     listener: TcpListener,
     count: Arc<AtomicU64>,
@@ -149,7 +148,7 @@ fn serve(
     Ok(())
 }
 
-/// Takes all who wait.
+/// Accepts all waiting connections.
 fn accept(door: &Door, epoll: &Epoll, clients: &mut HashMap<u64, Visitor>) -> anyhow::Result<()> {
     loop {
         match door.listener.accept() {
@@ -163,26 +162,26 @@ fn accept(door: &Door, epoll: &Epoll, clients: &mut HashMap<u64, Visitor>) -> an
                 clients.insert(visitor.stream.as_raw_fd() as u64, visitor);
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-            // one that has gone again
+            // the client has closed before the accept
             Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
             Err(error) => return Err(error).context("accept"),
         }
     }
 }
 
-/// What is sent to who asks for a page of so many bytes.
+/// Returns the answer to a request for a page of `bytes` bytes.
 pub(super) fn answer(bytes: u32) -> Vec<u8> {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {bytes}\r\n\r\n");
     head.into_bytes().into_iter().chain(TEXT.iter().copied().cycle().take(bytes as usize)).collect()
 }
 
-/// The bytes of the page that a request asks for: `GET /BYTES HTTP/1.1`.
+/// Returns the page size in a request of the form `GET /BYTES HTTP/1.1`.
 fn wanted(request: &[u8]) -> Option<u32> {
     let line = std::str::from_utf8(request).ok()?.strip_prefix("GET /")?;
     line.split(' ').next()?.parse().ok().filter(|&bytes| bytes <= MOST_BYTES)
 }
 
-/// A client, and what of its answer has not been sent.
+/// A client, with its answer and the number of bytes of it sent so far.
 struct Visitor {
     stream: TcpStream,
     answer: Rc<Vec<u8>>,
@@ -190,8 +189,8 @@ struct Visitor {
 }
 
 impl Visitor {
-    /// Takes a request, which comes in one piece, and sends what there is to send; whether the
-    /// client is still there.
+    /// Reads a request, which comes in one piece, and sends as much of the answer as fits. Returns
+    /// false if the client is to be removed.
     fn go_on(&mut self, epoll: &Epoll, pages: &mut HashMap<u32, Rc<Vec<u8>>>) -> bool {
         let mut request = [0; 512];
         match self.stream.read(&mut request) {
@@ -213,12 +212,12 @@ impl Visitor {
             }
         }
         let done = self.sent == self.answer.len();
-        // only who is in the midst of a page wants to know when there is room
+        // wait for room only in the middle of a page
         (done && !waited) || watch(epoll, &self.stream, !done, true).is_ok()
     }
 }
 
-/// Has a client looked after when it says something, or when it can be sent more.
+/// Watches a client for data, and for room in its send buffer if `room` is true.
 fn watch(epoll: &Epoll, client: &TcpStream, room: bool, known: bool) -> anyhow::Result<()> {
     let mut wanted = EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP;
     wanted.set(EpollFlags::EPOLLOUT, room);
