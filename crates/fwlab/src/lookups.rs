@@ -1,9 +1,10 @@
-//! Lists of rules among which the BPF programs look up the one that decides, and nothing else.
+//! Rule lists among which the BPF programs look up the deciding rule, without the rest of the
+//! packet path.
 //!
-//! Rules are the samples of `skipstep_classifier::sample`, or lists of ClassBench's; each is loaded
-//! as a pf.conf says it. All packets lie in the box of some rule drawn at random, so that caches
-//! are of little use. What is found for some of them is compared with what the model finds, which
-//! asks one rule after the other.
+//! The rules are samples of `skipstep_classifier::sample`, or ClassBench lists. Each list is loaded
+//! as the text of a pf.conf. Every packet lies in the box of a rule drawn at random, so caches help
+//! little. For some packets the result is compared with the model, which evaluates one rule after
+//! the other.
 
 pub mod classbench;
 mod header;
@@ -20,28 +21,28 @@ use skipstep_scenario::engine::{Carried, Decision, Engine as _, LinkHeader, Test
 
 use self::header::Header;
 
-/// Packets of which the model is asked, too, so that it looks at about so many rules.
+/// Number of rule evaluations that the model may need in all; it limits the packets compared.
 const COMPARED_RULES: usize = 3_000_000;
 
-/// A list of rules, whatever its family, and the packets that are looked up.
+/// A rule list of either family, and the packets to look up.
 pub struct List {
-    /// What figures call it.
+    /// The list's name in results.
     pub name: String,
     text: String,
     rules: usize,
     headers: Vec<Header>,
 }
 
-/// A list that is in force.
+/// A rule list that is loaded.
 pub struct Loaded {
-    /// Its rules.
+    /// The loaded rules.
     pub ruleset: Ruleset,
-    /// The host that they are for.
+    /// The host for which the rules were loaded.
     pub host: Host,
 }
 
 impl List {
-    /// A sample of so many rules, of IPv6 or of IPv4.
+    /// Draws a sample of `count` rules, of IPv6 if `six` is true, otherwise of IPv4.
     pub fn sample(kind: Kind, count: usize, six: bool) -> List {
         let name = format!("{}{}", kind.name(), if six { " IPv6" } else { "" });
         if six {
@@ -53,8 +54,8 @@ impl List {
         }
     }
 
-    /// One of ClassBench's, with packets of ours, or with those that ClassBench drew: a run of them
-    /// for each rule, so they are shuffled.
+    /// Makes a list of ClassBench's rules. The packets are ClassBench's `trace`, or drawn here if
+    /// there is none. A trace is shuffled, because it has a run of packets for each rule.
     pub fn of_classbench(name: &str, rules: &[Covering<6>], trace: Option<Vec<[u32; 6]>>) -> List {
         let Some(mut trace) = trace else {
             let packets = sample::packets(rules, PACKETS, 2);
@@ -79,15 +80,15 @@ impl List {
         List { name, text, rules: rules.len(), headers: headers.collect() }
     }
 
-    /// How many rules it has.
+    /// Returns the number of rules.
     pub fn rules(&self) -> usize {
         self.rules
     }
 
-    /// Puts its rules in force, and its packets where they are looked up.
+    /// Loads the rules and the packets into `lookups`.
     ///
     /// # Errors
-    /// The rules are refused, or the kernel refuses something.
+    /// Fails if pf.conf's parser rejects the rules, or if the kernel refuses the rules or packets.
     pub fn load(&self, lookups: &mut Lookups) -> anyhow::Result<Loaded> {
         let host = host();
         let ruleset = match skipstep_pfconf::load(&self.text, &Context::new(&host)) {
@@ -104,11 +105,11 @@ impl List {
         Ok(Loaded { ruleset, host })
     }
 
-    /// How many of the lookups, each of which came to what `decided` says, the model sees
-    /// otherwise, of those that it is asked about.
+    /// Compares lookups with the model, and returns the number of differences. `decided` has the
+    /// number of the deciding rule for each packet. Only a part of the packets is compared.
     ///
     /// # Errors
-    /// A lookup failed.
+    /// Fails if a lookup failed, or if the model refuses the rules.
     pub fn differ(&self, loaded: &Loaded, decided: &[u32]) -> anyhow::Result<usize> {
         let failed = decided.iter().filter(|decided| **decided == FAILED).count();
         ensure!(failed == 0, "{}: {failed} lookups failed", self.name);

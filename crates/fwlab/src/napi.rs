@@ -1,5 +1,4 @@
-//! Threads that take packets from a device, so that a firewall has a CPU and a queue of its own
-//! (`queue` mode).
+//! NAPI threads, so that a firewall has its own CPU and its own packet queue (`queue` mode).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,19 +14,20 @@ use crate::host::Host;
 use crate::placement::pin;
 use crate::program;
 
-/// More urgent than what else runs on that CPU, so that its queue overflows by load and not by
-/// waiting.
+/// Real-time priority of the threads. It exceeds that of other tasks on their CPU, so the queue
+/// overflows only by load.
 const PRIORITY: u8 = 50;
 
-/// Lets threads take the packets of interfaces of a host, and ties them to a CPU. The threads.
+/// Enables threaded NAPI for interfaces of a host and pins the new threads to a CPU. Returns the
+/// threads' process numbers.
 ///
 /// # Errors
-/// The kernel has no such threads.
+/// Fails if the kernel lacks threaded NAPI, or refuses the CPU or the priority.
 pub fn give_threads(host: &Host, interfaces: &[&str], cpu: usize) -> anyhow::Result<Vec<u32>> {
     let before = threads();
     for interface in interfaces {
-        // /sys shows the devices of the namespace it was mounted in, and `ip netns exec` mounts it
-        // anew
+        // /sys shows the devices of the namespace in which it was mounted; `ip netns exec` mounts
+        // it again
         let order = format!("echo 1 >/sys/class/net/{interface}/threaded");
         let mut command = Command::new("ip");
         command.args(["netns", "exec", host.name(), "sh", "-c", &order]);
@@ -42,10 +42,10 @@ pub fn give_threads(host: &Host, interfaces: &[&str], cpu: usize) -> anyhow::Res
     Ok(new)
 }
 
-/// CPU time that threads had, exact to the nanosecond.
+/// Returns the CPU time of the threads, exact to the nanosecond.
 ///
 /// # Errors
-/// One of them is gone.
+/// Fails if a thread no longer exists.
 pub fn time(threads: &[u32]) -> anyhow::Result<Duration> {
     let time = |&thread: &u32| {
         let clock = clock_getcpuclockid(Pid::from_raw(thread.cast_signed()))?;
@@ -54,7 +54,7 @@ pub fn time(threads: &[u32]) -> anyhow::Result<Duration> {
     threads.iter().map(time).sum::<anyhow::Result<Duration>>().context("time of NAPI's threads")
 }
 
-/// All threads of that kind, of whatever host.
+/// Returns all NAPI threads of all hosts.
 fn threads() -> BTreeSet<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

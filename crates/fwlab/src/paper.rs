@@ -1,6 +1,6 @@
-//! `fwlab paper`: what others measured, measured again. A paper is a plan of cells, its own table
-//! with the figures of today beside its own, and a verdict on each of its findings.
-//! docs/reference/fwlab.md says what was done otherwise.
+//! `fwlab paper`: repeats published measurements. A paper is a plan of measurements, its own table
+//! beside the figures of today, and a verdict on each of its findings. docs/fwlab.md lists the
+//! differences between each repetition and its original.
 
 mod adamo_tablo;
 mod freebsd_openbsd;
@@ -28,7 +28,7 @@ use crate::results::{self, Finding, Mode, Run, Table};
 use crate::seconds;
 use study::{Extent, Study};
 
-/// Which papers.
+/// The papers of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Which {
     /// Adamo and Tablò: request and response by number of rules, through a router and a bridge
@@ -45,7 +45,7 @@ enum Which {
     All,
 }
 
-/// What `fwlab paper` is told.
+/// Arguments of `fwlab paper`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
     /// Which one
@@ -55,7 +55,7 @@ pub struct Arguments {
     how: How,
 }
 
-/// How much is measured, of what, and where the result goes.
+/// The extent of the measurement, the systems, and the folder of the result.
 #[derive(Debug, Clone, clap::Args)]
 pub struct How {
     /// As few cells as will show that everything works; figures say nothing
@@ -81,35 +81,35 @@ pub struct How {
     out: Option<PathBuf>,
 }
 
-/// A paper, or what is measured, tabled and judged like one.
+/// A paper, or another study that is measured, tabled and judged like a paper.
 pub(crate) trait Paper {
-    /// As the command line has it.
+    /// Returns the name on the command line.
     fn name(&self) -> &'static str;
 
-    /// Its title.
+    /// Returns the title.
     fn title(&self) -> &'static str;
 
-    /// Who wrote it, and where it was published.
+    /// Returns the authors and the place of publication.
     fn source(&self) -> &'static str;
 
-    /// How the parts share the machine.
+    /// Returns the way in which clients, firewall and servers share the machine.
     fn mode(&self) -> Mode {
         Mode::Cost
     }
 
-    /// What is always done otherwise than there.
+    /// Returns the permanent differences between this repetition and the original.
     fn differences(&self) -> Vec<&'static str>;
 
-    /// Measures.
+    /// Measures the plan. The results are stored in the study, also after an error.
     ///
     /// # Errors
-    /// It cannot be measured here, or a signal came; what was measured is in the study.
+    /// Fails if the plan cannot be measured on this machine, or if a signal arrives.
     fn measure(&self, study: &mut Study) -> anyhow::Result<()>;
 
-    /// Its tables.
+    /// Returns the paper's tables with the results of a run.
     fn tables(&self, run: &Run) -> Vec<Table>;
 
-    /// What it found, and whether that is so here.
+    /// Returns the paper's findings, each with the verdict of a run.
     fn findings(&self, run: &Run) -> Vec<Finding>;
 }
 
@@ -123,10 +123,12 @@ fn all() -> Vec<Box<dyn Paper>> {
     ]
 }
 
-/// Repeats, prints, and writes what was measured even if it is interrupted.
+/// Repeats papers, prints their tables and writes the results. An interrupted paper is printed and
+/// written, too.
 ///
 /// # Errors
-/// A paper cannot be repeated here, or a signal came.
+/// Fails if a paper cannot be repeated on this machine, if a file cannot be written, or if a signal
+/// arrives.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let interrupt = arguments.how.begin("paper")?;
     let mut failed = Vec::new();
@@ -153,7 +155,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The same of one that is none of these.
+/// Runs a study that is not in the list of papers.
 pub(crate) fn run_alone(paper: &dyn Paper, how: &How) -> anyhow::Result<()> {
     let interrupt = how.begin(paper.name())?;
     repeat(paper, how, &interrupt)
@@ -195,7 +197,7 @@ fn repeat(paper: &dyn Paper, how: &How, interrupt: &Interrupt) -> anyhow::Result
 }
 
 impl How {
-    /// Looks whether it can be done, and makes ready.
+    /// Checks the arguments and rights, makes the folder, and removes the hosts of killed runs.
     fn begin(&self, command: &str) -> anyhow::Result<Interrupt> {
         ensure!(nix::unistd::geteuid().is_root(), "{command}: needs root, to make networks");
         for name in &self.systems {

@@ -1,4 +1,4 @@
-//! What a skipstep instance leaves pinned in the file system of BPF.
+//! Removal of the pins of skipstep instances in the BPF file system.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::process::Command;
 
 use crate::program::{beside, run};
 
-/// Removes the instance of a host that is about to go: its programs and tables are pinned in the
-/// file system, and would stay.
+/// Removes the skipstep instance of a namespace that is about to be deleted. Its programs and maps
+/// are pinned in the BPF file system, and would outlive the namespace.
 pub fn forget(namespace: &str) {
     let path = PathBuf::from("/run/netns").join(namespace);
     let Ok(inode) = std::fs::metadata(&path).map(|metadata| metadata.ino()) else { return };

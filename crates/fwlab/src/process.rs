@@ -1,15 +1,15 @@
-//! What the kernel says of a process.
+//! CPU times of processes, from /proc.
 
 use std::fs;
 use std::time::Duration;
 
-/// The unit of times there: USER_HZ.
+/// The unit of times in `/proc/PID/stat`: 1/USER_HZ.
 const TICK: Duration = Duration::from_millis(10);
 
-/// CPU time that all threads of a process had outside of the kernel, if there is such a process.
+/// Returns the user CPU time of all threads of a process, or None if there is no such process.
 pub fn user_time(process: u32) -> Option<Duration> {
     let line = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // the name of the program, which may have spaces, is in brackets
+    // the program's name is in parentheses and may contain spaces
     let ticks = line.rsplit_once(')')?.1.split_whitespace().nth(11)?.parse::<u32>().ok()?;
     Some(TICK * ticks)
 }

@@ -1,4 +1,4 @@
-//! Programs that are run to their end.
+//! Running other programs to their end.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -6,10 +6,10 @@ use std::thread;
 
 use anyhow::{Context, bail, ensure};
 
-/// Runs a command to its end with `input` to read; what it printed.
+/// Runs a command to its end with `input` as its standard input, and returns its standard output.
 ///
 /// # Errors
-/// It is not there or fails; what it said is in the error.
+/// Fails if the program does not exist or fails; the error has its message.
 pub fn run(command: &mut Command, input: &str) -> anyhow::Result<String> {
     use std::io::Write;
 
@@ -23,7 +23,7 @@ pub fn run(command: &mut Command, input: &str) -> anyhow::Result<String> {
     };
     let mut pipe = child.stdin.take().context("no pipe to the command")?;
     let output = thread::scope(|scope| {
-        // who ends before it read everything says why on its standard error
+        // a command that ends before it read its input reports the reason on standard error
         scope.spawn(move || pipe.write_all(input.as_bytes()));
         child.wait_with_output()
     });
@@ -33,12 +33,12 @@ pub fn run(command: &mut Command, input: &str) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What somebody said: the first line with something in it, or else other words.
+/// Returns the first line of `said` that is not blank, or `otherwise` if there is none.
 pub(crate) fn said_first<'s>(said: &'s str, otherwise: &'s str) -> &'s str {
     said.lines().find(|line| !line.trim().is_empty()).unwrap_or(otherwise)
 }
 
-/// A program that is to be beside this one, or in the path.
+/// Returns the path of a program beside this one, or its bare name if it is not there.
 pub fn beside(name: &str) -> PathBuf {
     let beside = std::env::current_exe().ok().map(|own| own.with_file_name(name));
     beside.filter(|path| path.exists()).unwrap_or_else(|| name.into())

@@ -1,4 +1,5 @@
-//! The request/response test of netperf: TCP_RR and UDP_RR with equal sizes both ways.
+//! The request/response test of netperf: TCP_RR and UDP_RR, with requests and responses of equal
+//! size.
 
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
@@ -10,7 +11,7 @@ use clap::ValueEnum;
 
 use crate::interrupt::Interrupt;
 
-/// After this long a datagram, or a connection, counts as lost.
+/// Time after which a datagram or a connection attempt counts as lost.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Transport protocol of a test.
@@ -22,20 +23,20 @@ pub enum Protocol {
     Udp,
 }
 
-/// What a test gave.
+/// The result of a test.
 pub struct Outcome {
     /// Time of each transaction in nanoseconds, ascending.
     times: Vec<u64>,
-    /// From the first request to the last response.
+    /// Time from the first request to the last response.
     elapsed: Duration,
-    /// Requests without an answer (UDP only).
+    /// Number of requests without a response (UDP only).
     lost: u64,
 }
 
-/// Asks `server` with `size` bytes of payload for `duration`, after a tenth of that to warm up.
+/// Sends requests of `size` bytes to `server` for `duration`, after a warm-up of a tenth of that.
 ///
 /// # Errors
-/// It does not answer, or it was interrupted.
+/// Fails if the server does not answer, or if a signal arrives.
 pub fn measure(
     protocol: Protocol,
     server: SocketAddr,
@@ -56,7 +57,7 @@ pub fn measure(
     }
 }
 
-/// Repeats `ask`, which says whether it got its answer.
+/// Repeats `ask`, which returns true if the response arrived.
 fn repeat(
     duration: Duration,
     server: SocketAddr,
@@ -132,7 +133,7 @@ impl UdpAsker {
         self.socket.send(&self.request)?;
         loop {
             match self.socket.recv(&mut self.response) {
-                // A late answer to a request already given up carries an older serial number.
+                // a late response to an earlier request has a smaller serial number
                 Ok(length) if self.response[..length] == self.request[..] => return Ok(true),
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
@@ -143,12 +144,12 @@ impl UdpAsker {
 }
 
 impl Outcome {
-    /// Times of the transactions in nanoseconds, ascending.
+    /// Returns the times of the transactions in nanoseconds, ascending.
     pub fn times(&self) -> &[u64] {
         &self.times
     }
 
-    /// Transactions a second.
+    /// Returns the transactions per second.
     pub fn rate(&self) -> f64 {
         self.times.len() as f64 / self.elapsed.as_secs_f64()
     }

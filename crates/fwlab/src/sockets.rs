@@ -1,5 +1,5 @@
-//! Loads of real sockets: a server at one end of a network, clients at the other. What a client
-//! does is what netperf, netstrain and their like do.
+//! Loads of real sockets: a server at one end of a network, and clients at the other that behave
+//! like netperf, netstrain and similar programs.
 
 mod client;
 mod external;
@@ -59,25 +59,24 @@ pub enum Kind {
     NetperfCrr,
 }
 
-/// How clients reach the server.
+/// The address by which clients reach the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Way {
-    /// By its address.
+    /// The server's own address.
     Straight,
-    /// By the address of the host in the middle, which knows the server.
+    /// The address of the host in the middle, whose configuration names the server.
     Proxy,
-    /// By the address of the host in the middle, to which the user of an FTP session names the
-    /// server.
+    /// The address of the host in the middle. The user name of an FTP session names the server.
     Named,
-    /// By an address that was given.
+    /// A given address.
     At(IpAddr),
-    /// Each client by the address of a server of its own, from an address of its own:
+    /// The address of a different server for each client, from a different source address each:
     /// [`crate::topology::Lab::multiply`].
     Each,
 }
 
 impl Way {
-    /// The address that clients connect to.
+    /// Returns the address to which clients connect.
     pub fn address(self, to: End, family: Family) -> IpAddr {
         match self {
             Way::Straight | Way::Each => to.address(family),
@@ -86,7 +85,7 @@ impl Way {
         }
     }
 
-    /// The user of an FTP session with a server.
+    /// Returns the user name of an FTP session with a server.
     pub fn user(self, server: IpAddr) -> String {
         match (self, server) {
             (Way::Named, IpAddr::V4(server)) => format!("anonymous@{server}"),
@@ -97,7 +96,7 @@ impl Way {
 }
 
 impl Kind {
-    /// As results call it.
+    /// Returns the name of the load in results.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Rr => "rr",
@@ -116,7 +115,7 @@ impl Kind {
         }
     }
 
-    /// What its values are, and their unit.
+    /// Returns the name and the unit of the measured value.
     pub fn quantity(self) -> (&'static str, &'static str) {
         match self {
             Kind::Rr | Kind::NetperfRr => ("transactions", "1/s"),
@@ -129,7 +128,7 @@ impl Kind {
         }
     }
 
-    /// Who does it, if not this program: what has to be in the path of client and server.
+    /// Returns the external programs of the load, which must be in the path of client and server.
     pub fn programs(self) -> &'static [&'static str] {
         match self {
             Kind::Iperf3 | Kind::Iperf3Reverse => &["iperf3"],
@@ -138,7 +137,7 @@ impl Kind {
         }
     }
 
-    /// Which protocols it can use.
+    /// Returns true if the load can use a transport protocol.
     pub fn takes(self, transport: Transport) -> bool {
         match self {
             Kind::Rr | Kind::NetperfRr => true,
@@ -151,28 +150,28 @@ impl Kind {
 /// A load of sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Talk {
-    /// What the client does.
+    /// The kind of the load.
     pub kind: Kind,
-    /// Over which protocol.
+    /// The transport protocol.
     pub transport: Transport,
-    /// IPv4 or IPv6.
+    /// The address family.
     pub family: Family,
-    /// Bytes of payload of requests, of answers, of pages and of files.
+    /// Bytes of payload of each request, answer, page and file.
     pub size: usize,
-    /// How long.
+    /// The duration of the load.
     pub duration: Duration,
-    /// Clients at once.
+    /// Number of simultaneous clients.
     pub clients: usize,
-    /// Whether the server makes the data connections of FTP.
+    /// True if the server opens the data connections of FTP.
     pub active: bool,
-    /// The server's end.
+    /// The end of the network that is the server.
     pub to: End,
-    /// How they reach it.
+    /// The address by which clients reach the server.
     pub way: Way,
 }
 
 impl Talk {
-    /// What the client of a number does.
+    /// Returns the load of client `number`, with that client's server.
     fn of_client(&self, number: usize) -> Talk {
         match self.way {
             Way::Each => Talk { way: Way::At(self.to.address_of(number, self.family)), ..*self },
@@ -181,26 +180,26 @@ impl Talk {
     }
 }
 
-/// What it gave.
+/// The result of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Heard {
     /// The value, in the unit of its kind.
     pub value: f64,
-    /// How long each transaction took, where there are such.
+    /// The times of the transactions, or None if the load has no transactions.
     pub latency: Option<Latency>,
-    /// What came between the client and its CPU.
+    /// Disturbances of the client's CPU during the load.
     pub disturbance: Disturbance,
 }
 
-/// What a client said, and when it was at work.
+/// The result of one client, and the time in which it ran.
 struct Turn {
     said: client::Said,
     begin: Instant,
     end: Instant,
 }
 
-/// The rate of all clients from when the first began to when the last was done: clients that share
-/// a CPU may not all be at work at the same time.
+/// Returns the rate of all clients, from the first begin to the last end. Clients that share a CPU
+/// may not all run at the same time.
 fn together<'t>(turns: impl Iterator<Item = &'t Turn> + Clone) -> f64 {
     let begin = turns.clone().map(|turn| turn.begin).min();
     let end = turns.clone().map(|turn| turn.end).max();
@@ -209,20 +208,20 @@ fn together<'t>(turns: impl Iterator<Item = &'t Turn> + Clone) -> f64 {
     turns.map(done).sum::<f64>() / all
 }
 
-/// Talks from the client to the server of a network.
+/// Runs a load from the client to the server of a network.
 ///
 /// # Errors
-/// The server cannot be reached, or it was interrupted.
+/// Fails if the server cannot be reached, or if a signal arrives.
 pub fn talk(lab: &Lab, talk: &Talk, at: Placement, interrupt: &Interrupt) -> anyhow::Result<Heard> {
     let others = lab.device().into_iter().chain([lab.end(talk.to)]).collect();
     talk_from(lab.end(End::Client), others, talk, at, interrupt)
 }
 
-/// Talks from a host: values of several clients are added up, times put together. What runs on the
-/// `others` takes part.
+/// Runs a load from a host. Rates of several clients are added up, and their times merged. Programs
+/// on `others` are part of the load, so their use of the CPU is no disturbance.
 ///
 /// # Errors
-/// The server cannot be reached, or it was interrupted.
+/// Fails if the server cannot be reached, if the thread cannot use its CPU, or if a signal arrives.
 pub fn talk_from(
     host: &Host,
     others: Vec<&Host>,

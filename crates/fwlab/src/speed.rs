@@ -1,6 +1,5 @@
-//! `fwlab speed`: how fast skipstep is meant to be, and how fast it is here. Each row of its table
-//! is a ratio of what was measured in the same rounds; docs/reference/speed.md says what the rows
-//! are.
+//! `fwlab speed`: compares skipstep's speed on this machine with its targets. Each row of the table
+//! is a ratio of values from the same rounds; docs/speed.md explains the rows.
 
 mod cores;
 mod loading;
@@ -27,27 +26,27 @@ use crate::sockets::Kind;
 use crate::system::System;
 use crate::topology::Topology;
 
-/// Bytes of a frame: the shortest that Ethernet has.
+/// Bytes of a frame: the shortest frame of Ethernet.
 const SIZE: usize = 64;
 
-/// Rules of a system that is asked about its states.
+/// Number of rules where the states are measured.
 const FEW_RULES: u32 = 20;
 
-/// Numbers of rules, where their number is what matters.
+/// Numbers of rules where the number of rules is measured.
 const MANY_RULES: [u32; 3] = [20, 500, 10_000];
 
-/// Source ports that many states have; each address has so many.
+/// Number of source ports of each address in the measurement of many states.
 const PORTS: u32 = 4000;
 
-/// A few states, and many: these of so many addresses.
+/// Numbers of states: few; the addresses of many; many.
 const FEW_STATES: u32 = 1000;
 const ADDRESSES: u32 = 250;
 const MANY_STATES: u32 = ADDRESSES * PORTS;
 
-/// States that are made where each packet makes one.
+/// Number of states for which there is room where each packet makes a state.
 const NEW_STATES: u32 = 2_000_000;
 
-/// Series.
+/// Titles of series.
 const HIT: &str = "A state is hit";
 const RULES: &str = "Rules without states";
 const RULES6: &str = "Rules without states, IPv6";
@@ -85,7 +84,7 @@ enum Part {
     Cores,
 }
 
-/// What `fwlab speed` is told.
+/// Arguments of `fwlab speed`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
     /// Measure these parts alone
@@ -99,10 +98,11 @@ pub struct Arguments {
     how: How,
 }
 
-/// Measures, prints the table, and writes it.
+/// Measures, prints the table, and writes the result.
 ///
 /// # Errors
-/// It cannot be measured here, or a signal came.
+/// Fails if a part cannot be measured on this machine, if a file cannot be written, or if a signal
+/// arrives.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let parts = match arguments.only.as_slice() {
         [] => Part::value_variants(),
@@ -114,7 +114,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 struct Speed {
     parts: Vec<Part>,
-    /// Where ClassBench's lists are.
+    /// The folder of ClassBench's lists, if any.
     classbench: Option<PathBuf>,
 }
 
@@ -128,7 +128,7 @@ impl Paper for Speed {
     }
 
     fn source(&self) -> &'static str {
-        "targets of docs/reference/speed.md; ns of a system are its own: those of a cable in the same round are taken off"
+        "targets of docs/speed.md; ns of a system are its own: those of a cable in the same round are taken off"
     }
 
     fn differences(&self) -> Vec<&'static str> {
@@ -137,7 +137,7 @@ impl Paper for Speed {
 
     fn measure(&self, study: &mut Study) -> anyhow::Result<()> {
         let _limit = Limit::raise(study, NEW_STATES);
-        // with fewer than six no interval of a median is one of 95 %
+        // an interval of a median needs six rounds to reach 95 %
         study.set_rounds(match study.extent {
             Extent::Smoke => 1,
             Extent::Quick => 6,
@@ -174,7 +174,7 @@ impl Paper for Speed {
 }
 
 impl Speed {
-    /// What a round of what is not measured packet by packet takes in a part, about, in seconds.
+    /// Returns the estimated seconds of a round in the parts that do not measure single packets.
     fn round_of_others(&self, part: Part) -> f64 {
         let lists =
             sample::Kind::ALL.len() + self.classbench.iter().len() * lookups::CLASSBENCH.len();
@@ -189,10 +189,10 @@ impl Speed {
 }
 
 impl Part {
-    /// What it measures packet by packet.
+    /// Returns the blocks of this part that measure single packets.
     ///
     /// # Errors
-    /// A list for it cannot be written.
+    /// Fails if the file of a table cannot be written.
     fn blocks(self, study: &mut Study) -> anyhow::Result<Vec<(Block, Vec<Cell>)>> {
         Ok(match self {
             Part::Hit => {
@@ -220,7 +220,7 @@ impl Part {
     }
 }
 
-/// Packets of few states that cross a bridge.
+/// Plans packets of few states that cross a bridge.
 fn on_bridge(study: &mut Study) -> (Block, Vec<Cell>) {
     let systems = ["skipstep-bridge", "skipstep-bridge-xdp"];
     let (mut block, cells) = cost(study, BRIDGED, FEW_RULES, load(Family::V4), &systems);
@@ -228,7 +228,7 @@ fn on_bridge(study: &mut Study) -> (Block, Vec<Cell>) {
     (block, cells)
 }
 
-/// Rules without states: few and many, and over IPv6.
+/// Plans rules without states: few rules, many rules, and IPv6.
 fn rules(study: &mut Study) -> Vec<(Block, Vec<Cell>)> {
     let mut blocks = Vec::new();
     for count in MANY_RULES {
@@ -249,7 +249,7 @@ fn rules(study: &mut Study) -> Vec<(Block, Vec<Cell>)> {
     blocks
 }
 
-/// What sockets get through, those of other programs where they are installed.
+/// Plans the loads of sockets. Loads of programs that are not installed are left out.
 fn all_sockets(study: &mut Study) -> Vec<(Block, Vec<Cell>)> {
     let mut blocks = Vec::new();
     for (title, kind, transport, size) in
@@ -264,7 +264,7 @@ fn all_sockets(study: &mut Study) -> Vec<(Block, Vec<Cell>)> {
     blocks
 }
 
-/// Datagrams of 256 flows.
+/// Makes a load of datagrams with 256 flows.
 fn load(ip: Family) -> Load {
     Load {
         engine: Engine::Xdp,
@@ -294,7 +294,7 @@ fn block(frames: Option<Load>, count: u32, systems: Vec<Box<dyn System>>) -> Blo
     }
 }
 
-/// What a frame costs.
+/// Plans the time of a frame.
 fn cost(
     study: &mut Study,
     title: &str,
@@ -310,7 +310,7 @@ fn cost(
     (block(Some(load), count, study.systems(systems)), vec![cell])
 }
 
-/// What sockets get through.
+/// Plans a load of sockets.
 fn sockets(
     study: &mut Study,
     title: &str,
@@ -318,7 +318,7 @@ fn sockets(
     transport: Transport,
     size: usize,
 ) -> (Block, Vec<Cell>) {
-    // iperf3 counts in tenths of a second, and takes some to begin
+    // iperf3 counts in tenths of a second, and loses some at its start
     let seconds = if kind == Kind::Iperf3 { study.seconds.max(1.0) } else { study.seconds };
     let talk = talk(kind, transport, Family::V4, size, seconds);
     let cell =
@@ -329,7 +329,7 @@ fn sockets(
     (block, vec![cell])
 }
 
-/// What a frame of one of so many states costs, drawn at random.
+/// Plans the time of a frame of one of `states` states, drawn at random.
 fn many_states(study: &mut Study, states: u32) -> (Block, Vec<Cell>) {
     let mut load = load(Family::V4);
     if states > PORTS {
@@ -349,14 +349,14 @@ fn many_states(study: &mut Study, states: u32) -> (Block, Vec<Cell>) {
     (block, cells)
 }
 
-/// What a frame costs that makes a state.
+/// Plans the time of a frame that makes a state.
 fn new_states(study: &mut Study) -> (Block, Vec<Cell>) {
     let mut load = load(Family::V4);
     load.sources = Vary::Random(1 << 16);
     load.source_ports = Vary::Random(60_000);
     let systems = ["nft-conntrack", "skipstep-states", "skipstep-states-xdp"];
     let (mut block, mut cells) = cost(study, NEW, 0, load, &systems);
-    // all rounds together must not come to the limit
+    // the states of all rounds together must stay below the limit
     cells[0].work = Work::Cost { seconds: study.seconds.min(0.1) };
     block.systems = with_room(block.systems, NEW_STATES);
     (block, cells)

@@ -1,4 +1,4 @@
-//! Lists of rules as ClassBench writes them.
+//! Rule lists and traces in ClassBench's format.
 
 use std::fs;
 use std::path::Path;
@@ -6,10 +6,11 @@ use std::path::Path;
 use anyhow::Context as _;
 use skipstep_classifier::tree::{Covering, Region};
 
-/// The lists in a folder, gzipped or not, by the names of their files; traces are passed over.
+/// Reads the lists in a folder, gzipped or not, with the names of their files. Traces and empty
+/// lists are skipped.
 ///
 /// # Errors
-/// One cannot be read.
+/// Fails if the folder or a list cannot be read, or if a line is malformed.
 pub fn lists(folder: &Path) -> anyhow::Result<Vec<(String, Vec<Covering<6>>)>> {
     let mut files: Vec<_> = fs::read_dir(folder)
         .with_context(|| folder.display().to_string())?
@@ -29,16 +30,18 @@ pub fn lists(folder: &Path) -> anyhow::Result<Vec<(String, Vec<Covering<6>>)>> {
     Ok(lists)
 }
 
-/// Whether a list is one of those that say they have so many rules: they have some less.
+/// Returns true if a list has the nominal size `count`. ClassBench's lists have somewhat fewer
+/// rules than their nominal size.
 pub fn has_about(rules: &[Covering<6>], count: usize) -> bool {
     (count / 2..=count).contains(&rules.len())
 }
 
-/// The packets that ClassBench drew for a list, if they stand beside it: addresses, ports and
-/// protocol, and of interfaces the first.
+/// Reads the packets that ClassBench drew for a list, or returns None if there is no trace beside
+/// the list. A packet has source and destination addresses and ports, the protocol, and interface
+/// number 1.
 ///
 /// # Errors
-/// They cannot be read.
+/// Fails if the trace cannot be read, or if a line is malformed.
 pub fn trace(folder: &Path, list: &str) -> anyhow::Result<Option<Vec<[u32; 6]>>> {
     let files = ["", ".gz"].map(|end| folder.join(format!("{list}_trace{end}")));
     let Some(path) = files.into_iter().find(|path| path.is_file()) else { return Ok(None) };
@@ -52,7 +55,7 @@ pub fn trace(folder: &Path, list: &str) -> anyhow::Result<Option<Vec<[u32; 6]>>>
     packets.collect::<anyhow::Result<_>>().map(Some)
 }
 
-/// A list as ClassBench writes it: `@source/bits destination/bits low : high low : high
+/// Reads a list in ClassBench's format: `@source/bits destination/bits low : high low : high
 /// protocol/mask …`.
 fn read(path: &Path) -> anyhow::Result<Vec<Covering<6>>> {
     let text = text(path)?;

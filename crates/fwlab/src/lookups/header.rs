@@ -1,4 +1,4 @@
-//! Boxes as lines of a pf.conf, and points as headers of packets.
+//! Boxes as lines of a pf.conf, and points as packet headers.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -14,10 +14,10 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const SYN: u8 = 0x02;
 
-/// What a rule asks that is not in its box, and what half of the packets have.
+/// TOS value that rules ask for if their box does not say everything. Half of the packets have it.
 const TOS: u8 = 0x10;
 
-/// The headers of a packet.
+/// The header fields of a packet.
 pub struct Header {
     pub interface: String,
     source: IpAddr,
@@ -28,7 +28,8 @@ pub struct Header {
 }
 
 impl Header {
-    /// Of a point that was drawn as the `number`-th. What may have any protocol is TCP or UDP.
+    /// Makes the header of the point that was drawn as number `number`. A point without a certain
+    /// protocol becomes TCP or UDP.
     pub fn of<const N: usize>(space: &Space<N>, point: &[u32; N], number: usize) -> Self {
         let address = |words: &Range<usize>| match &point[words.clone()] {
             [word] => IpAddr::from(Ipv4Addr::from_bits(*word)),
@@ -44,14 +45,14 @@ impl Header {
             interface: format!("em{}", rest[3] % 4),
             source: address(source),
             destination: address(destination),
-            // packets to port 0 are dropped before rules are asked
+            // packets to port 0 are dropped before the rules are evaluated
             ports: [rest[0], rest[1].max(1)].map(|port| port as u16),
             protocol,
             tos: if number.is_multiple_of(2) { TOS } else { 0 },
         }
     }
 
-    /// As the programs look it up.
+    /// Returns the packet in the form that the BPF programs look up.
     pub fn packet(&self, interface: u32) -> LookupPacket {
         let has_ports = matches!(self.protocol, TCP | UDP);
         let port = |port: u16| if has_ports { port.to_be_bytes() } else { [0; 2] };
@@ -69,7 +70,7 @@ impl Header {
         }
     }
 
-    /// As it comes by; `None` of protocols that no packets are made of here.
+    /// Returns the packet's bytes, or None if this program cannot build packets of the protocol.
     pub fn bytes(&self) -> Option<Vec<u8>> {
         let [source, destination] = self.ports;
         let ip = ip(self.source, self.destination).tos(self.tos);
@@ -85,8 +86,7 @@ fn bits(words: &[u32]) -> u128 {
     words.iter().fold(0, |bits, word| bits << 32 | u128::from(*word))
 }
 
-/// Writes the rule that matches what is in a box: one that decides at once. They pass and block in
-/// turn.
+/// Appends the rule that matches a box, with `quick`. Rules pass and block alternately.
 pub fn write_rule<const N: usize>(text: &mut String, space: &Space<N>, rule: &Covering<N>) {
     let (low, high) = (&rule.region.low, &rule.region.high);
     let axes = space.addresses[1].end;
@@ -101,7 +101,7 @@ pub fn write_rule<const N: usize>(text: &mut String, space: &Space<N>, rule: &Co
     if low[axes + 2] == high[axes + 2] {
         let _ = write!(text, " proto {}", low[axes + 2]);
     } else if asks_ports {
-        // pf wants to know whose ports
+        // pf requires a protocol beside ports
         text.push_str(" proto tcp");
     }
     for (side, (word, (from, to))) in ["from", "to"].into_iter().zip(ports).enumerate() {
@@ -119,7 +119,7 @@ pub fn write_rule<const N: usize>(text: &mut String, space: &Space<N>, rule: &Co
     text.push_str(if passes { " no state\n" } else { "\n" });
 }
 
-/// A prefix from its first address to its last.
+/// Returns the prefix between its first and its last address.
 fn network(low: &[u32], high: &[u32]) -> String {
     let same = (bits(low) ^ bits(high)).leading_zeros() - (128 - 32 * low.len() as u32);
     match low {

@@ -1,4 +1,4 @@
-//! Adamo and Tablò: transactions a second by number and protocol of rules, through a router and
+//! Adamo and Tablò: transactions per second by number and protocol of rules, through a router and
 //! through a bridge.
 
 use super::Paper;
@@ -12,10 +12,10 @@ use crate::results::{Finding, Role, Run, Table};
 use crate::sockets::Kind;
 use crate::topology::Topology;
 
-/// The paper.
+/// The study by Adamo and Tablò.
 pub(super) struct AdamoTablo;
 
-/// The systems that are held against theirs, in the order of the table.
+/// The systems that are compared with the paper's, in the order of the table.
 const SYSTEMS: [&str; 7] = [
     "iptables-legacy",
     "iptables-legacy-jumps",
@@ -26,22 +26,22 @@ const SYSTEMS: [&str; 7] = [
     "skipstep-compiled",
 ];
 
-/// Those that ask every rule of a list.
+/// The systems that evaluate every rule of a list.
 const LISTS: [&str; 3] = ["iptables-legacy", "nft-flat", "skipstep-linear"];
 
-/// Their loads: name, protocol, bytes of request and response.
+/// The paper's loads: name, protocol, bytes of request and of response.
 const LOADS: [(&str, Transport, usize); 4] =
     [("TCP 1024", Tcp, 1024), ("TCP 512", Tcp, 512), ("TCP 256", Tcp, 256), ("UDP 64", Udp, 64)];
 
-/// Their sets of rules.
+/// The paper's rule sets: number and protocol of the rules.
 const RULES: [(u32, Transport); 5] = [(0, Tcp), (20, Tcp), (100, Tcp), (500, Tcp), (500, Udp)];
 
-/// Transactions a second without anything in between, by load: the table of their section "Test
+/// Transactions per second without a firewall, by load. Source: the table in the section "Test
 /// Results".
 const DIRECT: [f64; 4] = [4030.80, 6465.25, 9286.02, 16020.07];
 
-/// Behind it by rules and load: Linux as a bridge, OpenBSD as one, Linux as a router, OpenBSD as
-/// one.
+/// Transactions per second behind a firewall, by rule set and load. The columns are Linux as a
+/// bridge, OpenBSD as a bridge, Linux as a router, OpenBSD as a router.
 const FIGURES: [[[f64; 4]; 4]; 5] = [
     [
         [2112.32, 2026.62, 2120.23, 2019.17],
@@ -99,7 +99,7 @@ impl Paper for AdamoTablo {
 
     fn measure(&self, study: &mut Study) -> anyhow::Result<()> {
         if study.extent == Extent::Full {
-            // of 40 cells with ten systems each
+            // each of 40 measurements has ten systems
             study.set_seconds(0.2);
         }
         let (topologies, loads, rules) = match study.extent {
@@ -153,13 +153,14 @@ impl Paper for AdamoTablo {
     }
 }
 
-/// The series of a load through a topology under rules of a protocol.
+/// Returns the title of a series: a load through a topology under rules of a protocol.
 fn title(load: &str, topology: Topology, rules: Transport) -> String {
     let rules = if rules == Tcp { "TCP" } else { "UDP" };
     format!("{load}, {topology}, {rules} rules")
 }
 
-/// Their table for a topology: their worst of three, then our worst with the median behind it.
+/// Makes the paper's table for a topology. The paper's figures are the worst of three; the cells
+/// here have the worst value, with the median in parentheses.
 fn table(run: &Run, topology: Topology) -> Option<Table> {
     let plain = if topology == Topology::Bridge { "bridge" } else { "router" };
     let mut systems = vec!["null", plain];
@@ -200,13 +201,14 @@ fn table(run: &Run, topology: Topology) -> Option<Table> {
     (!rows.is_empty()).then_some(Table { title, columns, names: 2, rows })
 }
 
-/// Everything that is asked of the run.
+/// The run that the findings are checked against.
 struct Asked<'r> {
     run: &'r Run,
 }
 
 impl Asked<'_> {
-    /// What so many rules of a protocol leave of a load at a system.
+    /// Compares a load under `count` rules of a protocol with the same load under no rules, for one
+    /// system.
     fn left(
         &self,
         load: &str,
@@ -221,7 +223,7 @@ impl Asked<'_> {
         Check { what: format!("{system}, {load}"), ratio: change(self.run, &from, &to), range }
     }
 
-    /// One system beside another of the same rounds.
+    /// Compares two systems in the same rounds.
     fn beside(
         &self,
         load: &str,
@@ -329,7 +331,7 @@ fn findings(run: &Run) -> Vec<Finding> {
     all
 }
 
-/// A bridge beside a router: each is seen beside the cable of its own rounds.
+/// Compares a bridge with a router. Each is first compared with the cable of its own rounds.
 fn bridges(asked: &Asked<'_>) -> [Finding; 2] {
     let compare = |load: &str, rules: (u32, Transport), [bridge, router]: [&str; 2], range| {
         let at = Some(f64::from(rules.0));

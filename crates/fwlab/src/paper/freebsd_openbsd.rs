@@ -1,5 +1,5 @@
-//! PF on FreeBSD and on OpenBSD: what an FTP transfer and iperf leave of the firewall's CPU, as a
-//! router and with a rule set of its time.
+//! PF on FreeBSD and on OpenBSD: the idle share of the firewall's CPU during an FTP transfer and
+//! iperf, as a router and with a rule set of 2008.
 
 use super::Paper;
 use super::series::{series, talk};
@@ -15,10 +15,10 @@ use crate::sockets::{self, Kind, Talk};
 use crate::system::{self, System, skipstep};
 use crate::topology::Topology;
 
-/// The paper.
+/// The study of the article.
 pub(super) struct FreebsdOpenbsd;
 
-/// Percent of the CPU that were idle: FreeBSD 7.0, OpenBSD 4.2.
+/// Idle percentage of the CPU with FreeBSD 7.0 and with OpenBSD 4.2, by test, load and system.
 const FIGURES: [(&str, &str, &str, [Option<f64>; 2]); 4] = [
     ("Routing, FTP", FTP, "router", [Some(72.3), Some(65.9)]),
     ("Firewall and routing, FTP", FTP, "published", [Some(65.8), Some(64.2)]),
@@ -29,19 +29,19 @@ const FIGURES: [(&str, &str, &str, [Option<f64>; 2]); 4] = [
 const FTP: &str = "FTP transfer";
 const IPERF: &str = "iperf";
 
-/// The link.
+/// Rate of the link, in the notation of tc(8).
 const LINK: &str = "1gbit";
 
-/// Samples of the CPU.
+/// Number of samples of the CPU.
 const SAMPLES: u32 = 30;
 
-/// The rule set of the article, which is an example of this project's, too.
+/// The rule set of the article, which is also an example of this project.
 const RULES: &str = include_str!("../../../../examples/gateway.conf");
 
-/// Where the article's end.
+/// The line that follows the article's rules in the example.
 const END: &str = "## What the demonstration adds";
 
-/// skipstep with them.
+/// skipstep with the article's rules.
 struct Published;
 
 impl System for Published {
@@ -59,7 +59,7 @@ impl System for Published {
 
     fn configuration(&self, _: &Rules) -> String {
         let text = RULES.split_once(END).map_or(RULES, |(rules, _)| rules);
-        // our sockets discard at port 9 what iperf's server does at 5001
+        // fwlab's sockets discard at port 9, where iperf's server discards at 5001
         text.replace("5001", "9")
     }
 
@@ -189,7 +189,7 @@ fn cell(load: &str, talk: Talk, value: Cpu) -> Cell {
     Cell { series, at: None, work: Work::Cpu { talk, link: LINK, value } }
 }
 
-/// The mean of all samples, as in the article.
+/// Returns the mean of all samples, as the article does.
 fn mean(run: &Run, load: &str, system: &str) -> Option<f64> {
     let title = title(load, Cpu::Idle);
     let values = values(run, &Place { title: &title, at: None, system });
@@ -224,7 +224,7 @@ fn theirs(run: &Run) -> Table {
     }
 }
 
-/// What the article could not see.
+/// Makes the table of CPU time per packet, which the article could not measure.
 fn packets(run: &Run) -> Table {
     let systems = ["router", "published", "nft-conntrack", "iptables-legacy"];
     let row = |load: &str| {

@@ -1,5 +1,5 @@
-//! A FreeBSD PF firewall on gigabit Ethernet: bytes to a server, from it and both ways; with IPv6
-//! and with long frames too, which its author could not do.
+//! A FreeBSD PF firewall on gigabit Ethernet: throughput to a server, from it, and in both
+//! directions. IPv6 and jumbo frames are measured, too, which the author could not do.
 
 use std::process::Command;
 
@@ -17,20 +17,20 @@ use crate::sockets::Kind;
 use crate::system::{self, System, skipstep};
 use crate::topology::Topology;
 
-/// The paper.
+/// The study of the gigabit firewall.
 pub(super) struct Gigabit;
 
-/// Rules of the firewall, as its author's are not known.
+/// Number of rules. The author's rules are not known.
 const RULES: u32 = 100;
 
-/// Bits of a kilobyte of netstrain.
+/// Bits in a kilobyte of netstrain.
 const KILOBYTE: f64 = 8.0 * 1024.0;
 
-/// What netstrain did.
+/// The loads of netstrain.
 const LOADS: [(&str, Kind); 3] =
     [("send", Kind::Send), ("recv", Kind::Receive), ("both", Kind::Both)];
 
-/// Networks: a name, the family, the longest packet.
+/// Networks: name, family, MTU in bytes.
 const NETWORKS: [(&str, Family, u32); 4] = [
     ("IPv4", Family::V4, 1500),
     ("IPv6", Family::V6, 1500),
@@ -38,8 +38,8 @@ const NETWORKS: [(&str, Family, u32); 4] = [
     ("IPv6, jumbo frames", Family::V6, 9000),
 ];
 
-/// Of the table under "Results", in K/s: a setup, what stands there here, and three runs of
-/// sending, of receiving, and of both, where the two directions are added.
+/// The table under "Results", in K/s: setup, the system here, and three runs each of sending,
+/// receiving and both. The two directions of "both" are added.
 const FIGURES: [(&str, &str, [[f64; 3]; 3]); 4] = [
     (
         "1: a cable",
@@ -63,14 +63,14 @@ const FIGURES: [(&str, &str, [[f64; 3]; 3]); 4] = [
     ),
 ];
 
-/// What was not there, and stands beside it.
+/// Systems that the paper lacks, shown beside its own.
 const OTHERS: [(&str, &str); 3] = [
     ("a router without a filter", "router"),
     ("nftables, conntrack", "nft-conntrack"),
     ("iptables, no states", "iptables-legacy"),
 ];
 
-/// skipstep with all its rules, switched off: `pfctl -d`.
+/// skipstep with all its rules, disabled by `pfctl -d`.
 struct Off;
 
 impl System for Off {
@@ -104,7 +104,7 @@ impl System for Off {
     }
 }
 
-/// The same switched on.
+/// Returns the same system, enabled.
 fn on() -> Result<Box<dyn System>, String> {
     system::named("skipstep-states")
 }
@@ -183,11 +183,12 @@ fn title(load: &str, network: &str) -> String {
     format!("{load}, {network}")
 }
 
-/// Three runs a cell, as there; of more rounds the first three.
+/// Makes the table of a network. A cell has the first three rounds, because the paper had three
+/// runs.
 fn table(run: &Run, network: &str) -> Option<Table> {
     let theirs = FIGURES.iter().map(|&(setup, system, figures)| (setup, system, Some(figures)));
     let ours = OTHERS.iter().map(|&(setup, system)| (setup, system, None));
-    // it was measured over IPv4 and short frames alone
+    // the paper measured IPv4 with ordinary frames only
     let has_figures = network == NETWORKS[0].0;
     let mut rows = Vec::new();
     for (setup, system, figures) in theirs.chain(ours) {
@@ -231,7 +232,7 @@ fn findings(run: &Run) -> Vec<Finding> {
         };
         loads.iter().map(|load| check(load)).collect()
     };
-    // another network has another cable, whose own gain is not the firewall's
+    // each network is compared with its own cable, so that the cable's gain does not count
     let between = |networks: [&str; 2], range: Range| -> Vec<Check> {
         let check = |load: &str| {
             let titles = networks.map(|network| title(load, network));

@@ -1,6 +1,6 @@
-//! Hartmeier: throughput, loss and latency by sending rate; the most that comes through by number
-//! of rules and by number of states; what a state takes of memory; and his model of what rules and
-//! states cost, fitted.
+//! Hartmeier: throughput, loss and latency by sending rate; the maximum throughput by number of
+//! rules and by number of states; and the memory of a state. His model of the cost of rules and
+//! states is fitted to the results.
 
 use super::Paper;
 use super::series::rates;
@@ -18,10 +18,10 @@ use crate::summary;
 use crate::system::System;
 use crate::topology::Topology;
 
-/// The paper.
+/// The study by Hartmeier.
 pub(super) struct Hartmeier;
 
-/// Filters without states and with them.
+/// The filters, without states and with states.
 const SYSTEMS: [&str; 6] = [
     "iptables-legacy",
     "nft-flat",
@@ -31,18 +31,18 @@ const SYSTEMS: [&str; 6] = [
     "skipstep-states",
 ];
 
-/// Those that keep states.
+/// The filters that keep states.
 const KEEPERS: [&str; 2] = ["skipstep-states", "nft-conntrack"];
 
-/// Without states and with them, of the same maker.
+/// Pairs of filters of the same maker: without states, with states.
 const PAIRS: [[&str; 2]; 2] =
     [["skipstep-linear", "skipstep-states"], ["nft-flat", "nft-conntrack"]];
 
-/// Bytes of the smallest TCP frame that has room for its serial number and its time.
+/// Bytes of the smallest TCP frame that has room for a serial number and a timestamp.
 const SMALLEST: usize = 76;
 
-/// Sizes of frames, and what his link of 10 Mbit/s carried of them in a second: RFC 2544, appendix
-/// B. He measured from the smallest of Ethernet on, 64 bytes.
+/// Frame sizes in bytes, and the frames per second that his 10 Mbit/s link carried at each size
+/// (RFC 2544, appendix B). His smallest frame was the smallest of Ethernet, 64 bytes.
 const SIZES: [(usize, Option<u32>); 8] = [
     (SMALLEST, None),
     (128, Some(8445)),
@@ -54,16 +54,16 @@ const SIZES: [(usize, Option<u32>); 8] = [
     (1518, Some(812)),
 ];
 
-/// Frames a second.
+/// Sending rates in frames per second.
 const RATES: [u32; 6] = [100_000, 200_000, 400_000, 800_000, 1_200_000, 1_600_000];
 
-/// Rules of the second experiment, as in his slides.
+/// Number of rules in the second experiment, as in his slides.
 const RULES: u32 = 100;
 
-/// Bytes of a state by his slides: 64,000 of them with 64 MB of memory.
+/// Bytes of a state according to his slides: 64,000 states with 64 MB of memory.
 const STATE: f64 = 1048.6;
 
-/// Titles of series.
+/// Titles of the series of maximum throughput.
 const BY_RULES: &str = "The most that comes through, by rules";
 const BY_STATES: &str = "The most that comes through, by states";
 
@@ -98,7 +98,7 @@ impl Paper for Hartmeier {
         let quick = study.extent < Extent::Full;
         let smoke = study.extent == Extent::Smoke;
         if !quick {
-            // trials of frames take twice as long as what is measured of them
+            // a trial of frames takes twice as long as the measured time
             study.set_rounds(4);
             study.set_seconds(0.2);
         }
@@ -122,7 +122,7 @@ impl Paper for Hartmeier {
         for &count in rules {
             blocks.push(most(study, BY_RULES, count, load(SMALLEST, Tcp, 1), 0, &SYSTEMS));
         }
-        // a state for each address and port
+        // a state for each pair of source address and source port
         let addresses: &[u32] = match (smoke, quick) {
             (true, _) => &[1, 16],
             (_, true) => &[1, 16, 256],
@@ -132,7 +132,7 @@ impl Paper for Hartmeier {
         for &count in addresses {
             let states = count * PORTS;
             let load = load(SMALLEST, Udp, count);
-            // so many that are drawn are nearly all there are
+            // DRAWN frames a state, with random sources, create nearly all states
             let warm = u64::from(states * DRAWN);
             let mut made = most(study, BY_STATES, 0, load, warm, &KEEPERS);
             made.1[0].at = Some(f64::from(states));
@@ -162,17 +162,17 @@ impl Paper for Hartmeier {
     }
 }
 
-/// Source ports that flows have.
+/// Number of source ports of the flows.
 const PORTS: u32 = 4096;
 
-/// The fewest states that are measured.
+/// The smallest number of states that is measured.
 const FEW: f64 = PORTS as f64;
 
 fn most_states(addresses: &[u32]) -> u32 {
     addresses.iter().max().map_or(0, |most| most * PORTS)
 }
 
-/// Frames of random sources, as many addresses of them as are said.
+/// Makes a load of frames of one size. UDP frames have random sources among `addresses` addresses.
 fn load(size: usize, transport: Transport, addresses: u32) -> Load {
     let states = transport == Udp;
     Load {
@@ -203,7 +203,7 @@ fn block(study: &mut Study, count: u32, frames: Load, warm: u64, systems: &[&str
     }
 }
 
-/// Frames of a size at one rate after the other.
+/// Plans frames of one size at each rate of `at`.
 fn sweep(
     study: &mut Study,
     size: usize,
@@ -223,7 +223,7 @@ fn sweep(
     (block(study, count, load.clone(), 0, systems), cells)
 }
 
-/// As many frames as it goes.
+/// Plans frames at the highest possible rate.
 fn most(
     study: &mut Study,
     title: &str,
@@ -241,7 +241,7 @@ fn most(
     (block(study, count, load, warm, systems), vec![cell])
 }
 
-/// His graphs of throughput, loss and latency by rate.
+/// Makes the table of his graphs of throughput, loss and latency by rate.
 fn at_rates(run: &Run, series: &Series) -> Option<Table> {
     series.dimension.as_ref().filter(|dimension| dimension.name == "rate")?;
     let columns = ["Frames/s offered", "System", "came", "lost", "p50", "p99"];
@@ -273,7 +273,7 @@ fn at_rates(run: &Run, series: &Series) -> Option<Table> {
     (!rows.is_empty()).then_some(Table { title, columns, names: 2, rows })
 }
 
-/// His graphs of the most by number of rules, and of states.
+/// Makes the table of his graphs of maximum throughput by number of rules or states.
 fn by_count(run: &Run, title: &str, what: &str) -> Option<Table> {
     let series = run.series.iter().find(|series| series.title == title)?;
     let names: Vec<&str> = names_of(series);
@@ -290,7 +290,7 @@ fn by_count(run: &Run, title: &str, what: &str) -> Option<Table> {
     Some(Table { title, columns, names: 1, rows })
 }
 
-/// The systems of a series, without the placebo.
+/// Returns the names of the systems of a series, without the placebo.
 fn names_of(series: &Series) -> Vec<&str> {
     let mut names = Vec::new();
     let mut samples: Vec<&Sample> = series.points.iter().flat_map(|point| &point.samples).collect();
@@ -307,7 +307,7 @@ fn names_of(series: &Series) -> Vec<&str> {
     names
 }
 
-/// What states take of memory.
+/// Makes the table of the memory of states.
 fn memory(run: &Run) -> Option<Table> {
     let series = run.series.iter().find(|series| series.title == MEMORY)?;
     let mut rows = Vec::new();
@@ -329,7 +329,8 @@ fn memory(run: &Run) -> Option<Table> {
     (!rows.is_empty()).then(|| Table { title: title.to_owned(), columns, names: 1, rows })
 }
 
-/// Nanoseconds of a frame at points of a series: what came through at most, the other way round.
+/// Returns the points of a series with the nanoseconds per frame, the reciprocal of the maximum
+/// throughput.
 fn times(run: &Run, title: &str, system: &str) -> Vec<(f64, f64)> {
     let series = run.series.iter().filter(|series| series.title == title);
     let points = series.flat_map(|series| &series.points);
@@ -340,8 +341,8 @@ fn times(run: &Run, title: &str, system: &str) -> Vec<(f64, f64)> {
     points.filter_map(|point| time(point.at)).collect()
 }
 
-/// Where a line cuts the axis and how it rises: the median of all slopes between two points, which
-/// one bad point does not turn.
+/// Fits a line and returns its intercept and slope. The slope is the median of the slopes between
+/// all pairs of points, so one outlier does not change it.
 fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     let mut slopes = Vec::new();
     for (index, (x, y)) in points.iter().enumerate() {
@@ -352,16 +353,16 @@ fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     Some((median(&starts)?, slope))
 }
 
-/// What he calls a and b, for a maker.
+/// Hartmeier's cost model, fitted to one maker's filters. `rule` is his b, and `doubling` his a.
 struct Model {
-    /// Nanoseconds of a rule.
+    /// Nanoseconds per rule.
     rule: f64,
-    /// Hooks at which a packet meets the rules.
+    /// Number of hooks at which a packet is evaluated against the rules.
     hooks: usize,
-    /// Where the line of states begins: nanoseconds that a packet would cost more with one of them
-    /// than with no rules.
+    /// Intercept of the line of states: extra nanoseconds per packet with one state, compared with
+    /// no rules.
     state: f64,
-    /// Nanoseconds of each doubling of the states.
+    /// Nanoseconds per doubling of the number of states.
     doubling: f64,
 }
 
@@ -375,19 +376,20 @@ impl Model {
         Some(Model { rule, hooks: system.hooks.len(), state: first - bare, doubling })
     }
 
-    /// Nanoseconds that a packet costs more with so many states than with no rules.
+    /// Returns the extra nanoseconds per packet with `states` states, compared with no rules.
     fn lookup(&self, states: f64) -> f64 {
         self.state + self.doubling * states.log2()
     }
 
-    /// Rules from which on states are cheaper, with so many states and packets of a connection.
+    /// Returns the number of rules from which on states are cheaper, for `packets` packets per
+    /// connection.
     fn break_even(&self, states: f64, packets: f64) -> f64 {
         (packets * self.lookup(states) / (self.rule * (packets - 1.0))).max(0.0)
     }
 }
 
 fn model(run: &Run) -> Option<Table> {
-    // of states, what was measured; a line is nothing to go by far from its points
+    // the first number of states was measured; the line is unreliable far from its points
     const AT: [(f64, f64); 4] = [(FEW, 10.0), (FEW, 100.0), (1e6, 10.0), (1e6, 100.0)];
     let mut columns: Vec<String> = [
         "Without, with states",
@@ -422,7 +424,7 @@ fn model(run: &Run) -> Option<Table> {
     (!rows.is_empty()).then(|| Table { title: title.to_owned(), columns, names: 1, rows })
 }
 
-/// What a rule costs one system by what it costs another, where a packet meets it.
+/// Compares the cost of a rule of two systems, per hook at which a packet is evaluated.
 fn at_one_hook(run: &Run, one: &str, other: &str) -> Check {
     let cost = |name: &str| {
         let (_, rule) = line(&times(run, BY_RULES, name))?;
@@ -455,7 +457,7 @@ fn findings(run: &Run) -> Vec<Finding> {
         let what = format!("{system}, {:.0} by {:.0}", ends[1], ends[0]);
         Check { what, ratio: change(run, &from, &to), range }
     };
-    // log N
+    // the ratio of log N at both ends
     let doublings = |title| Some((most(title)?.log2(), first(title)?.log2()));
     let logarithm = doublings(BY_STATES).map_or(0.0, |(most, first)| first / most);
     let state = |system| {

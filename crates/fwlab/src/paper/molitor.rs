@@ -1,6 +1,6 @@
-//! Molitor: the round trip of datagrams, FTP sessions and bulk transfers, one after the other and
-//! at once, by workload files as his; through nothing, through a filtering bridge with his own
-//! rules, and through an application proxy.
+//! Molitor: round trips of datagrams, FTP sessions and bulk transfers, sequential and parallel,
+//! from workload files like his. The traffic crosses a cable, a filtering bridge with his own
+//! rules, and an application proxy.
 
 mod future;
 
@@ -20,11 +20,11 @@ use crate::sockets::{self, Kind, Talk};
 use crate::system::{self, System, skipstep};
 use crate::topology::Topology;
 
-/// The paper.
+/// The study by Molitor.
 pub(super) struct Molitor;
 
-/// His tests: seconds of the workloads, milliseconds of the pings, with nothing, the filter, and
-/// ftp-gw in between.
+/// His tests: seconds of the workloads, milliseconds of the pings. The columns are no firewall, the
+/// filter, and ftp-gw.
 const FIGURES: [(&str, [Option<f64>; 3]); 6] = [
     ("Ping (8 bytes), ms", [Some(3.1), Some(5.3), None]),
     ("Ping (1000 bytes), ms", [Some(5.3), Some(11.8), None]),
@@ -34,7 +34,7 @@ const FIGURES: [(&str, [Option<f64>; 3]); 6] = [
     ("Parallel FTP bulk transfer, s", [Some(20.6), Some(44.2), Some(88.5)]),
 ];
 
-/// The same here: series, factor to the unit of the table.
+/// The same tests here: the series, and the factor to the unit of the table.
 const TESTS: [(&str, f64); 6] = [
     ("Ping, 8 bytes", 1e-6),
     ("Ping, 1000 bytes", 1e-6),
@@ -51,20 +51,20 @@ const PARALLEL_BULK: &str = "FTP bulk transfers, 3 at once";
 const SWEET: &str = "24 FTP sessions by how many at once";
 const SHOVEL: &str = "FTP bulk transfers by the proxy's buffer";
 
-/// How many sessions at once, in the search for the sweet spot.
+/// Numbers of parallel sessions in the search for the sweet spot.
 const AT_ONCE: [u32; 5] = [1, 2, 4, 6, 8];
 
-/// Bytes of his password file, about, and of vmunix.
+/// Bytes of his two files: about the size of his password file, and of vmunix.
 const SMALL: u32 = 1000;
 const LARGE: u32 = 1_700_000;
 
-/// Sessions of the sequential test, and of the parallel one.
+/// Number of sessions in the sequential test, and in the parallel test.
 const SESSIONS: f64 = 30.0;
 
-/// His appendix C as this project has it: docs/reference/pcf.md.
+/// His appendix C as an example of this project: docs/pcf.md.
 const RULES: &str = include_str!("../../../../examples/ftp-server.pcf");
 
-/// What stands in for his names.
+/// Addresses and interfaces of the example, and their replacements in the lab.
 const NAMES: [(&str, &str); 4] = [
     ("198.51.100.5", "198.18.0.2"),
     ("192.0.2.10", "198.19.0.2"),
@@ -72,7 +72,7 @@ const NAMES: [(&str, &str); 4] = [
     ("srv0", "wan0"),
 ];
 
-/// A bridge with these rules.
+/// A bridge with his rules.
 struct Filter;
 
 impl System for Filter {
@@ -107,13 +107,13 @@ impl System for Filter {
     }
 }
 
-/// ftp-gw with a buffer of so many bytes.
+/// ftp-gw with another buffer size.
 struct Buffer {
     name: &'static str,
     word: &'static str,
 }
 
-/// Buffers; 2K was the default of his time, 16K what he chose.
+/// The buffer sizes. 2K was the default at his time, and he chose 16K.
 const BUFFERS: [Buffer; 5] = [
     Buffer { name: "ftp-gw-2K", word: "2K" },
     Buffer { name: "ftp-gw-4K", word: "4K" },
@@ -253,15 +253,15 @@ impl Paper for Molitor {
     }
 }
 
-/// A workload file: so many jobs at once, each with so many sessions one after the other.
+/// Writes a workload file of `at_once` parallel jobs, each of `each` sequential sessions.
 fn workload(at_once: u32, each: u32, active: bool, bytes: u32) -> String {
     let active = if active { " --active" } else { "" };
     let ftp = format!("fwlab ftp SERVER --user USER --file {bytes} --sessions 1{active}");
     format!("parallel {at_once} {{\n\tsequential {each} {{\n\t\tcommand \"{ftp}\"\n\t}}\n}}\n")
 }
 
-/// Behind the bridge and behind the proxy series are called differently, as their rounds are
-/// others.
+/// Returns the title of a series. A series beside the proxy has another title, because its rounds
+/// have other systems.
 fn titled(title: &str, bridge: bool) -> String {
     if bridge { title.to_owned() } else { format!("{title}, beside a proxy") }
 }
@@ -282,7 +282,7 @@ fn cell(title: &str, file: String, at: Option<f64>) -> Cell {
     Cell { series, at, work: Work::Workload { file, talk } }
 }
 
-/// His four workloads.
+/// Plans his four workloads.
 fn tests(bridge: bool) -> Vec<Cell> {
     let cell = |title, at_once, each, bytes| {
         cell(&titled(title, bridge), workload(at_once, each, bridge, bytes), None)
@@ -300,13 +300,13 @@ fn sweet(bridge: bool, at_once: u32) -> Cell {
     cell(&titled(SWEET, bridge), file, Some(at_once.into()))
 }
 
-/// A median; of the proxy's own rounds if it is about the proxy.
+/// Returns a median, for ftp-gw from the rounds beside the proxy.
 fn median(run: &Run, title: &str, at: Option<f64>, system: &str) -> Option<f64> {
     let title = titled(title, system != "ftp-gw");
     middle(run, &Place { title: &title, at, system })
 }
 
-/// His tables.
+/// Makes the table of his results.
 fn theirs(run: &Run) -> Option<Table> {
     let mut rows = Vec::new();
     for ((test, figures), (title, factor)) in FIGURES.into_iter().zip(TESTS) {
@@ -338,8 +338,8 @@ fn theirs(run: &Run) -> Option<Table> {
     })
 }
 
-/// The least time of a session with so many at once as are best, and how many that are: one if
-/// nothing is gained by more.
+/// Returns the shortest mean time of a session in seconds, and the number of parallel sessions that
+/// achieves it. The number is one if parallel sessions gain nothing.
 fn best(run: &Run, system: &str) -> Option<(f64, f64)> {
     let searched = AT_ONCE.iter().filter_map(|&at_once| {
         let at = f64::from(at_once);
@@ -351,7 +351,7 @@ fn best(run: &Run, system: &str) -> Option<(f64, f64)> {
     searched.chain(his).min_by(|a, b| a.0.total_cmp(&b.0))
 }
 
-/// Latency, service time and queueing time of a session, in his sense.
+/// Makes the table of latency, service time and queueing time of a session, as he defines them.
 fn derived(run: &Run) -> Option<Table> {
     let mut rows = Vec::new();
     for (system, [sequential, parallel, count]) in

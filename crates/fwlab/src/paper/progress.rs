@@ -1,9 +1,9 @@
-//! What `fwlab paper` tells meanwhile.
+//! The progress display of `fwlab paper`.
 
 use std::io::{IsTerminal, Write};
 use std::time::Instant;
 
-/// What is told meanwhile, to who sits at a terminal.
+/// A progress display on standard error, shown only on a terminal.
 pub(super) struct Progress {
     title: String,
     since: Instant,
@@ -12,17 +12,17 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Nothing is to be done yet.
+    /// Makes a display without planned work.
     pub(super) fn new(title: &str) -> Progress {
         Progress { title: title.to_owned(), since: Instant::now(), done: 0.0, all: 0.0 }
     }
 
-    /// More is to be done; in seconds, if nothing is repeated.
+    /// Adds planned work, in seconds without repeats.
     pub(super) fn expect(&mut self, seconds: f64) {
         self.all += seconds;
     }
 
-    /// Says how long all that is to be done will take.
+    /// Prints the expected duration of the planned work.
     pub(super) fn announce(&self) {
         let time = match (self.all / 60.0).ceil() {
             ..=1.0 => "a minute".to_owned(),
@@ -31,7 +31,7 @@ impl Progress {
         eprintln!("{}: about {time}", self.title);
     }
 
-    /// Some of it is done.
+    /// Counts `seconds` of planned work as done and updates the display.
     pub(super) fn advance(&mut self, seconds: f64) {
         self.done += seconds;
         let mut error = std::io::stderr();
@@ -41,7 +41,7 @@ impl Progress {
         let left = self.since.elapsed().as_secs_f64() / self.done * (self.all - self.done).max(0.0);
         let share = (100.0 * self.done / self.all).min(100.0);
         let (minutes, seconds) = ((left / 60.0).floor(), (left % 60.0).floor());
-        // who does not see it misses nothing
+        // a display that cannot be written is no error
         let _ = write!(
             error,
             "\r{}: {share:.0} %, {minutes:.0}:{seconds:02.0} left \x1b[K",
@@ -49,7 +49,7 @@ impl Progress {
         );
     }
 
-    /// Takes away what was told.
+    /// Erases the display.
     pub(super) fn end(&self) {
         if std::io::stderr().is_terminal() && self.done > 0.0 {
             eprint!("\r\x1b[K");

@@ -1,4 +1,4 @@
-//! Series of papers before anything is measured: what is done, and what the values are.
+//! Series of papers before a measurement: the load and the measured quantity, without points.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::results::{self, Dimension, Quantity, Series};
 use crate::sockets::{Kind, Talk, Way};
 use crate::topology::End;
 
-/// What one client does with the server, over a family and protocol, with payload of so many bytes.
+/// Makes the conversation of one client with the server, with a payload of `size` bytes.
 pub(crate) fn talk(
     kind: Kind,
     transport: Transport,
@@ -22,7 +22,7 @@ pub(crate) fn talk(
     Talk { kind, transport, family, size, duration, clients: 1, active: false, to, way }
 }
 
-/// A series of frames that come through, without its points.
+/// Makes a series of forwarding rates, without points.
 pub(crate) fn rates(title: String, load: &Load, seconds: f64, dimension: &str) -> Series {
     Series {
         title,
@@ -47,7 +47,7 @@ pub(crate) fn rates(title: String, load: &Load, seconds: f64, dimension: &str) -
     }
 }
 
-/// A series of what a frame costs, without its points.
+/// Makes a series of times per frame, without points.
 pub(crate) fn costs(title: String, load: &Load, seconds: f64, dimension: &str) -> Series {
     let quantity = Quantity {
         name: "time per packet".to_owned(),
@@ -58,7 +58,7 @@ pub(crate) fn costs(title: String, load: &Load, seconds: f64, dimension: &str) -
     Series { quantity, ..rates(title, load, seconds, dimension) }
 }
 
-/// A series of what sockets do, without its points.
+/// Makes a series of a sockets load, without points.
 pub(crate) fn series(title: String, talk: &Talk, dimension: Option<&str>) -> Series {
     let (name, unit) = talk.kind.quantity();
     Series {

@@ -1,6 +1,7 @@
-//! Room for many states, and time: in skipstep by its rules, in the kernel by its limit of
-//! connections (how long it knows them its system says itself). A measurement takes longer than a
-//! state lives that one packet has made, and would measure how states are made.
+//! Room and lifetimes for many states. skipstep gets both from its rules. The kernel gets room from
+//! its limit of connections, and nft-conntrack sets its own timeouts. A measurement takes longer
+//! than the default lifetime of a state with one packet, and would otherwise measure the creation
+//! of states.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -12,22 +13,22 @@ use crate::rules::Rules;
 use crate::system::System;
 use crate::topology::Topology;
 
-/// States of skipstep for a connection that is forwarded: one where it comes in, one where it
-/// leaves.
+/// skipstep's states of a forwarded connection: one on the inbound and one on the outbound
+/// interface.
 pub(crate) const STATES_EACH: u32 = 2;
 
-/// States for what shows that rules do what they should.
+/// States reserved for the checks of the rules.
 const OTHERS: u32 = 50_000;
 
-/// Seconds that a state lives.
+/// Lifetime of a state in seconds.
 const LIFE: u32 = 3600;
 
-/// How often more frames than there are states are drawn at random to make them, and what share of
-/// them that makes.
+/// Number of random frames sent for each state to create the states, and the fraction of the states
+/// that these frames create.
 pub(crate) const DRAWN: u32 = 7;
 pub(crate) const MADE: f64 = 0.999;
 
-/// A system with room for so many connections.
+/// A system with room for `connections` connections.
 pub(crate) struct Room {
     pub inner: Box<dyn System>,
     pub connections: u32,
@@ -72,16 +73,16 @@ impl System for Room {
     }
 }
 
-/// The kernel's limit of connections, which is one for all its network namespaces; as it was when
-/// this value goes. A shell sees to that, as soon as it reads the end of its input: this program
-/// may be killed before.
+/// Raises the kernel's limit of connections, which all network namespaces share. Dropping this
+/// value restores the limit. A shell does so when its standard input ends, because this program may
+/// be killed before.
 pub(crate) struct Limit(Option<Child>);
 
-/// Where the kernel has it.
+/// The file of the limit.
 const LIMIT: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
 
 impl Limit {
-    /// Raises it, if it is too low for so many.
+    /// Raises the limit if it is too low for `states` connections.
     pub(crate) fn raise(study: &mut Study, states: u32) -> Limit {
         let wanted = states + 100_000;
         let Ok(text) = fs::read_to_string(LIMIT) else { return Limit(None) };
@@ -100,8 +101,8 @@ impl Limit {
     }
 }
 
-/// Starts a shell that sets the limit to this when nobody can write to it any more. Ctrl-C is not
-/// for it.
+/// Starts a shell that restores the limit when its standard input ends. The shell has its own
+/// process group, so Ctrl-C does not reach it.
 fn keep(limit: &str) -> std::io::Result<Child> {
     let script = r#"read -r nothing; echo "$1" >"$2""#;
     let mut shell = Command::new("sh");

@@ -1,5 +1,5 @@
-//! What all papers share: blocks of systems that stand at the same time and are measured in rounds,
-//! the result that grows with each round, and what is told meanwhile.
+//! The common part of all papers: blocks of systems that are set up together and measured in
+//! rounds, the result that grows with each round, and the progress display.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -27,48 +27,48 @@ use crate::sockets::Talk;
 use crate::system::{self, System};
 use crate::topology::{End, Lab, Shape, Topology};
 
-/// What a network with its rules and its check takes, to tell how long something will last.
+/// Estimated time to build a network and to load and check its rules.
 const SET_UP: Duration = Duration::from_millis(600);
 
-/// What a frame takes, in seconds, that a system is to remember before it is measured.
+/// Estimated seconds for a frame that makes a state before the measurement.
 const WARMING: f64 = 4e-6;
 
-/// What so many take.
+/// Returns the estimated seconds for `frames` such frames.
 fn warming(frames: u64) -> f64 {
     frames as f64 * WARMING
 }
 
-/// What a workload takes, more or less.
+/// Estimated time of a workload.
 const WORKLOAD: Duration = Duration::from_millis(300);
 
-/// Frames that show how fast the generator is.
+/// Number of frames that measure the generator's speed.
 const CEILING: u64 = 1 << 19;
 
-/// Title of the series about memory.
+/// Title of the series of memory.
 pub(crate) const MEMORY: &str = "Memory of states";
 
-/// How often the result is written, of which a killed run keeps what was written last.
+/// Interval between writes of the result. A killed run keeps the last written result.
 const WRITING: Duration = Duration::from_secs(5);
 
-/// What a trial takes besides its own time.
+/// Time of a trial in addition to its duration.
 const BESIDES: Duration = Duration::from_millis(50);
 
-/// The same where frames are waited for that may still come.
+/// Additional time of a trial that waits for frames under way.
 const STRAGGLERS: Duration = Duration::from_millis(350);
 
-/// How much of an experiment is repeated.
+/// The extent of a repetition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Extent {
-    /// A few cells.
+    /// A few measurements, to see that everything works.
     Smoke,
-    /// Every finding.
+    /// Enough measurements for every finding.
     Quick,
-    /// Every cell.
+    /// Every measurement.
     Full,
 }
 
 impl Extent {
-    /// As reports say it.
+    /// Returns the description of the extent for reports.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Extent::Smoke => "a few cells and very short trials, only to see that everything works",
@@ -77,7 +77,7 @@ impl Extent {
         }
     }
 
-    /// Rounds, and seconds of a trial.
+    /// Returns the default number of rounds, and the default seconds of a trial.
     fn trials(self) -> (u32, f64) {
         match self {
             Extent::Smoke => (1, 0.02),
@@ -87,36 +87,37 @@ impl Extent {
     }
 }
 
-/// Systems that are measured in the same rounds.
+/// Systems that are measured in the same rounds, and their common network and rules.
 pub(crate) struct Block {
-    /// Where they stand.
+    /// The topology of the network.
     pub topology: Topology,
-    /// Rules that block a port each.
+    /// Number of rules, each of which blocks a port.
     pub count: u32,
-    /// Of this protocol.
+    /// Protocol of the blocked ports.
     pub transport: Transport,
-    /// Over IPv4 or IPv6.
+    /// Address family of the traffic.
     pub family: Family,
-    /// Longest packet of the cables.
+    /// MTU of the links in bytes.
     pub mtu: u32,
-    /// The systems, besides cable, plain router or bridge and placebo.
+    /// The systems, in addition to the cable, the plain router or bridge, and the placebo.
     pub systems: Vec<Box<dyn System>>,
-    /// Frames that go through them; without them sockets talk.
+    /// The frames to send, or None if sockets make the traffic.
     pub frames: Option<Load>,
-    /// Frames that go first, uncounted: who keeps states has them then.
+    /// Number of frames sent before the measurement, so that filters with states have created them.
     pub warm: u64,
-    /// Whether devices may sum, cut and join what sockets send.
+    /// True if the devices use segmentation, checksum and receive offloads.
     pub offloads: bool,
 }
 
 impl Block {
-    /// Its systems' network.
+    /// Returns the rules of the block.
     fn rules(&self) -> Rules {
         let Block { count, transport, family, topology, .. } = *self;
         Rules { count, transport, family, to: End::Server, topology }
     }
 
-    /// What tells its systems apart from the same ones in other blocks.
+    /// Returns a suffix that distinguishes the block's systems from the same systems in other
+    /// blocks.
     fn variant(&self, role: Role) -> String {
         let mut text = String::new();
         if role == Role::Subject {
@@ -135,45 +136,46 @@ impl Block {
     }
 }
 
-/// What the systems of a block are measured with.
+/// One measurement of a block: a point of a series, and the work of a trial.
 #[derive(Clone)]
 pub(crate) struct Cell {
-    /// The series its point belongs to: title, load, quantity and dimension.
+    /// The series of the point: title, load, quantity and dimension.
     pub series: Series,
-    /// Value of the dimension.
+    /// The value of the dimension.
     pub at: Option<f64>,
-    /// What is done.
+    /// The work of a trial.
     pub work: Work,
 }
 
-/// What a trial of a cell is.
+/// The work of a trial.
 #[derive(Debug, Clone)]
 pub(crate) enum Work {
-    /// Sockets do this.
+    /// A load of sockets.
     Talk(Talk),
-    /// So many of the block's frames a second, or as many as it goes, in the mode queue.
+    /// The block's frames at `rate` frames per second, or at the highest possible rate (mode
+    /// queue).
     Frames { rate: Option<f64>, seconds: f64 },
-    /// The block's frames one after the other, in the mode cost: what one takes.
+    /// The block's frames one after the other; the value is the time of a frame (mode cost).
     Cost { seconds: f64 },
-    /// Sockets do this on a link of so many bits a second, while the firewall has a CPU of its own,
-    /// and what it takes of that is the value.
+    /// A load of sockets on a link of rate `link`, in the notation of tc(8). The firewall has its
+    /// own CPU, and the value is its use of that CPU.
     Cpu { talk: Talk, link: &'static str, value: Cpu },
-    /// Commands run as a workload file says, on a network where this can be talked: on the first
-    /// CPU, while server and firewall are on the last.
+    /// A workload file, on a network that is prepared for `talk`. The commands run on the first
+    /// CPU, the server and the firewall on the last.
     Workload { file: String, talk: Talk },
 }
 
-/// What of a firewall's CPU is a value.
+/// The measured use of the firewall's CPU.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Cpu {
-    /// Nanoseconds a packet.
+    /// Nanoseconds per packet.
     Packet,
-    /// The share of the time in which it does nothing, in percent.
+    /// Idle time in percent.
     Idle,
 }
 
 impl Work {
-    /// Whether the firewall has a CPU of its own.
+    /// Returns true if the firewall has its own CPU.
     fn has_queue(&self) -> bool {
         matches!(self, Work::Frames { .. } | Work::Cpu { .. })
     }
@@ -196,20 +198,20 @@ impl Work {
     }
 }
 
-/// What was asked for.
+/// Records whether the command line set the rounds and the seconds.
 struct Told {
     rounds: bool,
     seconds: bool,
 }
 
-/// A repetition under way.
+/// A repetition in progress.
 pub(crate) struct Study {
     run: Run,
     watch: results::Watch,
     pub extent: Extent,
     rounds: u32,
     told: Told,
-    /// When the result was last written.
+    /// The time of the last write of the result.
     written: Option<Instant>,
     pub seconds: f64,
     wanted: Vec<String>,
@@ -220,10 +222,10 @@ pub(crate) struct Study {
 }
 
 impl Study {
-    /// One that has measured nothing.
+    /// Makes a study without results.
     ///
     /// # Errors
-    /// The system does not tell which CPUs there are.
+    /// Fails if the list of CPUs cannot be read.
     pub(crate) fn new(
         run: Run,
         watch: results::Watch,
@@ -251,21 +253,22 @@ impl Study {
         })
     }
 
-    /// So many rounds, if nothing else was asked for.
+    /// Sets the number of rounds, unless the command line did.
     pub(crate) fn set_rounds(&mut self, rounds: u32) {
         if !self.told.rounds {
             self.rounds = rounds;
         }
     }
 
-    /// Trials of so many seconds, if nothing else was asked for.
+    /// Sets the seconds of a trial, unless the command line did.
     pub(crate) fn set_seconds(&mut self, seconds: f64) {
         if !self.told.seconds {
             self.seconds = seconds;
         }
     }
 
-    /// The result, with why it is not complete if it is not.
+    /// Returns the result. If `outcome` is an error, the result has it as the reason for being
+    /// incomplete.
     pub(crate) fn end(mut self, outcome: &anyhow::Result<()>) -> Run {
         self.progress.end();
         (self.run.seconds, self.run.environment.steal) = self.watch.end();
@@ -274,8 +277,8 @@ impl Study {
         self.run
     }
 
-    /// Those of the named systems that are wanted and can be had; what is left out is said and
-    /// written down.
+    /// Returns those of the named systems that the user wants and this machine has. Systems that
+    /// are left out are reported and recorded.
     pub(crate) fn systems(&mut self, names: &[&str]) -> Vec<Box<dyn System>> {
         let mut found = Vec::new();
         for name in names {
@@ -295,22 +298,21 @@ impl Study {
         found
     }
 
-    /// Where frames are made, and where other work is done meanwhile: elsewhere, if there is
-    /// another CPU.
+    /// Returns two CPUs: one to make frames, and one for other work. They differ if there are two.
     ///
     /// # Errors
-    /// There is no CPU.
+    /// Fails if the process may use no CPU.
     pub(crate) fn places(&self) -> anyhow::Result<[Placement; 2]> {
         let (first, last) = self.cpus.first().zip(self.cpus.last()).context("no CPU")?;
         Ok([Placement { cpu: *first, priority: 1 }, Placement { cpu: *last, priority: 0 }])
     }
 
-    /// What says whether a signal came.
+    /// Returns the interrupt of the run.
     pub(crate) fn interrupt(&self) -> Interrupt {
         self.interrupt.clone()
     }
 
-    /// Says that something is not measured, once.
+    /// Reports and records that something is not measured, once for each text.
     pub(crate) fn leave_out(&mut self, what: &str) {
         let Some(paper) = &mut self.run.paper else { return };
         let text = format!("left out: {what}");
@@ -323,12 +325,13 @@ impl Study {
     /// Measures blocks, each with its cells.
     ///
     /// # Errors
-    /// What every block has cannot be built or measured, or a signal came.
+    /// Fails if a system that every block needs cannot be built or measured, or if a signal
+    /// arrives.
     pub(crate) fn measure(&mut self, blocks: Vec<(Block, Vec<Cell>)>) -> anyhow::Result<()> {
         if let [others @ .., _] = &self.cpus[..]
             && !others.is_empty()
         {
-            // who looks after a trial does not take its CPU
+            // the thread that supervises a trial leaves the trial's CPU alone
             placement::pin(Pid::from_raw(0), others)?;
         }
         let work = |(block, cells): &(Block, Vec<Cell>)| {
@@ -343,20 +346,21 @@ impl Study {
         for (block, cells) in blocks {
             self.measure_block(block, &cells)?;
         }
-        // the next paper may want this CPU too
+        // the next paper may use all CPUs
         placement::pin(Pid::from_raw(0), &self.cpus)
     }
 
-    /// Says in advance that [`Study::measure_others`] will take so many seconds in each round.
+    /// Adds the seconds that [`Study::measure_others`] will need in each round to the estimate.
     pub(crate) fn expect_others(&mut self, round: f64) {
         self.progress.expect(round * f64::from(self.rounds));
     }
 
-    /// Measures what is no system in a network, in rounds of its own, which take so many seconds: a
+    /// Measures subjects outside a network, in their own rounds of about `round` seconds each, as a
     /// point of a series.
     ///
     /// # Errors
-    /// One cannot be measured, or a signal came.
+    /// Fails if a subject cannot be measured, if the result cannot be written, or if a signal
+    /// arrives.
     pub(crate) fn measure_others(
         &mut self,
         systems: Vec<results::System>,
@@ -378,7 +382,7 @@ impl Study {
         })
     }
 
-    /// Keeps the samples of a round, and writes the result if that was not done just now.
+    /// Stores the samples of a round, and writes the result if the last write was long enough ago.
     fn keep(
         &mut self,
         (series, point): (usize, usize),
@@ -404,7 +408,7 @@ impl Study {
     fn measure_block(&mut self, mut block: Block, cells: &[Cell]) -> anyhow::Result<()> {
         let Some(first) = cells.first() else { return Ok(()) };
         let mut plan = self.plan(&block, first)?;
-        // a thread of each service for each client that there will be
+        // each service needs a thread for each client
         let talks = cells.iter().filter_map(|cell| cell.work.talk());
         let clients = talks.map(|talk| talk.clients).max().unwrap_or(1);
         if let Some(talk) = &mut plan.talk {
@@ -415,7 +419,7 @@ impl Study {
         let named = |name| system::named(name).map_err(anyhow::Error::msg);
         let mut spots = Vec::new();
         for (name, is_placebo) in [("null", false), (plain, false), (plain, true)] {
-            // a cable has no queue before it
+            // a cable has no queue in front of it
             if !(queue && name == "null") {
                 spots.push(Spot::new(named(name)?, is_placebo, block.rules(), queue));
             }
@@ -428,7 +432,7 @@ impl Study {
         for spot in &spots {
             self.interrupt.check()?;
             let topology = spot.topology();
-            // a proxy gets no frames, but what sockets send
+            // frames do not pass a proxy, only connections do
             let shape = Shape { topology, mtu: block.mtu, napi: topology != Topology::Proxy };
             let lab = Lab::new(&spot.name(), shape)?;
             if let Work::Cpu { link, .. } = first.work {
@@ -445,7 +449,7 @@ impl Study {
             self.interrupt.check()?;
             let before = available();
             let bench = Bench::new(spot, Some(lab), &plan, &self.interrupt);
-            // others have nothing to remember them by
+            // a system without states has nothing to create
             let frames = if spot.keeps_states() { block.warm } else { 0 };
             let warm = bench.and_then(|mut bench| {
                 bench.warm_up(frames)?;
@@ -511,14 +515,14 @@ impl Study {
         })
     }
 
-    /// Frames a second that the generator gives to a cable.
+    /// Measures the frames per second that the generator sends over a cable.
     fn ceiling(&self, plan: &Plan) -> anyhow::Result<f64> {
         let shape = Shape { topology: Topology::Direct, mtu: 1500, napi: true };
         let lab = Lab::new("cable", shape)?;
         Flood::new(&lab, &plan.load, End::Client, End::Server)?.ceiling(CEILING, plan.at)
     }
 
-    /// Writes down what memory systems took with their states.
+    /// Adds the memory of the systems with their states to the result, in bytes.
     fn note_memory(&mut self, cell: &Cell, memory: &[(String, f64)]) {
         let mut series = cell.series.clone();
         series.title = MEMORY.to_owned();
@@ -567,7 +571,7 @@ impl Study {
         Ok(())
     }
 
-    /// A new point of a series, and where it is.
+    /// Adds a point to a series. Returns the indexes of the series and of the point.
     fn place(&mut self, series: &Series, at: Option<f64>) -> (usize, usize) {
         let all = &mut self.run.series;
         let known = all.iter().position(|known| known.title == series.title);
@@ -581,7 +585,7 @@ impl Study {
     }
 }
 
-/// Memory that programs can have, in bytes.
+/// Returns the available memory in bytes.
 fn available() -> u64 {
     let table = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = table.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
@@ -589,7 +593,7 @@ fn available() -> u64 {
     kilobytes.unwrap_or(0) << 10
 }
 
-/// A system that has its turn with the load of a cell.
+/// A system with the work of a cell, as a subject of rounds.
 struct Turn<'t, 'b> {
     bench: &'t mut Bench<'b>,
     work: &'t Work,
@@ -606,7 +610,7 @@ impl Subject for Turn<'_, '_> {
         match self.work {
             Work::Talk(talk) => self.bench.set_talk(*talk),
             Work::Frames { rate, .. } => self.bench.set_rate(*rate, self.work.duration()),
-            // as many as the bench has found to fill the time
+            // the bench has already chosen a number of frames that fills the time
             Work::Cost { .. } => {}
             Work::Cpu { talk, value, .. } => {
                 let [packet, idle] = self.bench.cpu(talk)?;
@@ -619,17 +623,16 @@ impl Subject for Turn<'_, '_> {
             Work::Workload { file, .. } => return self.bench.workload(file, self.cpu),
         }
         let measured = self.bench.trial()?;
-        // histograms are most of a result, and papers have a use for them only where frames go at a
-        // rate
+        // histograms are most of a result, and papers use them only for frames at a rate
         let is_paced = matches!(self.work, Work::Frames { rate: Some(_), .. });
         Ok(Measured { latency: measured.latency.filter(|_| is_paced), ..measured })
     }
 }
 
-/// Frames that show what passes, before sockets measure anything.
+/// Makes the frames that check the rules before sockets measure.
 fn frames(block: &Block) -> Load {
     Load {
-        // veth takes no redirected frames where packets may be longer than a page
+        // veth takes no redirected frames if packets may be longer than a page
         engine: if block.mtu > 1500 { Engine::Packet } else { Engine::Xdp },
         transport: block.transport,
         ip: block.family,

@@ -1,10 +1,10 @@
-//! What `fwlab paper` prints: the paper, its tables, and a line for each of its findings.
+//! The output of `fwlab paper`: the paper, its tables, and three lines for each of its findings.
 
 use std::fmt::Write;
 
 use crate::results::{Run, Table};
 
-/// All of it.
+/// Returns the whole text.
 pub(super) fn of(run: &Run) -> String {
     let mut text = String::new();
     // writing to a string does not fail
@@ -36,7 +36,7 @@ fn write_all(text: &mut String, run: &Run) -> std::fmt::Result {
     writeln!(text, "\nmode {}: {}; {:.0} s", run.mode.name(), run.mode.warning(), run.seconds)
 }
 
-/// Columns as wide as their widest word; headings are broken into lines.
+/// Appends a table. A column is as wide as its longest word, and headings are broken into lines.
 fn write_table(text: &mut String, table: &Table) -> std::fmt::Result {
     writeln!(text, "\n{}", table.title)?;
     let headings: Vec<Vec<&str>> =
@@ -61,7 +61,7 @@ fn write_table(text: &mut String, table: &Table) -> std::fmt::Result {
     };
     let lines = headings.iter().map(Vec::len).max().unwrap_or(0);
     for number in 0..lines {
-        // a heading stands on its last line
+        // headings are aligned at their last line
         let words = headings.iter().map(|heading| {
             let first = lines - heading.len();
             number.checked_sub(first).map_or("", |place| heading[place])
@@ -74,7 +74,7 @@ fn write_table(text: &mut String, table: &Table) -> std::fmt::Result {
     Ok(())
 }
 
-/// A number with as many digits as matter.
+/// Formats a number with the digits that matter.
 pub(super) fn number(value: f64) -> String {
     match value.abs() {
         100.0.. => format!("{value:.0}"),

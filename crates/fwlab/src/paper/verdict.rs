@@ -1,15 +1,14 @@
-//! Whether what a paper found is so here: ratios with their intervals, and the range in which they
-//! have to lie.
+//! Verdicts on the findings of a paper: ratios with their intervals, compared with the range that a
+//! finding predicts.
 
 use crate::results::{Finding, Mode, Point, Run, Sample, Verdict};
 use crate::stats::{Interval, change_interval, median, ratio_interval};
 use crate::summary::{self, paired};
 
-/// Intervals are drawn with this seed, so that the same file always gives the same verdicts.
+/// Seed of the bootstrap intervals, so that a file always gives the same verdicts.
 const SEED: u64 = 1;
 
-/// What is called equal may differ by so much. Where the placebo differed by more, intervals are
-/// made wider by that.
+/// Tolerance of "equal". If the placebo differs by more, intervals are widened by its difference.
 const EQUAL: f64 = 0.1;
 
 /// One system at one point of a series.
@@ -17,41 +16,41 @@ const EQUAL: f64 = 0.1;
 pub(crate) struct Place<'p> {
     /// Title of the series.
     pub title: &'p str,
-    /// Value of its dimension.
+    /// Value of the series' dimension.
     pub at: Option<f64>,
     /// Name of the system.
     pub system: &'p str,
 }
 
-/// The name of a system without what tells it apart from the same one in other blocks.
+/// Returns the name of a system without the suffixes of rules and block.
 pub(crate) fn base(id: &str) -> &str {
     id.split(['@', '/']).next().unwrap_or(id)
 }
 
-/// All samples of a place.
+/// Returns all samples of a place.
 pub(crate) fn samples<'r>(run: &'r Run, place: &Place<'_>) -> Vec<&'r Sample> {
     let all = points(run, place).flat_map(|point| &point.samples);
     all.filter(|sample| base(&sample.system) == place.system).collect()
 }
 
-/// All values of a place.
+/// Returns all values of a place.
 pub(crate) fn values(run: &Run, place: &Place<'_>) -> Vec<f64> {
     samples(run, place).iter().map(|sample| sample.value).collect()
 }
 
-/// The median of a place.
+/// Returns the median of a place.
 pub(crate) fn middle(run: &Run, place: &Place<'_>) -> Option<f64> {
     median(&values(run, place))
 }
 
-/// One place by another that was measured in the same rounds.
+/// Returns the ratio of two places that were measured in the same rounds.
 pub(crate) fn ratio(run: &Run, one: &Place<'_>, other: &Place<'_>) -> Option<Interval> {
     let ratio = ratio_interval(&paired(&samples(run, one), &samples(run, other)), SEED)?;
     Some(widened(run, &[one], ratio))
 }
 
-/// One place by another that was not: each is seen beside the cable of its own rounds, or beside
-/// the plain router where a cable has no place.
+/// Returns the ratio of two places from different rounds. Each place is first divided by the cable
+/// of its own rounds, or by the plain router if there is no cable.
 pub(crate) fn change(run: &Run, from: &Place<'_>, to: &Place<'_>) -> Option<Interval> {
     let beside_cable = |place: &Place<'_>| {
         let reference = if run.mode == Mode::Cost { "null" } else { "router" };
@@ -62,14 +61,15 @@ pub(crate) fn change(run: &Run, from: &Place<'_>, to: &Place<'_>) -> Option<Inte
     Some(widened(run, &[from, to], change))
 }
 
-/// All points that samples of a place can be in.
+/// Returns all points to which a place refers.
 fn points<'r>(run: &'r Run, place: &Place<'_>) -> impl Iterator<Item = &'r Point> {
     let (title, at) = (place.title.to_owned(), place.at);
     let series = run.series.iter().filter(move |series| series.title == title);
     series.flat_map(|series| &series.points).filter(move |point| point.at == at)
 }
 
-/// An interval, wider by how far apart equal things came out at these places, if that is much.
+/// Returns an interval, widened by the noise at these places if the noise exceeds the tolerance.
+/// The noise is the difference between systems that should be equal.
 pub(crate) fn widened(run: &Run, places: &[&Place<'_>], interval: Interval) -> Interval {
     let points = places.iter().flat_map(|place| points(run, place));
     let noise = points.filter_map(|point| summary::noise(run, point)).fold(0.0, f64::max);
@@ -83,16 +83,16 @@ pub(crate) fn widened(run: &Run, places: &[&Place<'_>], interval: Interval) -> I
     }
 }
 
-/// Where a ratio has to lie.
+/// The range of a ratio, both ends included.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Range(pub f64, pub f64);
 
 impl Range {
-    /// As good as equal.
+    /// Equal within the tolerance.
     pub(crate) const EQUAL: Range = Range(1.0 / (1.0 + EQUAL), 1.0 + EQUAL);
-    /// Less than that.
+    /// Smaller by more than the tolerance.
     pub(crate) const LESS: Range = Range(0.0, 1.0 / (1.0 + EQUAL));
-    /// More than that.
+    /// Larger by more than the tolerance.
     pub(crate) const MORE: Range = Range(1.0 + EQUAL, f64::INFINITY);
 
     fn judge(self, interval: &Interval) -> Verdict {
@@ -106,17 +106,17 @@ impl Range {
     }
 }
 
-/// A ratio that a finding is about.
+/// A ratio that a finding predicts.
 pub(crate) struct Check {
-    /// What it is the ratio of.
+    /// Description of the ratio.
     pub what: String,
-    /// The ratio; none if it was not measured.
+    /// The ratio, or None if it was not measured.
     pub ratio: Option<Interval>,
-    /// Where it lies if the finding holds.
+    /// The range of the ratio if the finding holds.
     pub range: Range,
 }
 
-/// A finding holds if all its checks do, and fails if one of them does.
+/// Makes a finding. It holds if all its checks hold, and fails if one of them fails.
 pub(crate) fn finding(claim: &str, source: &str, checks: Vec<Check>) -> Finding {
     let mut verdicts = Vec::new();
     let mut evidence = Vec::new();

@@ -1,4 +1,4 @@
-//! What a client does with a server's services.
+//! The clients of each kind of load.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
@@ -16,20 +16,20 @@ use crate::raw::frame::Transport;
 use crate::request_response::{self, Protocol};
 use crate::results::Latency;
 
-/// After this long without an answer there is none.
+/// Time without an answer after which a client fails.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Bytes of the files of one FTP session.
+/// Bytes of the large file that an FTP bulk session fetches repeatedly.
 const LARGE_FILE: usize = 16 << 20;
 
-/// What a client has to say afterwards.
+/// The result of a client.
 #[derive(Clone)]
 pub(super) struct Said {
     pub value: f64,
     pub latency: Option<Latency>,
 }
 
-/// Does what a talk says, as the client of this number.
+/// Runs a load as client `number`.
 pub(super) fn run(
     talk: &Talk,
     number: usize,
@@ -69,7 +69,7 @@ pub(super) fn run(
     }
 }
 
-/// Requests and answers over one connection, or datagrams.
+/// Measures requests and answers over one connection, or with datagrams.
 fn ask(talk: &Talk, server: IpAddr, interrupt: &Interrupt) -> anyhow::Result<Said> {
     let protocol = match talk.transport {
         Transport::Tcp => Protocol::Tcp,
@@ -85,7 +85,7 @@ fn ask(talk: &Talk, server: IpAddr, interrupt: &Interrupt) -> anyhow::Result<Sai
     Ok(Said { value, latency: Some(latency) })
 }
 
-/// Repeats a transaction; transactions a second.
+/// Repeats a transaction and returns the transactions per second.
 fn again_and_again(
     talk: &Talk,
     interrupt: &Interrupt,
@@ -115,8 +115,8 @@ fn connect(server: SocketAddr) -> anyhow::Result<TcpStream> {
     connect().with_context(|| format!("no connection to {server}"))
 }
 
-/// One connection with one request; the server closes it first, so that the client does not run out
-/// of ports that wait.
+/// Makes one connection with one request. The server closes first, so that the client has no ports
+/// in TIME-WAIT.
 fn connect_and_ask(server: SocketAddr, size: usize) -> anyhow::Result<()> {
     let mut stream = connect(server)?;
     let mut request = vec![b'q'; size.max(4)];
@@ -129,7 +129,7 @@ fn connect_and_ask(server: SocketAddr, size: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One page.
+/// Fetches one page.
 fn fetch(server: SocketAddr, size: usize) -> anyhow::Result<()> {
     let mut stream = connect(server)?;
     stream.write_all(format!("GET /{size} HTTP/1.0\r\n\r\n").as_bytes())?;
@@ -149,7 +149,7 @@ fn begin_ftp(talk: &Talk) -> anyhow::Result<Session> {
     Ok(session)
 }
 
-/// Large files in one session, in megabits a second.
+/// Fetches large files in one session; returns megabits per second.
 fn fetch_files(talk: &Talk, interrupt: &Interrupt) -> anyhow::Result<f64> {
     let mut block = vec![0; BLOCK];
     let mut session = begin_ftp(talk)?;
@@ -164,7 +164,7 @@ fn fetch_files(talk: &Talk, interrupt: &Interrupt) -> anyhow::Result<f64> {
     Ok(value)
 }
 
-/// Bytes to the server, as it counts them; in megabits a second.
+/// Sends bytes to the server, which counts them; returns megabits per second.
 fn send(server: SocketAddr, duration: Duration, interrupt: &Interrupt) -> anyhow::Result<f64> {
     let mut stream = connect(server)?;
     let block = vec![b's'; BLOCK];
@@ -179,7 +179,7 @@ fn send(server: SocketAddr, duration: Duration, interrupt: &Interrupt) -> anyhow
     Ok(megabits(u64::from_be_bytes(total), start.elapsed()))
 }
 
-/// Bytes from the server, in megabits a second.
+/// Receives bytes from the server; returns megabits per second.
 fn receive(server: SocketAddr, duration: Duration, interrupt: &Interrupt) -> anyhow::Result<f64> {
     let mut stream = connect(server)?;
     let mut block = vec![0; BLOCK];

@@ -1,7 +1,7 @@
-//! Loads that other programs make: iperf3 and netperf, where they are installed. Each has its own
-//! server, and a client for each of those there are to be at once. They are ordinary processes:
-//! more urgent ones, as ours are, would keep each other from the CPU, as they do not always sleep
-//! while they wait.
+//! Loads of other programs, iperf3 and netperf, where they are installed. Each has its own server,
+//! and a client process for each simultaneous client. They run with ordinary priority. With
+//! real-time priority, as fwlab's threads have, they would keep each other from the CPU, because
+//! they sometimes wait without sleeping.
 
 use std::fs;
 use std::io::Read;
@@ -18,18 +18,19 @@ use crate::interrupt::Interrupt;
 use crate::placement::Placement;
 use crate::raw::frame::Transport;
 
-/// The first port of servers of iperf3, each of which serves one client; and the port of netserver.
+/// The first port of iperf3's servers, each of which serves one client; and the port of netserver.
 const IPERF3: u16 = 5201;
 const NETSERVER: u16 = 12_865;
 
-/// How long a server may take until it is there, and how often that is looked at.
+/// Longest time until a server listens, and the interval of checks.
 const PATIENCE: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(20);
 
-/// Starts the servers of a kind at an address of a host, where there are such; they go with the
-/// host.
+/// Starts the external servers of a load at an address of a host, if the load has any. They end
+/// with the host.
 ///
 /// # Errors
+/// Fails if a server does not start, or if its port is taken.
 /// They do not start, or something listens there already.
 pub fn serve(host: &Host, talk: &Talk, at: Placement, address: IpAddr) -> anyhow::Result<()> {
     let bound = address.to_string();
@@ -55,7 +56,7 @@ pub fn serve(host: &Host, talk: &Talk, at: Placement, address: IpAddr) -> anyhow
             .with_context(|| format!("{address}, tcp port {port}"))?;
         at.run(|| host.start(command, ""))??;
         let since = Instant::now();
-        // who tried to bind the port meanwhile could take it from the server
+        // a test by binding the port could take the port from the server
         while !host.inside(|| is_listened_at(address, port))?? {
             host.ensure_running()?;
             ensure!(since.elapsed() < PATIENCE, "nothing listens on port {port}");
@@ -65,8 +66,8 @@ pub fn serve(host: &Host, talk: &Talk, at: Placement, address: IpAddr) -> anyhow
     Ok(())
 }
 
-/// Whether a socket of the calling thread's network listens at a port, at this address or any other
-/// of its family, as proc(5) has it.
+/// Returns true if a socket in the calling thread's network listens at a port. The socket may have
+/// this or any other address of the family. Source: `/proc/net/tcp` (proc(5)).
 fn is_listened_at(address: IpAddr, port: u16) -> anyhow::Result<bool> {
     let path = match address {
         IpAddr::V4(_) => "/proc/thread-self/net/tcp",
@@ -76,8 +77,8 @@ fn is_listened_at(address: IpAddr, port: u16) -> anyhow::Result<bool> {
     Ok(sockets.lines().any(|line| line_listens_at(line, port)))
 }
 
-/// Whether a line is one of a listening socket (state 0A) at a port: number, local and remote
-/// address, each with its port in hexadecimal digits, state.
+/// Returns true if a line describes a listening socket (state 0A) at a port. The fields are number,
+/// local address, remote address, state; ports are hexadecimal.
 fn line_listens_at(line: &str, port: u16) -> bool {
     let fields: Vec<&str> = line.split_whitespace().take(4).collect();
     let &[_, local, _, "0A"] = &fields[..] else { return false };
@@ -88,7 +89,8 @@ fn port(number: usize) -> u16 {
     IPERF3 + number as u16
 }
 
-/// Megabits a second that the client of a number sends or gets. iperf3 takes whole seconds.
+/// Runs iperf3 as client `number` and returns the megabits per second that the receiver counted.
+/// iperf3 accepts whole seconds only.
 pub(super) fn iperf3(
     talk: &Talk,
     number: usize,
@@ -107,27 +109,27 @@ pub(super) fn iperf3(
         let (said, _) = run(&mut command, at, interrupt)?;
         match received(&said) {
             Some(value) => return Ok(value),
-            // its server takes a moment from one client to the next
+            // iperf3's server needs a moment between clients
             None if since.elapsed() < PATIENCE => thread::sleep(TICK),
             None => bail!("iperf3: {}", complaint(&said)),
         }
     }
 }
 
-/// Why it gave nothing, of iperf3's JSON.
+/// Returns the error message in iperf3's JSON.
 fn complaint(said: &str) -> String {
     let json: Option<serde_json::Value> = serde_json::from_str(said).ok();
     let error = json.as_ref().and_then(|json| json.get("error")?.as_str());
     error.unwrap_or("it said nothing of use").to_owned()
 }
 
-/// What the receiver counted, of iperf3's JSON.
+/// Returns the receiver's megabits per second from iperf3's JSON.
 fn received(said: &str) -> Option<f64> {
     let said: serde_json::Value = serde_json::from_str(said).ok()?;
     Some(said.pointer("/end/sum_received/bits_per_second")?.as_f64()? / 1e6)
 }
 
-/// Transactions a second, the only thing that it then says.
+/// Runs netperf and returns transactions per second, its only output at verbosity 0.
 pub(super) fn netperf(talk: &Talk, at: Placement, interrupt: &Interrupt) -> anyhow::Result<f64> {
     let test = match (talk.kind, talk.transport) {
         (Kind::NetperfCrr, _) => "TCP_CRR",
@@ -145,7 +147,7 @@ pub(super) fn netperf(talk: &Talk, at: Placement, interrupt: &Interrupt) -> anyh
         .with_context(|| format!("netperf said: {} {}", said.trim(), complaint.trim()))
 }
 
-/// Runs a client to its end, or until it is interrupted; what it said, and what it complained of.
+/// Runs a client to its end, or until an interrupt. Returns its standard output and standard error.
 fn run(
     command: &mut Command,
     at: Placement,
@@ -174,7 +176,7 @@ fn run(
     })
 }
 
-/// What a pipe gives until it ends; one that breaks has ended.
+/// Reads a pipe to its end. A read error counts as the end.
 fn read_all(pipe: &mut dyn Read) -> String {
     let mut bytes = Vec::new();
     let _ = pipe.read_to_end(&mut bytes);

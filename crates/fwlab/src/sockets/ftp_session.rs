@@ -1,5 +1,4 @@
-//! A session of the FTP server: anybody may log in, the file N has N bytes, and what is uploaded is
-//! forgotten.
+//! A session of the FTP server: any user may log in, file N has N bytes, and uploads are discarded.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Result, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
@@ -8,19 +7,19 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use super::listener::{PATIENCE, accept};
 
-/// Where clients connect to for data, if they do.
+/// Ports of passive data connections.
 pub(super) const DATA_PORTS: RangeInclusive<u16> = 10_000..=10_199;
 
-/// Where data connections of the server come from.
+/// Source port of active data connections.
 const DATA: u16 = 20;
 
-/// The largest file.
+/// Bytes of the largest file.
 const LARGEST: u64 = 1 << 40;
 
-/// A longer line is no command.
+/// Longest command line in bytes.
 const LINE: u64 = 1024;
 
-/// How a data connection is to be made.
+/// The way in which the next data connection is made.
 enum Data {
     Nothing,
     Accept(TcpListener),
@@ -28,7 +27,7 @@ enum Data {
 }
 
 impl Data {
-    /// The connection; it can be made once.
+    /// Makes the data connection, at most once.
     fn open(&mut self) -> Result<TcpStream> {
         let stream = match std::mem::replace(self, Data::Nothing) {
             Data::Nothing => return Err(ErrorKind::NotConnected.into()),
@@ -41,7 +40,7 @@ impl Data {
     }
 }
 
-/// Connects to a client from port 20, as filters expect it, if that may be had.
+/// Connects to a client from port 20, as filters expect, if the process may use that port.
 fn connect(client: SocketAddr) -> Result<TcpStream> {
     use nix::sys::socket::{
         AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, setsockopt, socket,
@@ -57,7 +56,7 @@ fn connect(client: SocketAddr) -> Result<TcpStream> {
     let data = socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
     setsockopt(&data, sockopt::ReuseAddr, &true)?;
     setsockopt(&data, sockopt::SendTimeout, &TimeVal::new(PATIENCE.as_secs() as i64, 0))?;
-    // who is not root has another port, and is not filtered either
+    // without root the connection has another port, but no filter is in between then
     let _ = bind(data.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(any, DATA)));
     connect(data.as_raw_fd(), &SockaddrStorage::from(client))?;
     Ok(data.into())
@@ -106,12 +105,12 @@ pub(super) fn serve(client: &mut TcpStream, buffer: &mut [u8]) -> Result<()> {
     }
 }
 
-/// Bytes of a file; folders before its name are all the same.
+/// Returns the bytes of a file. Folders before its name are ignored.
 fn size_of(name: &str) -> Option<u64> {
     name.rsplit('/').next()?.parse().ok().filter(|&size| size <= LARGEST)
 }
 
-/// Takes a port for data, and says which.
+/// Opens a port for a passive data connection, and returns the reply that names it.
 fn listen(own: SocketAddr, verb: &str, data: &mut Data) -> Result<String> {
     static TURN: AtomicU16 = AtomicU16::new(0);
     let count = *DATA_PORTS.end() - *DATA_PORTS.start() + 1;
@@ -132,7 +131,7 @@ fn listen(own: SocketAddr, verb: &str, data: &mut Data) -> Result<String> {
     })
 }
 
-/// Where a client waits for data.
+/// Parses the address of an active data connection.
 fn active(verb: &str, argument: &str) -> Option<SocketAddr> {
     if verb.eq_ignore_ascii_case("EPRT") {
         let mut parts = argument.split(argument.chars().next()?).skip(2);
@@ -143,7 +142,7 @@ fn active(verb: &str, argument: &str) -> Option<SocketAddr> {
     Some((Ipv4Addr::new(a, b, c, d), u16::from_be_bytes([high, low])).into())
 }
 
-/// Does something with a data connection; the reply that ends it.
+/// Runs `work` on the data connection, and returns the final reply.
 fn transfer(
     client: &mut TcpStream,
     data: &mut Data,

@@ -1,4 +1,4 @@
-//! Waiting for somebody who connects.
+//! Accepting a connection with a timeout.
 
 use std::io::{ErrorKind, Result};
 use std::net::{TcpListener, TcpStream};
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// A client that says nothing for so long is gone.
+/// Time without data after which a client counts as lost.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A client that does not come keeps nobody waiting for ever.
+/// Accepts a connection, or fails with `TimedOut` after `patience`.
 pub(crate) fn accept(listener: &TcpListener, patience: Duration) -> Result<TcpStream> {
     let patience = PollTimeout::try_from(patience).unwrap_or(PollTimeout::MAX);
     let mut wanted = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];

@@ -1,5 +1,5 @@
-//! Whether a proxy does what its rules say, as clients see it: they get to the server where they
-//! may, and nowhere else.
+//! Checks of a proxy's rules from the clients' side: clients reach the allowed server, and no
+//! other.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream};
 use std::time::Duration;
@@ -13,13 +13,14 @@ use crate::placement::Placement;
 use crate::rules::Rules;
 use crate::topology::{End, Lab};
 
-/// How long who must not get through tries to.
+/// Timeout of a connection attempt that must fail.
 const TRY: Duration = Duration::from_millis(300);
 
-/// Sees that clients do not get past what is in between to a port of the server, nor to another
-/// server by way of it.
+/// Checks that clients cannot bypass the proxy to port `closed` of the server, and cannot reach
+/// another server through the proxy.
 ///
 /// # Errors
+/// Fails if clients can do either, or if the client's namespace no longer exists.
 /// They do.
 pub fn check_borders(lab: &Lab, talk: &Talk, closed: u16) -> anyhow::Result<()> {
     let client = lab.end(End::Client);
@@ -30,10 +31,11 @@ pub fn check_borders(lab: &Lab, talk: &Talk, closed: u16) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Has the server serve FTP at a port that no rule blocks and at some that are blocked, and sees
-/// that sessions begin with the one, and with none of the others.
+/// Serves FTP at an open port and at some blocked ports, and checks that a session begins with the
+/// open port only.
 ///
 /// # Errors
+/// Fails if a rule is not applied, or if a server's port is taken.
 /// They do not, or they do.
 pub fn check_rules(lab: &Lab, talk: &Talk, rules: &Rules, at: Placement) -> anyhow::Result<()> {
     let ports = [vec![Rules::OPEN], rules.tried()].concat();
@@ -47,8 +49,8 @@ pub fn check_rules(lab: &Lab, talk: &Talk, rules: &Rules, at: Placement) -> anyh
     Ok(())
 }
 
-/// Begins a session with a server, by the way there is; to a gateway the client names the server
-/// and its port.
+/// Begins a session with a server, directly or by the proxy. A gateway takes the server and its
+/// port from the user name.
 fn begin(talk: &Talk, server: IpAddr, port: u16) -> anyhow::Result<Session> {
     let door = talk.way.address(talk.to, talk.family);
     let user = talk.way.user(server);
@@ -58,13 +60,13 @@ fn begin(talk: &Talk, server: IpAddr, port: u16) -> anyhow::Result<Session> {
     }
 }
 
-/// Whether a port of a server can be reached at its own address, in spite of what is in between.
+/// Returns true if a port can be reached at the server's own address, past the proxy.
 fn gets_past(talk: &Talk, port: u16) -> bool {
     let server = talk.to.address(talk.family);
     TcpStream::connect_timeout(&(server, port).into(), TRY).is_ok()
 }
 
-/// Whether a gateway lets an FTP session begin with a server that its rules do not name.
+/// Returns true if a gateway allows an FTP session with a server that its rules do not name.
 fn begins_with_another(talk: &Talk) -> bool {
     let other = match talk.to.address(talk.family) {
         IpAddr::V4(server) => IpAddr::from(Ipv4Addr::from(server.to_bits() + 1)),

@@ -1,6 +1,6 @@
-//! The services of a server, by the ports that such services always had: echo, discard, chargen,
-//! FTP, a page; and one that answers once. Each has a thread for each client there may be at once,
-//! which serves one connection after the other, so that no thread is made for a connection.
+//! The services of a server at their traditional ports: echo, discard, chargen, FTP and HTTP, and
+//! one that answers once. Each service has a thread for each simultaneous client. A thread serves
+//! one connection after the other, so no connection needs a new thread.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv6Addr, TcpListener, TcpStream, UdpSocket};
@@ -19,30 +19,32 @@ use crate::host::Host;
 use crate::placement::Placement;
 use crate::raw::frame::Transport;
 
-/// Sends back what it gets.
+/// Port of echo: sends all data back.
 pub(super) const ECHO: u16 = 7;
-/// Takes what it gets; says at the end how much that was.
+/// Port of discard: reads to the end, and then sends the number of bytes (64 bits, network byte
+/// order).
 pub(super) const DISCARD: u16 = 9;
-/// Takes a request that begins with its length, sends it back and closes.
+/// Port of the one-shot service: reads a request that begins with its length (32 bits, network byte
+/// order), sends the request back and closes.
 pub(super) const ONCE: u16 = 17;
-/// Sends until nobody takes it.
+/// Port of chargen: sends until the client closes.
 pub const CHARGEN: u16 = 19;
-/// Sessions as in ftp_session.rs.
+/// Port of FTP sessions (ftp_session.rs).
 pub(super) const FTP: u16 = 21;
-/// `GET /N` gets N bytes.
+/// Port of HTTP: `GET /N` returns N bytes, at most `BLOCK`.
 pub const HTTP: u16 = 80;
 
-/// Ports of clients; a datagram from a lower one may be a forged one that makes two servers talk to
-/// each other for ever.
+/// Lowest port of clients. A datagram from a lower port may be forged, to make two echo servers
+/// answer each other endlessly.
 const FIRST_OF_CLIENTS: u16 = 1024;
 
-/// Bytes taken or given at once.
+/// Size of a read or write in bytes.
 pub(super) const BLOCK: usize = 128 * 1024;
 
-/// How often who waits for datagrams looks whether that is over.
+/// Interval at which the datagram thread checks if it should end.
 const TURN: Duration = Duration::from_millis(100);
 
-/// A server; its threads end when it goes.
+/// A server. Its threads end when this value is dropped.
 pub struct Server {
     over: Arc<AtomicBool>,
     listeners: Vec<TcpListener>,
@@ -51,7 +53,7 @@ pub struct Server {
 
 type Serve = fn(&mut TcpStream, &mut [u8]) -> std::io::Result<()>;
 
-/// A port, and what is served there.
+/// A port and the function that serves its connections.
 type Service = (u16, Serve);
 
 const SERVICES: [Service; 6] = [
@@ -63,7 +65,7 @@ const SERVICES: [Service; 6] = [
     (HTTP, page),
 ];
 
-/// Ports of TCP that a proxy has to serve, as ranges.
+/// TCP ports that a proxy must forward, as inclusive ranges.
 pub const TCP_PORTS: [(u16, u16); 7] = [
     (ECHO, ECHO),
     (DISCARD, DISCARD),
@@ -75,31 +77,31 @@ pub const TCP_PORTS: [(u16, u16); 7] = [
 ];
 
 impl Server {
-    /// Serves so many clients at once on a host that was made for it, by all services, in threads
-    /// at that place.
+    /// Starts all services on a host of the lab, for `clients` simultaneous clients, in threads at
+    /// the given placement.
     ///
     /// # Errors
-    /// A port is taken.
+    /// Fails if a port is taken.
     pub fn start(host: &Host, at: Placement, clients: usize) -> anyhow::Result<Server> {
         let address = Ipv6Addr::UNSPECIFIED.into();
         Server::open(host, at, clients, address, &SERVICES, true)
     }
 
-    /// Serves FTP at other ports, one session after the other at each.
+    /// Starts FTP services at other ports, each for one session at a time.
     ///
     /// # Errors
-    /// A port is taken.
+    /// Fails if a port is taken.
     pub(super) fn of_sessions(host: &Host, at: Placement, ports: &[u16]) -> anyhow::Result<Server> {
         let services: Vec<Service> =
             ports.iter().map(|&port| (port, ftp_session::serve as Serve)).collect();
         Server::open(host, at, 1, Ipv6Addr::UNSPECIFIED.into(), &services, false)
     }
 
-    /// Serves what the clients of one kind of talk want and nothing else, at one address: for a
-    /// host that has other neighbours than those who measure.
+    /// Starts only the services that one load needs, at one address. A host with other neighbours
+    /// than the clients uses this function.
     ///
     /// # Errors
-    /// A port is taken, or the host does not have that address.
+    /// Fails if a port is taken, or if the host does not have the address.
     pub fn start_for(
         talk: &Talk,
         host: &Host,
@@ -132,7 +134,7 @@ impl Server {
     ) -> anyhow::Result<Server> {
         let over = Arc::new(AtomicBool::new(false));
         let mut server = Server { over, listeners: Vec::new(), threads: Vec::new() };
-        // threads are where the one is that makes them
+        // new threads inherit the host and the CPU of the thread that makes them
         host.inside(|| -> anyhow::Result<()> {
             at.take()?;
             for &(port, serve) in services {
@@ -161,12 +163,11 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         for listener in &self.listeners {
-            // wakes those that wait for a client; one that does not listen any more has woken them
-            // already
+            // wakes threads that wait for a client; an error means that they were woken already
             let _ = shutdown(listener.as_raw_fd(), Shutdown::Both);
         }
         for thread in self.threads.drain(..) {
-            // one that panicked has said so
+            // a panic has printed its own message
             let _ = thread.join();
         }
     }
@@ -182,7 +183,7 @@ fn accept(listener: &TcpListener, serve: Serve, over: &AtomicBool) {
             .set_nodelay(true)
             .and_then(|()| client.set_read_timeout(Some(PATIENCE)))
             .and_then(|()| client.set_write_timeout(Some(PATIENCE)));
-        // a connection that breaks is its client's concern, who sees it too
+        // a broken connection concerns its client, which sees the error, too
         let _ = ready.and_then(|()| serve(&mut client, &mut buffer));
     }
 }
@@ -239,7 +240,7 @@ fn page(client: &mut TcpStream, buffer: &mut [u8]) -> std::io::Result<()> {
 fn answer(socket: &UdpSocket, over: &AtomicBool) {
     let mut buffer = vec![0; BLOCK];
     while !over.load(Ordering::Relaxed) {
-        // without a client, or with an ICMP error about an answer: the next one
+        // a timeout, or an ICMP error for an answer: read on
         if let Ok((length, client)) = socket.recv_from(&mut buffer)
             && client.port() >= FIRST_OF_CLIENTS
         {

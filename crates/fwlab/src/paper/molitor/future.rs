@@ -1,5 +1,5 @@
-//! What Molitor named as to be done in future, in his section 11: many clients and servers, both
-//! directions, HTTP. Workloads that are derived from real ones are `fwlab workload`'s.
+//! The future work that Molitor names in section 11: many clients and servers, both directions,
+//! HTTP. Workloads derived from real traffic are part of `fwlab workload`.
 
 use super::{SMALL, titled};
 use crate::family::Family;
@@ -11,7 +11,7 @@ use crate::raw::frame::Transport::Tcp;
 use crate::results::{Finding, Run, Table};
 use crate::sockets::{Kind, Talk, Way};
 
-/// How many clients are many, and servers.
+/// Number of clients and of servers in the tests with many.
 const MANY: usize = 8;
 
 const FTP: &str = "Future: FTP sessions";
@@ -21,13 +21,13 @@ const HTTP_MANY: &str = "Future: pages by HTTP, 8 clients, 8 servers";
 const SEND: &str = "Future: bytes to the server";
 const BOTH: &str = "Future: bytes both ways at once";
 
-/// Filters that let more through than his rules do.
+/// Filters that let more traffic through than his rules.
 pub(super) const FILTERS: [&str; 2] = ["skipstep-states", "nft-conntrack"];
 
-/// Rules that these have.
+/// Number of rules of these filters.
 pub(super) const RULES: u32 = 100;
 
-/// By a filter, or by a proxy, which takes FTP alone and knows one server.
+/// Plans the tests for filters, or for the proxy. The proxy supports FTP only, and one server.
 pub(super) fn cells(study: &Study, by_filter: bool) -> Vec<Cell> {
     let all = [
         (FTP, Kind::Ftp, 1),
@@ -47,7 +47,7 @@ pub(super) fn cells(study: &Study, by_filter: bool) -> Vec<Cell> {
     all.into_iter().filter(|(_, kind, _)| by_filter || *kind == Kind::Ftp).map(cell).collect()
 }
 
-/// What came of it.
+/// Makes the table of these tests.
 pub(super) fn table(run: &Run) -> Option<Table> {
     let systems = ["null", "router", FILTERS[0], FILTERS[1], "ftp-gw"];
     let value = |title: &str, system: &str| {
@@ -79,7 +79,7 @@ pub(super) fn table(run: &Run) -> Option<Table> {
     })
 }
 
-/// What he expected.
+/// Checks his expectations.
 pub(super) fn findings(run: &Run) -> Vec<Finding> {
     let many = |system: &str, range| {
         let titles = [FTP_MANY, FTP].map(|title| titled(title, system != "ftp-gw"));
