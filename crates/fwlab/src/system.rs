@@ -1,6 +1,6 @@
-//! Systems under test. One is a file here: what it is called, the exact text that configures it,
-//! how that text is loaded on the host between client and server, and which hooks a packet crosses
-//! there. docs/reference/fwlab.md says how to add one.
+//! Systems under test. Each is a file with the system's name, the exact text of its configuration,
+//! the way to load that text on the host in the middle, and the hooks that a packet crosses.
+//! docs/fwlab.md explains how to add a system.
 
 mod bare_route;
 mod ftp_gw;
@@ -26,93 +26,95 @@ use crate::rules::Rules;
 use crate::sockets::{self, Kind, Way};
 use crate::topology::Topology;
 
-/// Something that forwards, and perhaps filters.
+/// A system that forwards between client and server, and may filter.
 pub trait System: Sync {
-    /// What `--systems` calls it.
+    /// Returns the name for `--systems`.
     fn name(&self) -> &'static str;
 
-    /// What tables call it.
+    /// Returns the label in tables.
     fn label(&self) -> &'static str;
 
-    /// What it is there for.
+    /// Returns the role of the system in a comparison.
     fn role(&self) -> Role {
         Role::Subject
     }
 
-    /// The topology it is measured in when `wanted` was asked for.
+    /// Returns the topology in which the system is measured if `wanted` is requested.
     fn topology(&self, wanted: Topology) -> Topology {
         wanted
     }
 
-    /// Programs without which it cannot be configured.
+    /// Returns the programs that are needed to configure the system.
     fn programs(&self) -> Vec<String>;
 
-    /// Its whole configuration, as its own program reads it.
+    /// Returns the whole configuration, in the system's own syntax.
     fn configuration(&self, rules: &Rules) -> String;
 
-    /// What is added to its configuration if it is to translate the addresses of clients to its own
-    /// towards the server; none if it cannot there.
+    /// Returns an addition to the configuration that translates clients' addresses to the system's
+    /// own address towards the server. None if the system cannot do so in this topology.
     fn translation(&self, _: &Rules) -> Option<String> {
         None
     }
 
-    /// Hooks that a packet crosses.
+    /// Returns the hooks that a packet crosses.
     fn hooks(&self, topology: Topology) -> Vec<String>;
 
     /// Loads a configuration on the host in the middle.
     ///
     /// # Errors
-    /// Its program or the kernel refuses it.
+    /// Fails if the system's program or the kernel refuses the configuration, or if a program it
+    /// needs does not start.
     fn install(&self, device: &Host, rules: &Rules, configuration: &str) -> anyhow::Result<()>;
 
-    /// What a reset of it is, as far as there is anything but the host to be reset: what
-    /// [`System::restart`] does.
+    /// Describes the reset that [`System::restart`] does. None if there is nothing to reset except
+    /// the host.
     fn reset(&self) -> Option<&'static str> {
         None
     }
 
-    /// Takes its configuration away and loads it again, on a host where it is.
+    /// Removes the system's configuration from a host and loads it again.
     ///
     /// # Errors
-    /// It has no reset, or its program or the kernel refuses it.
+    /// Fails if the system has no reset, or if its program or the kernel refuses the configuration.
     fn restart(&self, _: &Host, _: &Rules, _: &str) -> anyhow::Result<()> {
         anyhow::bail!("{} has nothing to reset", self.name())
     }
 
-    /// Whether it does what the rules say. What does not is there to be compared with, like a plain
-    /// router.
+    /// Returns true if the system applies the rules. A system that does not, like a plain router,
+    /// only serves for comparison.
     fn filters(&self) -> bool {
         self.role() == Role::Subject
     }
 
-    /// Whether it keeps states, which want to see both directions.
+    /// Returns true if the system keeps states. Such a system needs packets of both directions.
     fn keeps_states(&self) -> bool {
         false
     }
 
-    /// Whether it can stand in a topology, or brings one of its own.
+    /// Returns true if the system supports a topology, or has its own.
     fn stands_in(&self, topology: Topology) -> bool {
         topology != Topology::Proxy
     }
 
-    /// Whether a load gets through: the generator's frames (none), or what sockets do.
+    /// Returns true if a load passes the system: the generator's frames (None), or a load of
+    /// sockets.
     fn takes(&self, _: Option<Kind>, _: Transport) -> bool {
         true
     }
 
-    /// Where frames to the ports of [`Rules`] do not show what gets through: a TCP port of the
-    /// server that clients must not get to, while what they are to do is done.
+    /// Returns a TCP port of the server that clients must not reach. None where frames to the ports
+    /// of [`Rules`] already check the rules.
     fn closed(&self, topology: Topology) -> Option<u16> {
         (topology == Topology::Proxy).then_some(sockets::HTTP)
     }
 
-    /// How clients reach the server.
+    /// Returns the address by which clients reach the server.
     fn way(&self) -> Way {
         Way::Straight
     }
 }
 
-/// Waits until something that was started on a host listens on a port.
+/// Waits until a program on a host listens on a port.
 fn await_listener(device: &Host, at: SocketAddr) -> anyhow::Result<()> {
     let since = Instant::now();
     loop {
@@ -125,11 +127,11 @@ fn await_listener(device: &Host, at: SocketAddr) -> anyhow::Result<()> {
     }
 }
 
-/// How long a program may take until it listens, and how often that is looked at.
+/// Longest time until a program listens, and the interval of checks.
 const PATIENCE: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(20);
 
-/// All systems, in the order of tables: those that every block has first.
+/// Returns all systems in the order of tables. The systems that every block has come first.
 pub fn all() -> Vec<Box<dyn System>> {
     let mut all: Vec<Box<dyn System>> =
         vec![Box::new(Plain::Null), Box::new(Plain::Router), Box::new(Plain::Bridge)];
@@ -144,22 +146,22 @@ pub fn all() -> Vec<Box<dyn System>> {
     all
 }
 
-/// The system of a name.
+/// Returns the system of a name.
 ///
 /// # Errors
-/// There is none.
+/// Fails if there is no such system; the error lists all names.
 pub fn named(name: &str) -> Result<Box<dyn System>, String> {
     let names = || all().iter().map(|system| system.name()).collect::<Vec<_>>().join(", ");
     let found = all().into_iter().find(|system| system.name() == name);
     found.ok_or_else(|| format!("{name}: no such system: there are {}", names()))
 }
 
-/// Which of the programs that a system needs is not in the path.
+/// Returns a program that a system needs and that is not installed.
 pub fn missing(system: &dyn System) -> Option<String> {
     system.programs().into_iter().find(|program| !is_there(program))
 }
 
-/// Whether a program is in the path.
+/// Returns true if a program exists: as a path with a slash, or in a folder of `PATH`.
 pub fn is_there(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     program.contains('/') || std::env::split_paths(&path).any(|dir| dir.join(program).exists())
@@ -185,7 +187,7 @@ mod tests {
 
     #[test]
     fn each_has_its_place_on_the_page_and_no_long_file() {
-        let page = include_str!("../../../docs/reference/systems.md");
+        let page = include_str!("../../../docs/systems.md");
         for system in all() {
             assert!(page.contains(&format!("| `{}` |", system.name())), "{}", system.name());
         }

@@ -1,5 +1,5 @@
-//! Networks as code: a client, a server, and what stands between them. Addresses are those that RFC
-//! 2544 and RFC 5180 set aside for benchmarks, the same in each topology:
+//! Networks of a client, a server, and a device between them. The addresses are reserved for
+//! benchmarks by RFC 2544 and RFC 5180, and the same in each topology:
 //!
 //! ```text
 //! client                        device                       server
@@ -12,10 +12,10 @@
 //!                       dmz eth0 192.0.2.2, 2001:2:0:3::2
 //! ```
 //!
-//! A proxy's host has the same addresses as a router, but forwards nothing: who wants to get
-//! through has to be served by it. A bridge has no addresses, and a direct cable no device: client
-//! and server are in one network there. Neighbours are static, so that no frame waits for one to be
-//! found.
+//! The host of a proxy has the same addresses as a router, but does not forward, so packets cannot
+//! bypass the proxy. A bridge has no addresses, and a direct cable has no device. In these two
+//! topologies client and server are in one network. Neighbour entries are static, so no frame waits
+//! for address resolution.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -27,7 +27,7 @@ use skipstep_kernel::lab::offload::{self, Offload};
 use crate::family::Family;
 use crate::host::Host;
 
-/// What stands between client and server.
+/// The device between client and server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Topology {
     /// nothing: one cable
@@ -54,7 +54,7 @@ impl fmt::Display for Topology {
     }
 }
 
-/// A host where load begins or ends.
+/// A host at which load begins or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 pub enum End {
     /// the one that asks
@@ -66,7 +66,7 @@ pub enum End {
 }
 
 impl End {
-    /// Its address.
+    /// Returns the host's address.
     pub fn address(self, family: Family) -> IpAddr {
         let (v4, v6): ([u8; 4], u16) = match self {
             End::Client => ([198, 18, 0, 2], 1),
@@ -79,7 +79,8 @@ impl End {
         }
     }
 
-    /// The address of one of several that are in its place, counted from 0, which is itself.
+    /// Returns address `number` of several consecutive ones at this end. Number 0 is the host's own
+    /// address.
     pub fn address_of(self, number: usize, family: Family) -> IpAddr {
         match self.address(family) {
             IpAddr::V4(first) => Ipv4Addr::from(first.to_bits() + number as u32).into(),
@@ -87,7 +88,7 @@ impl End {
         }
     }
 
-    /// The address of the host in the middle towards it, where that has addresses.
+    /// Returns the device's address towards this end. Only a router or proxy has that address.
     pub fn gateway(self, family: Family) -> IpAddr {
         match self.address(family) {
             IpAddr::V4(address) => Ipv4Addr::from(address.to_bits() - 1).into(),
@@ -95,47 +96,47 @@ impl End {
         }
     }
 
-    /// The link address of its interface.
+    /// Returns the link address of the host's interface.
     pub fn link(self) -> [u8; 6] {
         [2, 0x66, 0x77, 0, 2, self as u8 + 1]
     }
 
-    /// The device's interface that leads to it.
+    /// Returns the name of the device's interface towards this end.
     pub fn leg(self) -> &'static str {
         ["lan0", "wan0", "dmz0"][self as usize]
     }
 
-    /// The link address of that interface.
+    /// Returns the link address of that interface.
     pub fn leg_link(self) -> [u8; 6] {
         [2, 0x66, 0x77, 0, 1, self as u8 + 1]
     }
 }
 
-/// What an interface does for the kernel.
+/// The offloads of an interface.
 #[derive(Debug, Clone)]
 pub struct Offloads {
-    /// Host and interface.
+    /// Role of the host and name of the interface.
     pub interface: String,
-    /// Offloads by name, and whether they are on.
+    /// Offloads by name; true means on.
     pub states: Vec<(&'static str, bool)>,
 }
 
-/// The interface of client, server and dmz.
+/// The interface of client, server and DMZ host.
 pub const INTERFACE: &str = "eth0";
 
-/// How networks are made.
+/// The parameters of a network.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
-    /// What stands between client and server.
+    /// The device between client and server.
     pub topology: Topology,
-    /// Longest IP packet of all cables.
+    /// MTU of all cables in bytes.
     pub mtu: u32,
-    /// Whether the device's interfaces take packets in turns of NAPI, by way of GRO, as generated
-    /// frames need it.
+    /// True if the device's interfaces receive by NAPI and GRO, which redirected frames need on
+    /// veth.
     pub napi: bool,
 }
 
-/// A network; it goes when this value does.
+/// A network. Dropping it removes its hosts.
 #[derive(Debug)]
 pub struct Lab {
     shape: Shape,
@@ -146,10 +147,10 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Makes a network; `name` tells it apart from others of this process.
+    /// Makes a network. `name` distinguishes it from the other networks of this process.
     ///
     /// # Errors
-    /// Not root, no `ip`, or a kernel without what the topology needs.
+    /// Fails without root, without `ip`, or if the kernel lacks a feature of the topology.
     pub fn new(name: &str, shape: Shape) -> anyhow::Result<Lab> {
         let host = |role| Host::new(name, role);
         let has_device = shape.topology != Topology::Direct;
@@ -171,17 +172,17 @@ impl Lab {
         Ok(lab)
     }
 
-    /// What it is like.
+    /// Returns the parameters of the network.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// The host between the others; none if they are joined directly.
+    /// Returns the host in the middle, or None if client and server are joined directly.
     pub fn device(&self) -> Option<&Host> {
         self.device.as_ref()
     }
 
-    /// A host where load begins or ends; the server where there is no dmz.
+    /// Returns the host of an end. Without a DMZ host, the server takes its place.
     pub fn end(&self, end: End) -> &Host {
         match end {
             End::Client => &self.client,
@@ -190,12 +191,12 @@ impl Lab {
         }
     }
 
-    /// Where the dmz is: at the server if there is none.
+    /// Returns the end itself, or the server for the DMZ of a network without one.
     pub fn nearest(&self, end: End) -> End {
         if end == End::Dmz && self.dmz.is_none() { End::Server } else { end }
     }
 
-    /// The link address to which `from` sends what is for `to`.
+    /// Returns the link address to which `from` sends frames for `to`.
     pub fn next_link(&self, from: End, to: End) -> [u8; 6] {
         match self.shape.topology {
             Topology::Direct | Topology::Bridge => to.link(),
@@ -203,10 +204,10 @@ impl Lab {
         }
     }
 
-    /// Which offloads all interfaces have, by host and interface.
+    /// Returns the offloads of all interfaces.
     ///
     /// # Errors
-    /// A host is gone, or the kernel does not tell.
+    /// Fails if a namespace no longer exists, or if the kernel does not report an offload.
     pub fn offloads(&self) -> anyhow::Result<Vec<Offloads>> {
         let mut all = Vec::new();
         for (host, interface) in self.interfaces() {
@@ -220,7 +221,7 @@ impl Lab {
         Ok(all)
     }
 
-    /// Client and server, and the dmz where there is one.
+    /// Returns client and server, and the DMZ if there is one.
     fn ends(&self) -> Vec<End> {
         let dmz = self.dmz.as_ref().map(|_| End::Dmz);
         [End::Client, End::Server].into_iter().chain(dmz).collect()
@@ -235,7 +236,7 @@ impl Lab {
         all
     }
 
-    /// Joins the hosts; all offloads are off, so that each packet is one packet and is paid for.
+    /// Joins the hosts by cables with all offloads off, so that each packet is processed by itself.
     fn lay_cables(&self) -> anyhow::Result<()> {
         let mtu = self.shape.mtu;
         let cable = |end: End, peer: &Host, name: &str, link: [u8; 6]| {
@@ -262,11 +263,11 @@ impl Lab {
         self.set_napi(self.shape.napi)
     }
 
-    /// Lets devices sum, cut and join packets, as they do where nobody measures single ones, or no
-    /// longer.
+    /// Switches the offloads of all interfaces: segmentation, checksums, and the joining of
+    /// received packets. They are off where single packets are measured.
     ///
     /// # Errors
-    /// The kernel refuses it.
+    /// Fails if a namespace no longer exists, or if the kernel refuses the change.
     pub fn set_offloads(&self, on: bool) -> anyhow::Result<()> {
         for (host, interface) in self.interfaces() {
             host.inside(|| {
@@ -276,11 +277,11 @@ impl Lab {
         Ok(())
     }
 
-    /// Lets the interfaces of the host in the middle take redirected frames, or no longer: veth
-    /// does once GRO is switched on while both its ends are up.
+    /// Switches GRO of the device's interfaces. A veth interface accepts redirected frames once GRO
+    /// is switched on while both ends are up.
     ///
     /// # Errors
-    /// The kernel refuses it.
+    /// Fails if a namespace no longer exists, or if the kernel refuses the change.
     pub fn set_napi(&self, on: bool) -> anyhow::Result<()> {
         for (host, interface) in self.interfaces() {
             if interface != INTERFACE {
@@ -290,11 +291,11 @@ impl Lab {
         Ok(())
     }
 
-    /// Makes the ends' interfaces as slow as a link of so many bits a second, in tc's words, and
-    /// keeps the host in the middle from joining packets to longer ones, as NAPI does.
+    /// Limits the ends' interfaces to a rate, in the notation of tc(8). The device may then not
+    /// join packets to longer ones, as NAPI would.
     ///
     /// # Errors
-    /// The kernel has no such queue.
+    /// Fails without `tc`, or if the kernel lacks the queue `tbf` or the limit of GRO.
     pub fn slow_down(&self, rate: &str) -> anyhow::Result<()> {
         for end in self.ends() {
             let mut tc = Command::new("tc");
@@ -310,11 +311,11 @@ impl Lab {
         Ok(())
     }
 
-    /// Gives client and server so many addresses of IPv4 each, as if they were so many hosts: from
-    /// each of the client's to the server's of the same number.
+    /// Gives client and server `count` IPv4 addresses each. Each of the client's addresses is the
+    /// source towards the server's address of the same number.
     ///
     /// # Errors
-    /// The kernel refuses one.
+    /// Fails if the kernel refuses an address or a route.
     pub fn multiply(&self, count: usize) -> anyhow::Result<()> {
         let routed = !matches!(self.shape.topology, Topology::Direct | Topology::Bridge);
         for (end, peer) in [(End::Client, End::Server), (End::Server, End::Client)] {
@@ -362,7 +363,7 @@ impl Lab {
                 let (address, network) = (end.address(family), network(end, family));
                 let (gateway, link) = (end.gateway(family), link_text(end.link()));
                 let nodad = nodad(family);
-                // loads come from and go to whole networks, all of them by way of one neighbour
+                // loads use addresses of whole networks, all of them behind one neighbour
                 orders += &format!(
                     "address add {gateway} peer {address} dev {leg}{nodad}\n\
                      neighbour replace {address} lladdr {link} dev {leg} nud permanent\n\
@@ -407,12 +408,12 @@ impl Lab {
     }
 }
 
-/// What ip(8) has to be told so that an address can be used at once.
+/// Returns the option of ip(8) that makes an address usable at once.
 fn nodad(family: Family) -> &'static str {
     if family == Family::V4 { "" } else { " nodad" }
 }
 
-/// The network behind a leg of the router.
+/// Returns the network behind the device's interface towards an end.
 fn network(end: End, family: Family) -> String {
     match (end.address(family), end) {
         (IpAddr::V4(_), End::Dmz) => "192.0.2.0/24".to_owned(),
@@ -421,7 +422,7 @@ fn network(end: End, family: Family) -> String {
     }
 }
 
-/// A link address as ip(8) reads it.
+/// Formats a link address for ip(8).
 fn link_text(link: [u8; 6]) -> String {
     link.map(|byte| format!("{byte:02x}")).join(":")
 }

@@ -1,4 +1,4 @@
-//! Two interfaces of this machine and whatever is between them: the mode wire.
+//! Two interfaces of this machine with an external system between them: the mode wire.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::raw::load::Load;
 use crate::results;
 use crate::topology::End;
 
-/// Interfaces that frames go by, and who takes them.
+/// The interfaces of the mode wire, and the receiver's link address.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Interfaces {
     /// Interface to send by in the mode wire
@@ -30,15 +30,15 @@ fn link_address(text: &str) -> Result<[u8; 6], String> {
 }
 
 impl Interfaces {
-    /// Names of the interfaces of client and server, if they are given.
+    /// Returns the names of the client's and the server's interface, or None if none were given.
     pub fn names(&self) -> Option<[String; 2]> {
         self.client_if.clone().zip(self.server_if.clone()).map(<[String; 2]>::from)
     }
 
-    /// The link addresses of who sends by the first and of who takes what is sent.
+    /// Returns the link addresses of the sender and of the next hop for its frames.
     ///
     /// # Errors
-    /// An interface has none.
+    /// Fails if an interface has no link address.
     pub fn link_addresses(&self, [client, server]: [&Link; 2]) -> anyhow::Result<[[u8; 6]; 2]> {
         let own = |link: &Link| {
             let Link { name, address, .. } = link;
@@ -48,17 +48,17 @@ impl Interfaces {
     }
 }
 
-/// Two interfaces of this machine.
+/// Two interfaces of this machine, with the link addresses of sender and next hop.
 pub struct Wire {
     links: [Link; 2],
     addresses: [[u8; 6]; 2],
 }
 
 impl Wire {
-    /// Those that were given.
+    /// Reads the interfaces that the command line names.
     ///
     /// # Errors
-    /// None are, or one is not there.
+    /// Fails if none are named, or if one does not exist or has no link address.
     pub fn of(interfaces: &Interfaces) -> anyhow::Result<Wire> {
         let [client, server] = interfaces.names().context("--client-if and --server-if")?;
         let links = [Link::named(&client)?, Link::named(&server)?];
@@ -66,33 +66,33 @@ impl Wire {
         Ok(Wire { links, addresses })
     }
 
-    /// Generator and sink at these interfaces.
+    /// Makes a generator and a sink at these interfaces.
     ///
     /// # Errors
-    /// The load cannot be made, or the kernel does not load the programs.
+    /// Fails if the load cannot be made, or if the kernel refuses the programs.
     pub fn flood(&self, load: &Load, ends: [End; 2]) -> anyhow::Result<Flood<'static>> {
         let [client, server] = &self.links;
         let ports = [Port::here(&client.name)?, Port::here(&server.name)?];
         Flood::between(ports[0], ports[1], self.addresses, load, ends)
     }
 
-    /// The interfaces.
+    /// Returns the client's and the server's interface.
     pub fn links(&self) -> [&Link; 2] {
         [&self.links[0], &self.links[1]]
     }
 
-    /// The link address of the interface that sends.
+    /// Returns the link address of the sending interface.
     pub fn sender(&self) -> [u8; 6] {
         self.addresses[0]
     }
 
-    /// For results.
+    /// Describes the interfaces for results.
     pub fn described(&self) -> results::Topology {
         described("two interfaces of one machine", self.links())
     }
 }
 
-/// Two interfaces, and whatever is between them, for results.
+/// Describes two interfaces, and an unknown system between them, for results.
 pub fn described(ends: &str, links: [&Link; 2]) -> results::Topology {
     let mut offloads = BTreeMap::new();
     for (end, link) in ["client", "server"].into_iter().zip(links) {

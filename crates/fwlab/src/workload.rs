@@ -1,6 +1,6 @@
-//! `fwlab workload`: runs commands as a file says, in the language of the workload tool of
-//! "Firewall Performance" (Molitor), or makes such a file of a capture. docs/reference/workload.md describes
-//! it.
+//! `fwlab workload`: runs commands from a file in the language of the workload tool of "Firewall
+//! Performance" (Molitor), or makes such a file from a capture. docs/workload.md describes the
+//! language.
 
 mod capture;
 mod conversation;
@@ -25,13 +25,13 @@ pub use random::Random;
 /// Exit status if a command failed.
 const FAILED: u8 = 1;
 
-/// Exit status if the file is wrong.
+/// Exit status if the file has a mistake.
 const WRONG: u8 = 2;
 
-/// Exit status after a signal, as shells have it for Ctrl-C.
+/// Exit status after a signal, the same that shells use for Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
-/// What is to be run.
+/// Arguments of `fwlab workload`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// File with the workload
@@ -51,11 +51,12 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Reads the file and runs it, or prints one that a capture shows.
+/// Reads the file and runs it, or prints the workload of a capture. A mistake in the file is
+/// printed, and sets the exit status.
 ///
 /// # Errors
-/// The file cannot be read, the capture is none, or the system refuses what is needed to run
-/// commands.
+/// Fails if the file cannot be read, if no workload can be made from the capture, if the output
+/// cannot be written, or if the system refuses what `execute` needs.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout();
     if let Some(path) = &arguments.from {

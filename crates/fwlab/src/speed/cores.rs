@@ -1,6 +1,6 @@
-//! What a second CPU brings: the programs of an instance run over and over by one CPU alone, and by
-//! two at once, each on a frame of a flow of its own. There is no cable, no driver and no route
-//! between the runs, so what is seen is what the programs themselves share.
+//! The gain of a second CPU: the programs of an instance run repeatedly on one CPU alone, and on
+//! two CPUs at once. Each CPU has a frame of its own flow. No cable, driver or route is involved,
+//! so the result shows contention between the programs only.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,55 +27,57 @@ use crate::rules::Rules;
 use crate::system::System;
 use crate::topology::{End, Lab, Shape, Topology};
 
-/// The series, and its one point.
+/// The title of the series, and the dimension's value at its one point.
 pub(super) const TITLE: &str = "Programs on two CPUs";
 pub(super) const CPUS: u32 = 2;
 
-/// What is run, by one CPU and by two: what both samples are called.
+/// The names of the samples of each program, on one CPU and on two.
 pub(super) const NOTHING: [&str; 2] = ["no-program", "no-program-twice"];
 pub(super) const TCX: [&str; 2] = ["tcx", "tcx-twice"];
 pub(super) const XDP: [&str; 2] = ["xdp", "xdp-twice"];
 
-/// The interface of all networks by which frames come in that nobody looks at.
+/// Index of the loopback interface, the same in every network namespace. No instance filters it
+/// here.
 const LOOPBACK: u32 = 1;
 
-/// What a round takes, about, in seconds.
+/// Estimated seconds of a round.
 pub(super) const ROUND: f64 = 4.0;
 
-/// Runs that show how long one takes.
+/// Number of runs that measure the time of one run.
 const TASTE: u32 = 10_000;
 
-/// Frames that make the states, and that keep their paths open.
+/// Number of frames sent to make the states, and to renew their cached routes.
 const FRAMES: u64 = 1000;
 
-/// How long the other CPU is at it before what it does to this one is measured.
+/// Time for which the other CPU already runs when a measurement begins.
 const LEAD: Duration = Duration::from_millis(10);
 
-/// How often longer it is at it.
+/// Factor by which the other CPU runs longer.
 const LONGER: u32 = 3;
 
-/// What is known of a neighbour holds for two seconds without packets that the kernel forwards.
+/// Longest trial in seconds. A cached adjacency is valid for two seconds without packets that the
+/// kernel forwards.
 const LONGEST: f64 = 0.2;
 
-/// A program, where it runs, and what on.
+/// A program, with its host, frames and CPUs.
 struct Track<'l> {
     anew: Anew,
     way: Way,
-    /// In whose network frames come in, and by which interface; none if no program does anything
-    /// with them.
+    /// The host and the index of the interface on which frames arrive, or None if no program of
+    /// skipstep runs.
     device: Option<(&'l Host, u32)>,
-    /// One of each flow.
+    /// One frame of each flow.
     frames: [[u8; FRAME]; 2],
     cpus: [usize; 2],
-    /// Of a trial.
+    /// Number of runs in a trial.
     repeat: u32,
 }
 
-/// What one CPU did.
+/// The result of one CPU.
 struct Done {
-    /// Nanoseconds a run.
+    /// Nanoseconds per run.
     cost: f64,
-    /// Why that is not to be believed, if it is not.
+    /// The reason to repeat the trial, if any.
     why: Option<String>,
 }
 
@@ -94,7 +96,7 @@ impl<'l> Track<'l> {
         Ok(track)
     }
 
-    /// The program runs on a CPU's own frame; `begins` is called just before.
+    /// Runs the program `repeat` times on the CPU's own frame. Calls `begins` just before.
     fn run(&self, which: usize, repeat: u32, begins: impl FnOnce()) -> anyhow::Result<Done> {
         let cpu = self.cpus[which];
         Placement { cpu, priority: 1 }.take()?;
@@ -113,14 +115,15 @@ impl<'l> Track<'l> {
         thread::scope(|scope| join(scope.spawn(|| self.run(which, self.repeat, || {}))))
     }
 
-    /// While the other CPU does the same, which begins before and ends after.
+    /// Runs the program while the other CPU does the same. The other CPU begins before and ends
+    /// after this one.
     fn beside_the_other(&self, which: usize) -> anyhow::Result<Done> {
         let (begun, ended) = (AtomicBool::new(false), AtomicBool::new(false));
         thread::scope(|scope| {
             let other = scope.spawn(|| {
                 let begins = || begun.store(true, Ordering::Release);
                 let done = self.run(1 - which, self.repeat * LONGER, begins);
-                // one that failed has ended, too
+                // also release the waiting thread after an error
                 begun.store(true, Ordering::Release);
                 ended.store(true, Ordering::Release);
                 done
@@ -146,7 +149,7 @@ fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// The host in the middle, and frames that go through it as they do at all times.
+/// The host in the middle, and a flood of frames through it.
 struct Router<'l> {
     device: &'l Host,
     instance: Instance,
@@ -156,7 +159,7 @@ struct Router<'l> {
 }
 
 impl<'l> Router<'l> {
-    /// Loads a system, and sends frames both ways, which make states.
+    /// Loads a system, and sends frames in both directions, which make states.
     fn new(
         lab: &'l Lab,
         system: &dyn System,
@@ -173,8 +176,8 @@ impl<'l> Router<'l> {
         };
         system.install(device, &rules, &system.configuration(&rules))?;
         let name = device.inside(|| {
-            // the program for drivers would leave frames alone of which it cannot see whether they
-            // had one
+            // leave VLAN tags in the frames: if the device may have removed a tag, the XDP program
+            // for drivers ignores the frame
             offload::let_leave_tags_on(End::Client.leg());
             Instance::default_name()
         })?;
@@ -186,8 +189,9 @@ impl<'l> Router<'l> {
         Ok(Router { device, instance, flood, at, interrupt })
     }
 
-    /// Has the kernel forward a packet of each flow: that opens the paths of its states for a
-    /// second. Those there were are closed by a change of the routes.
+    /// Renews the cached routes of the states: a change of the kernel's routes invalidates them,
+    /// and then the kernel forwards a packet of each flow. All packets of the next second can then
+    /// take the fast path.
     fn open_paths(&mut self) -> anyhow::Result<()> {
         let (network, leg) = ("203.0.113.0/24", End::Client.leg());
         self.device.ip(&format!("route add {network} dev {leg}\nroute delete {network}\n"))?;
@@ -196,7 +200,7 @@ impl<'l> Router<'l> {
         Ok(())
     }
 
-    /// Packets that were sent on past the kernel so far.
+    /// Returns the number of packets redirected so far, past the kernel's forwarding.
     fn forwarded(&self, way: Way) -> anyhow::Result<u64> {
         let [tcx, xdp] = self.instance.status()?.forwarded;
         Ok(match way {
@@ -206,7 +210,7 @@ impl<'l> Router<'l> {
     }
 }
 
-/// A frame of one of the flows.
+/// Makes a frame of flow `which`.
 fn frame(which: u16) -> anyhow::Result<[u8; FRAME]> {
     let [source, destination] = PORTS;
     let (from, to) = (End::Client, End::Server);
@@ -223,7 +227,7 @@ fn frame(which: u16) -> anyhow::Result<[u8; FRAME]> {
     Ok(frame)
 }
 
-/// A program on one CPU, and after that on the other, each alone or both at once.
+/// A program on one CPU and then on the other, each alone or both at once.
 struct Turn<'t, 'l> {
     id: &'static str,
     track: &'t Track<'l>,
@@ -263,7 +267,7 @@ impl Subject for Turn<'_, '_> {
 /// Measures all programs.
 ///
 /// # Errors
-/// The network cannot be made, rules are refused, or a signal came.
+/// Fails if the network cannot be made, if rules are refused, or if a signal arrives.
 pub(super) fn measure(study: &mut Study) -> anyhow::Result<()> {
     let [at, beside] = study.places()?;
     if at.cpu == beside.cpu {
@@ -299,7 +303,7 @@ pub(super) fn measure(study: &mut Study) -> anyhow::Result<()> {
     study.measure_others(described(), &series(seconds), CPUS, ROUND, &mut turns)
 }
 
-/// Labels of what is measured.
+/// Describes the measured programs for results.
 fn described() -> Vec<results::System> {
     let what = [
         (NOTHING, "no program behind the one that makes the headers"),

@@ -1,5 +1,5 @@
-//! How long a large configuration takes to load: `pfctl -f` against `nft -f` of the same, each on a
-//! host of its own, over what it loaded the round before.
+//! The time to load a large configuration: `pfctl -f` compared with `nft -f` of the same contents.
+//! Each runs on its own host and replaces the configuration of the previous round.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -14,30 +14,31 @@ use crate::results::{self, Better, Quantity, Role, Series};
 use crate::rounds::{Measured, Subject};
 use crate::system::{self, skipstep};
 
-/// What is loaded.
+/// The kind of configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cargo {
-    /// Rules that block a port of an address each.
+    /// Rules that each block a port of an address.
     Rules,
-    /// A table of addresses and networks of 256, a third of them, which one rule asks.
+    /// A table to which one rule refers. A third of its entries are networks of 256 addresses, the
+    /// others are addresses.
     Table,
 }
 
-/// Its series.
+/// Kind, title of the series, and number of rules or entries.
 pub(super) const CARGOES: [(Cargo, &str, u32); 2] =
     [(Cargo::Rules, "Loading rules", 100_000), (Cargo::Table, "Loading table entries", 1_000_000)];
 
-/// What the two loaders are called in samples.
+/// The names of the two loaders in samples.
 pub(super) const PFCTL: &str = "pfctl-f";
 pub(super) const NFT: &str = "nft-f";
 
-/// What a round of either takes, about, in seconds.
+/// Estimated seconds of a round.
 pub(super) const ROUND: f64 = 9.0;
 
-/// With so little everything is seen to work.
+/// Number of rules or entries with `--smoke`.
 const SMOKE: u32 = 1000;
 
-/// One of the two with its file.
+/// A loader with its file.
 struct Loader<'h> {
     id: &'static str,
     host: &'h Host,
@@ -65,10 +66,10 @@ impl Subject for Loader<'_> {
     }
 }
 
-/// Measures all there is to load.
+/// Measures all kinds of configuration.
 ///
 /// # Errors
-/// One cannot be loaded, or a signal came.
+/// Fails if a configuration cannot be written or loaded, or if a signal arrives.
 pub(super) fn measure(study: &mut Study) -> anyhow::Result<()> {
     for program in [skipstep::pfctl().display().to_string(), "nft".to_owned()] {
         if !system::is_there(&program) {
@@ -91,10 +92,8 @@ pub(super) fn measure(study: &mut Study) -> anyhow::Result<()> {
             std::fs::write(&file, text).with_context(|| file.display().to_string())?;
             loaders.push(Box::new(Loader { id, host, file }));
             let label = if id == PFCTL { "skipstep, pfctl -f" } else { "nftables, nft -f" };
-            let what = format!(
-                "{count} of what docs/reference/speed.md says, on a host without a network"
-            );
-            // results have no topology of hosts that nothing joins
+            let what = format!("{count} of what docs/speed.md says, on a host without a network");
+            // results have no topology for a host without links
             systems.push(results::System::new(id, label, Role::Subject, "router", what));
         }
         study.measure_others(systems, &series(title), count, ROUND, &mut loaders)?;
@@ -117,13 +116,14 @@ fn series(title: &str) -> Series {
     }
 }
 
-/// The address of an entry: all differ, and none is in the network of another.
+/// Returns the address of an entry. All addresses differ, and none lies in the network of another
+/// entry.
 fn address(index: u32) -> String {
     let [_, a, b, c] = index.to_be_bytes();
     format!("{}.{a}.{b}.{c}", 10 + (index >> 24))
 }
 
-/// The entry of a table: the network around every third address that begins one.
+/// Returns an entry of the table: a network for each third index, otherwise an address.
 fn entry(index: u32) -> String {
     match index % 3 {
         0 => {
@@ -139,7 +139,7 @@ fn pf_conf(cargo: Cargo, count: u32, table: &std::path::Path) -> anyhow::Result<
     match cargo {
         Cargo::Rules => {
             for index in 0..count {
-                // writing to a string does not fail
+                // writing to a string cannot fail
                 let _ = writeln!(
                     text,
                     "block drop in quick inet proto udp from any to {} port {}",
@@ -164,7 +164,7 @@ fn pf_conf(cargo: Cargo, count: u32, table: &std::path::Path) -> anyhow::Result<
 
 fn nft(cargo: Cargo, count: u32) -> String {
     let chain = "type filter hook forward priority 0; policy accept;";
-    // the first time there is nothing to delete
+    // the table does not exist in the first round, so make it before deleting it
     let mut text = "table ip loading {}\ndelete table ip loading\ntable ip loading {\n".to_owned();
     match cargo {
         Cargo::Rules => {

@@ -1,5 +1,5 @@
-//! What it costs to find the rule that decides among 100,000, and nothing else: the data plane's
-//! own lookup, beside one in a hash map of the kernel with 1,000 keys of 16 bytes.
+//! The time to find the deciding rule among 100,000 rules. The data plane's lookup is compared with
+//! a lookup in a hash map of the kernel with 1,000 keys of 16 bytes.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -17,33 +17,33 @@ use crate::placement::{self, Placement, Watch};
 use crate::results::{self, Better, Quantity, Role, Series};
 use crate::rounds::{Measured, Subject};
 
-/// Rules of a list, and with which everything is seen to work.
+/// Number of rules in a list; with `--smoke` the second number.
 pub(super) const RULES: u32 = 100_000;
 const SMOKE: u32 = 1000;
 
-/// What a round of any list takes, about, in seconds, with its part of what is prepared.
+/// Estimated seconds of a round of one list, with its share of the preparation.
 pub(super) const ROUND: f64 = 2.0;
 
-/// Lists of ClassBench's, and their series.
+/// ClassBench's lists, and the titles of their series.
 pub(super) const CLASSBENCH: [(&str, &str); 3] = [
     ("acl1", "Lookups, ClassBench acl1"),
     ("fw1", "Lookups, ClassBench fw1"),
     ("ipc1", "Lookups, ClassBench ipc1"),
 ];
 
-/// What samples call what is looked up: what all others cost besides, the unit, the rule of IPv4
-/// and that of IPv6.
+/// The names of the samples: the loop without a lookup, the hash map that is the unit, the deciding
+/// rule over IPv4, and over IPv6.
 pub(super) const NOTHING: &str = "no-lookup";
 pub(super) const HASH: &str = "hash-map";
 pub(super) const INET: &str = "lookup";
 pub(super) const INET6: &str = "lookup-inet6";
 
-/// The series of one of our own samples.
+/// Returns the title of the series of a sample of `skipstep_classifier`.
 pub(super) fn title(kind: Kind) -> String {
     format!("Lookups, sample {}", kind.name())
 }
 
-/// One thing that is looked up.
+/// One kind of lookup, as a subject of rounds.
 struct Turn<'l> {
     id: &'static str,
     lookups: &'l RefCell<Lookups>,
@@ -56,7 +56,7 @@ impl Subject for Turn<'_> {
         self.id
     }
 
-    /// Goes through all packets as often as there is time.
+    /// Looks all packets up repeatedly until the time is over.
     fn trial(&mut self) -> anyhow::Result<Measured> {
         let what = match self.id {
             NOTHING => Lookup::Nothing,
@@ -77,7 +77,7 @@ impl Subject for Turn<'_> {
     }
 }
 
-/// Two data planes, so that the same list in both families can be looked up in the same rounds.
+/// Two data planes, so that a list can be looked up in both families in the same rounds.
 struct Bench {
     inet: RefCell<Lookups>,
     inet6: RefCell<Lookups>,
@@ -85,7 +85,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Measures a list, and the same in the other family if there is one.
+    /// Measures a list, and its counterpart in the other family if there is one.
     fn measure(
         &self,
         study: &mut Study,
@@ -110,7 +110,7 @@ impl Bench {
             let mut lookups = lookups.borrow_mut();
             let loaded = list.load(&mut lookups)?;
             lookups.run(Lookup::Walk)?;
-            // what finds the wrong rule is not measured
+            // a lookup that finds a wrong rule is not measured
             let differ = list.differ(&loaded, &lookups.decided()?)?;
             if differ > 0 {
                 study.leave_out(&format!("{title}: {differ} lookups differ from the model's"));
@@ -121,13 +121,13 @@ impl Bench {
     }
 }
 
-/// Measures our samples, and ClassBench's lists if they are in a folder.
+/// Measures the samples, and ClassBench's lists if a folder is given.
 ///
 /// # Errors
-/// The kernel refuses something, lists cannot be read, or a signal came.
+/// Fails if the kernel refuses a program or map, if a list cannot be read, or if a signal arrives.
 pub(super) fn measure(study: &mut Study, folder: Option<&Path>) -> anyhow::Result<()> {
     let [_, at] = study.places()?;
-    // the data plane moves the thread that it is in to a network of its own
+    // a data plane moves its thread to a new network namespace
     thread::scope(|scope| {
         let there = scope.spawn(|| {
             placement::pin(Pid::from_raw(0), &[at.cpu])?;
@@ -167,7 +167,7 @@ fn measure_here(study: &mut Study, folder: Option<&Path>, cpu: usize) -> anyhow:
     Ok(())
 }
 
-/// Labels of what is looked up.
+/// Describes the lookups for results.
 fn described() -> Vec<results::System> {
     let what = [
         (NOTHING, "no lookup"),

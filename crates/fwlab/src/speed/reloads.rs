@@ -1,5 +1,5 @@
-//! Whether packets are lost while rules are replaced: frames at a steady rate through a host that
-//! loads one of two rule sets after the other.
+//! Packet loss during reloads: frames at a steady rate pass a host that loads two rule sets
+//! alternately.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -22,29 +22,29 @@ use crate::rules::Rules;
 use crate::system::skipstep;
 use crate::topology::{End, Lab, Shape, Topology};
 
-/// Its series.
+/// The title of the series.
 pub(super) const TITLE: &str = "Reloading rules";
 
-/// What is reloaded, and how often in a trial.
+/// The system that is reloaded, and the number of reloads in a trial.
 pub(super) const SYSTEM: &str = "skipstep-compiled";
 pub(super) const TIMES: u32 = 100;
 
-/// What a round takes, about, in seconds.
+/// Estimated seconds of a round.
 pub(super) const ROUND: f64 = 5.0;
 
-/// With so few everything is seen to work.
+/// Number of reloads with `--smoke`.
 const SMOKE: u32 = 10;
 
-/// Frames a second.
+/// Frames per second.
 const RATE: f64 = 100_000.0;
 
-/// From one reload to the next; they may take half as long again.
+/// Interval between reloads. A trial lasts half as long again as its reloads need.
 const EVERY: Duration = Duration::from_millis(40);
 
-/// Rules of one set; the other has one more.
+/// Number of rules in one rule set; the other has one more.
 const COUNT: u32 = 500;
 
-/// Who replaces the rules.
+/// The loader that replaces the rules of a host.
 struct Loader<'l> {
     device: &'l Host,
     files: [PathBuf; 2],
@@ -53,7 +53,7 @@ struct Loader<'l> {
 }
 
 impl Loader<'_> {
-    /// Loads one file after the other, as long as there is time; how often.
+    /// Loads the files alternately until `time` is over. Returns the number of reloads.
     fn run(&self, time: Duration) -> anyhow::Result<u32> {
         let begin = Instant::now();
         for (done, file) in (0..self.times).zip(self.files.iter().cycle()) {
@@ -67,7 +67,7 @@ impl Loader<'_> {
     }
 }
 
-/// Frames through its host meanwhile.
+/// A trial: frames pass the host while its rules are replaced.
 struct Reloads<'l> {
     loader: Loader<'l>,
     flood: Flood<'l>,
@@ -97,10 +97,10 @@ impl Subject for Reloads<'_> {
     }
 }
 
-/// Measures what is lost.
+/// Measures the lost frames.
 ///
 /// # Errors
-/// The network cannot be made, rules are refused, or a signal came.
+/// Fails if the network cannot be made, if rules are refused, or if a signal arrives.
 pub(super) fn measure(study: &mut Study) -> anyhow::Result<()> {
     let Some(system) = study.systems(&[SYSTEM]).pop() else { return Ok(()) };
     let [at, beside] = study.places()?;

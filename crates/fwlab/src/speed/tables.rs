@@ -1,6 +1,5 @@
-//! What it costs to ask a table of a million addresses about each frame, beside an interval set of
-//! nftables. Sources are drawn at random, and every second is in the table; frames pass whether
-//! they are or not.
+//! The time to look each source up in a table of a million addresses, compared with an interval set
+//! of nftables. Sources are drawn at random, and half of them are in the table. All frames pass.
 
 use std::fmt::Write;
 use std::fs;
@@ -20,23 +19,23 @@ use crate::rules::Rules;
 use crate::system::System;
 use crate::topology::{End, Topology};
 
-/// The series, and how many entries there are.
+/// The title of the series, and the number of entries.
 pub(super) const TITLE: &str = "A table is asked";
 pub(super) const ENTRIES: u32 = 1_000_000;
 
-/// What the systems are called: tcx, XDP, nftables.
+/// The names of the systems: tcx, XDP, nftables.
 pub(super) const SYSTEMS: [&str; 3] = ["skipstep-table", "skipstep-table-xdp", "nft-interval-set"];
 
-/// So many show that it works.
+/// Number of entries with `--smoke`.
 const SMOKE: u32 = 1000;
 
 /// A system with a table.
 struct Listed {
-    /// How it is loaded, and what it has besides.
+    /// The system that loads the configuration and determines the hooks.
     inner: Box<dyn System>,
     name: &'static str,
     entries: u32,
-    /// Has the file with the entries.
+    /// The folder of the files with the entries.
     folder: Arc<TempDir>,
 }
 
@@ -98,10 +97,10 @@ impl System for Listed {
     }
 }
 
-/// What a frame costs whose source a table is asked about.
+/// Plans the time of a frame whose source is looked up in a table.
 ///
 /// # Errors
-/// The list cannot be written.
+/// Fails if the file of the entries cannot be written.
 pub(super) fn block(study: &mut Study) -> anyhow::Result<(Block, Vec<Cell>)> {
     let entries = if study.extent == Extent::Smoke { SMOKE } else { ENTRIES };
     let folder = tempfile::tempdir().context("a folder for a table")?;
@@ -128,7 +127,8 @@ pub(super) fn block(study: &mut Study) -> anyhow::Result<(Block, Vec<Cell>)> {
     Ok((block, cells))
 }
 
-/// The entries: one of each two addresses from the client's on, as a hash of their number says.
+/// Returns the entries: one of each two consecutive addresses from the client's on, chosen by a
+/// hash.
 fn addresses(entries: u32) -> impl Iterator<Item = std::net::Ipv4Addr> {
     let first = match End::Client.address(Family::V4) {
         std::net::IpAddr::V4(first) => first.to_bits(),
@@ -147,7 +147,7 @@ fn pfctl(entries: u32) -> String {
 fn nft(entries: u32) -> String {
     let mut text = "add element inet fwlab many {".to_owned();
     for address in addresses(entries) {
-        // writing to a string does not fail
+        // writing to a string cannot fail
         let _ = write!(text, " {address},");
     }
     text + " }\n"

@@ -1,4 +1,4 @@
-//! The targets: what is to be how fast against what, and what was measured of it.
+//! The targets: what is compared with what, the bound of each ratio, and the verdict.
 
 use skipstep_classifier::sample::Kind;
 
@@ -17,50 +17,52 @@ use crate::results::{Run, Sample, Table};
 use crate::stats::{Interval, change_interval, median, ratio_interval};
 use crate::summary::paired;
 
-/// Intervals are drawn with this seed, so that the same file always gives the same table.
+/// Seed of the bootstrap intervals, so that a file always gives the same table.
 const SEED: u64 = 1;
 
-/// What all packets go through, and what is taken off.
+/// The system whose time is subtracted from all others.
 const CABLE: &str = "null";
 
-/// What a ratio is to be.
+/// The bound of a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Bound {
     AtMost(f64),
     AtLeast(f64),
-    /// Nothing: it shows what another target can come to.
+    /// No bound: the row shows a limit of another target.
     Seen,
 }
 
-/// How a figure is got.
+/// The way to compute a figure.
 enum Figure {
-    /// Own time of one system by another's, of the same rounds.
+    /// Own time of a system divided by that of another in the same rounds.
     Own { title: &'static str, at: u32, system: &'static str, by: &'static str },
-    /// The same of one at two points, each beside the plain router of its rounds.
+    /// Own time of a system at point `to` divided by that at point `from`. Each is first divided by
+    /// the plain router of its rounds.
     Growth { from: (&'static str, u32), to: (&'static str, u32), system: &'static str },
-    /// What gets through one system by what gets through the plain router.
+    /// Throughput of a system divided by that of the plain router.
     Through { title: &'static str, system: &'static str },
-    /// New states a second of one system by another's.
+    /// New states per second of a system divided by those of another.
     Making { system: &'static str, by: &'static str },
-    /// Bytes that are missing of the machine's memory for each state that there is more, seen once.
+    /// Used memory in bytes for each additional state, measured once.
     Memory { system: &'static str },
-    /// Time in which pfctl loads what nft loads in the other.
+    /// Load time of pfctl divided by that of nft.
     Loading((Cargo, &'static str, u32)),
-    /// Frames that were lost in the worst trial.
+    /// Number of frames lost in the worst trial.
     Lost,
-    /// Time of a lookup among a list's rules by that of one in a hash map.
+    /// Lookup time among a list's rules divided by that of a hash map. The list is named by its
+    /// title.
     Lookup(&'static str),
-    /// The same of one of our samples.
+    /// The same ratio for one of the samples.
     Sampled(Kind),
-    /// The same of that adversarial sample of which it is the most.
+    /// The largest such ratio of the adversarial samples.
     Adversarial,
-    /// Time of a lookup of IPv6 by that of IPv4, of the sample of which it is the most.
+    /// The largest ratio of IPv6 to IPv4 lookup times of all samples.
     Longer,
-    /// What two CPUs do at once by what one does.
+    /// Work of two CPUs at once divided by the work of one.
     Cores([&'static str; 2]),
 }
 
-/// A row.
+/// A row of the table.
 struct Target {
     what: &'static str,
     against: &'static str,
@@ -68,7 +70,7 @@ struct Target {
     figure: Figure,
 }
 
-/// All of them.
+/// Returns all targets.
 fn targets() -> Vec<Target> {
     use Bound::{AtLeast, AtMost, Seen};
     use Figure::{
@@ -201,7 +203,7 @@ fn targets() -> Vec<Target> {
     ]
 }
 
-/// The table.
+/// Makes the table of the targets.
 pub(super) fn table(run: &Run) -> Table {
     let headings = ["What", "Against", "Verdict", "Target", "Measured"];
     let row = |target: &Target| {
@@ -231,10 +233,10 @@ pub(super) fn table(run: &Run) -> Table {
     }
 }
 
-/// With digits that a bound of this size needs.
+/// Formats an interval with the digits that its bound needs.
 fn written(interval: &Interval, bound: f64) -> String {
     let Interval { low, middle, high } = interval;
-    // numbers of bytes and frames are whole
+    // bytes and frames are whole numbers
     let digits = if bound >= 100.0 || bound == 0.0 { 0 } else { 2 };
     if low == high {
         return format!("{middle:.digits$}");
@@ -243,7 +245,8 @@ fn written(interval: &Interval, bound: f64) -> String {
 }
 
 impl Bound {
-    /// The median decides; where the bound lies in the interval, if there is one, that is said.
+    /// Compares the median with the bound. The verdict mentions noise if the bound lies in the
+    /// interval.
     fn verdict(self, interval: &Interval) -> &'static str {
         let (met, bound) = match self {
             Bound::AtMost(most) => (interval.middle <= most, most),
@@ -260,10 +263,10 @@ impl Bound {
     }
 }
 
-/// What was measured.
+/// A measured figure.
 struct Measured {
     interval: Interval,
-    /// Of which sample, where it is that of the worst.
+    /// The sample of the figure, if the figure is the worst of several samples.
     of: Option<Kind>,
 }
 
@@ -318,7 +321,7 @@ fn measure(run: &Run, figure: &Figure) -> Result<Measured, String> {
     interval.map(Measured::from).ok_or_else(|| left_out(run, title))
 }
 
-/// Why there is no figure of what was to be measured.
+/// Returns the reason why a figure was not measured.
 fn left_out(run: &Run, title: &str) -> String {
     let said = run.paper.iter().flat_map(|paper| &paper.differences);
     let mut reasons = said.filter_map(|text| {
@@ -333,7 +336,8 @@ fn left_out(run: &Run, title: &str) -> String {
     reasons.next().unwrap_or(otherwise).to_owned()
 }
 
-/// Own times by round of a place and of another system beside it: without what `null` took.
+/// Pairs the own times of two places by round. An own time is the measured time minus that of
+/// system `null` in the same round.
 fn own_pairs(
     run: &Run,
     one: &Place<'_>,
@@ -365,8 +369,8 @@ fn own_ratio(run: &Run, one: &Place<'_>, other: &Place<'_>) -> Result<Measured, 
     Ok(widened(run, &[one], ratio).into())
 }
 
-/// The points were not measured in the same rounds: the plain router of each says how fast the
-/// machine was then.
+/// Computes the growth between points of different rounds, relative to the plain router, which
+/// shows the machine's speed in those rounds.
 fn own_growth(run: &Run, from: &Place<'_>, to: &Place<'_>) -> Result<Measured, String> {
     let beside_router =
         |place: &Place<'_>| own_pairs(run, place, &Place { system: "router", ..*place }, CABLE);
@@ -375,14 +379,14 @@ fn own_growth(run: &Run, from: &Place<'_>, to: &Place<'_>) -> Result<Measured, S
     Ok(widened(run, &[from, to], change).into())
 }
 
-/// Time of a lookup by that of another, of the same rounds.
+/// Returns the ratio of two lookup times of the same rounds.
 fn lookup(run: &Run, title: &str, one: &str, other: &str) -> Result<Measured, String> {
     let place = |system| Place { title, at: Some(lookups::RULES.into()), system };
     let pairs = own_pairs(run, &place(one), &place(other), lookups::NOTHING)?;
     ratio_interval(&pairs, SEED).map(Measured::from).ok_or_else(|| left_out(run, title))
 }
 
-/// The same of that sample of which it is the most. Where there is none of one, nobody knows.
+/// Returns the largest such ratio of several samples, or an error if a sample was not measured.
 fn worst(
     run: &Run,
     kinds: impl IntoIterator<Item = Kind>,
@@ -399,8 +403,8 @@ fn worst(
     most.ok_or_else(|| "no sample".to_owned())
 }
 
-/// What two CPUs do at once by what one does alone. What no program takes is taken off, but of
-/// itself.
+/// Returns the work of two CPUs at once divided by the work of one alone. The time of an empty run
+/// is subtracted, except from itself.
 fn both_cores(run: &Run, ids: [&str; 2]) -> Result<Measured, String> {
     let place = |system| Place { title: cores::TITLE, at: Some(cores::CPUS.into()), system };
     let [one, both] = ids.map(place);
@@ -436,11 +440,11 @@ mod tests {
         assert_eq!(Bound::Seen.verdict(&interval(0.9, 1.0, 1.1)), "to compare with");
     }
 
-    /// A series, where in it, and systems with what they cost, in routers.
+    /// The title of a series, the value of its dimension, and systems with their costs as multiples
+    /// of the router.
     type Costs<'c> = (&'c str, u32, &'c [(&'c str, f64)]);
 
-    /// Rounds in which everything is slower or faster, and systems that cost so many times the
-    /// router.
+    /// Makes a run whose rounds differ in speed.
     fn run_with(points: &[Costs<'_>]) -> Run {
         let environment = crate::results::example::run().environment;
         let mut run = Run::begin(Mode::Cost, environment);
@@ -475,13 +479,13 @@ mod tests {
         assert_eq!(tcx[2..], ["not measured: some of it was left out", "<= 1.2", ""]);
     }
 
-    /// The row of a table.
+    /// Returns the row of a target.
     fn row(run: &Run, what: &str, against: &str) -> Vec<String> {
         let rows = table(run).rows;
         rows.into_iter().find(|row| row[0].starts_with(what) && row[1] == against).unwrap()
     }
 
-    /// Rounds in which everything is slower or faster, and what a run took, in ns.
+    /// Makes a run whose rounds differ in speed, with times in nanoseconds.
     fn run_of(title: &str, at: u32, costs: &[(&str, f64)]) -> Run {
         let mut run = run_with(&[(title, at, &[])]);
         let samples = &mut run.series[0].points[0].samples;
@@ -521,7 +525,7 @@ mod tests {
     #[test]
     fn two_cores_do_what_each_does_beside_the_other() {
         let [tcx, xdp, nothing] = [cores::TCX, cores::XDP, cores::NOTHING];
-        // 40 of it is the loop that runs programs
+        // 40 ns of each time are the loop that runs the programs
         let costs = [
             (tcx[0], 440.0),
             (tcx[1], 540.0),
@@ -583,7 +587,7 @@ mod tests {
         let system = "skipstep-compiled-xdp";
         let run = run_with(&[
             (RULES, 20, &[("router", 1.0), (system, 0.5)]),
-            // the machine was half as fast then
+            // the machine ran at half the speed
             (RULES, 500, &[("router", 2.0), (system, 1.1)]),
         ]);
         let growth = Figure::Growth { from: (RULES, 20), to: (RULES, 500), system };

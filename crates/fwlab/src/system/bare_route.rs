@@ -1,4 +1,4 @@
-//! Routers in XDP and on tcx that do not filter: what those that do can be compared with.
+//! Routers in XDP and on tcx that do not filter, for comparison with those that do.
 
 use anyhow::Context;
 use nix::net::if_::if_nameindex;
@@ -9,11 +9,11 @@ use crate::host::Host;
 use crate::rules::Rules;
 use crate::topology::Topology;
 
-/// A program of fwlab's own.
+/// A router that is a BPF program of fwlab.
 pub struct BareRoute(pub RoutesIn);
 
 impl BareRoute {
-    /// One of two words for it.
+    /// Returns the word for the hook of this router.
     fn word(&self, xdp: &'static str, tcx: &'static str) -> &'static str {
         match self.0 {
             RoutesIn::Xdp => xdp,

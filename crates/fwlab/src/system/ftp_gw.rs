@@ -1,5 +1,5 @@
-//! ftp-gw, skipstep's application proxy for FTP: clients name the server to it, or are diverted to
-//! it and know nothing.
+//! ftp-gw, skipstep's application proxy for FTP. Clients name the server to it, or skipstep diverts
+//! them to it.
 
 mod text;
 
@@ -13,14 +13,14 @@ use crate::rules::Rules;
 use crate::sockets::{Kind, Way};
 use crate::topology::Topology;
 
-/// One way to use it.
+/// A configuration of ftp-gw.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FtpGw {
     Direct,
     Transparent,
 }
 
-/// All ways.
+/// Returns all configurations of ftp-gw.
 pub(super) fn all() -> Vec<Box<dyn System>> {
     vec![Box::new(FtpGw::Direct), Box::new(FtpGw::Transparent)]
 }

@@ -1,5 +1,5 @@
-//! haproxy as a proxy of TCP: it takes the connections of clients on the ports of the server, and
-//! speaks with the server on the same ones.
+//! haproxy as a TCP proxy: it accepts connections on the server's ports, and connects to the same
+//! ports of the server.
 
 use std::net::IpAddr;
 use std::process::Command;
@@ -11,7 +11,7 @@ use crate::rules::Rules;
 use crate::sockets::{Kind, TCP_PORTS, Way};
 use crate::topology::{End, Topology};
 
-/// haproxy.
+/// haproxy in mode tcp.
 pub(super) struct Haproxy;
 
 impl System for Haproxy {
@@ -32,7 +32,7 @@ impl System for Haproxy {
     }
 
     fn takes(&self, kind: Option<Kind>, transport: Transport) -> bool {
-        // other programs take ports that it does not know
+        // other programs use ports that are not in its configuration
         transport == Transport::Tcp && kind.is_some_and(|kind| kind.programs().is_empty())
     }
 
@@ -51,10 +51,10 @@ impl System for Haproxy {
         };
         let server = match rules.server() {
             IpAddr::V4(address) => address.to_string(),
-            // the colon at the end says that no port follows
+            // the colon at the end means that no port follows
             IpAddr::V6(address) => format!("{address}:"),
         };
-        // where it listens besides, its rules are tried
+        // these ports are only needed to test the rules
         let tried = rules.tried().into_iter().chain([Rules::OPEN]).map(|port| (port, port));
         let binds = tried.chain(TCP_PORTS);
         let binds: String =

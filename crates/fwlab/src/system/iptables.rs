@@ -1,5 +1,5 @@
-//! iptables, by its own kernel tables and by those of nftables; with all rules in one list, and
-//! with a jump by protocol to a list that only its packets go through.
+//! iptables, with its own kernel tables and with those of nftables. The rules are in one list, or
+//! in a chain that only packets of their protocol enter by a jump.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use crate::host::Host;
 use crate::rules::Rules;
 use crate::topology::Topology;
 
-/// One way to use it.
+/// A configuration of iptables.
 struct Iptables {
     name: &'static str,
     label: &'static str,
@@ -18,7 +18,7 @@ struct Iptables {
     jumps: bool,
 }
 
-/// All ways.
+/// Returns all configurations of iptables.
 pub(super) fn all() -> Vec<Box<dyn System>> {
     let way = |name, label, variant, jumps| -> Box<dyn System> {
         Box::new(Iptables { name, label, variant, jumps })
@@ -79,7 +79,7 @@ impl System for Iptables {
 
     fn install(&self, device: &Host, rules: &Rules, configuration: &str) -> anyhow::Result<()> {
         if rules.topology == Topology::Bridge {
-            // without it a bridge does not ask iptables; a kernel that cannot has no such file
+            // enables iptables on bridges; kernels without br_netfilter have no such file
             for key in ["iptables", "ip6tables"] {
                 device.set(&format!("net/bridge/bridge-nf-call-{key}"), "1")?;
             }

@@ -1,5 +1,5 @@
-//! nftables. Its ways to write the rules are a file each; here is what they have in common: a table
-//! with a chain where packets are forwarded, and how nft loads it.
+//! nftables. Each file has one way to write the rules; this one has their common part: a table with
+//! a forward chain, and the load by nft.
 
 mod conntrack;
 mod flat;
@@ -15,7 +15,7 @@ use crate::host::Host;
 use crate::rules::Rules;
 use crate::topology::Topology;
 
-/// All ways.
+/// Returns all ways to write the rules.
 pub(super) fn all() -> Vec<Box<dyn System>> {
     vec![
         Box::new(Nftables(flat::Flat)),
@@ -25,12 +25,12 @@ pub(super) fn all() -> Vec<Box<dyn System>> {
     ]
 }
 
-/// The family of the table.
+/// Returns the family of the table.
 fn family(topology: Topology) -> &'static str {
     if topology == Topology::Bridge { "bridge" } else { "inet" }
 }
 
-/// nftables with rules that are written in one way.
+/// nftables with rules that are written in way `W`.
 struct Nftables<W>(W);
 
 impl<W: Way> System for Nftables<W> {
@@ -70,7 +70,7 @@ impl<W: Way> System for Nftables<W> {
 
     fn install(&self, device: &Host, rules: &Rules, configuration: &str) -> anyhow::Result<()> {
         way::load(device, configuration, W::needs(rules.topology))?;
-        // what asks for connection tracking has just begun it
+        // loading the table has enabled connection tracking, and with it these settings
         W::SETTINGS.iter().try_for_each(|(key, value)| device.set(key, value))
     }
 

@@ -1,4 +1,4 @@
-//! What others are compared with: nothing at all, and hosts that forward without a filter.
+//! Systems for comparison: a cable, and hosts that forward without a filter.
 
 use super::System;
 use crate::host::Host;
@@ -6,7 +6,7 @@ use crate::results::Role;
 use crate::rules::Rules;
 use crate::topology::Topology;
 
-/// Nothing filters; the topology is all there is.
+/// A topology without a filter.
 pub enum Plain {
     /// The null firewall: client and server are joined by a cable.
     Null,

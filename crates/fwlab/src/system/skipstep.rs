@@ -1,4 +1,4 @@
-//! skipstep, by way of its command pfctl: the one that is beside this program, or in the path.
+//! skipstep, by the pfctl beside this program or in the path.
 
 mod control;
 mod daemon;
@@ -16,15 +16,15 @@ use crate::topology::Topology;
 pub use self::control::{hooks, load, pfctl, programs};
 pub(super) use self::ways::all;
 
-/// One way to use it.
+/// A configuration of skipstep.
 struct Skipstep {
     name: &'static str,
     label: &'static str,
     evaluator: &'static str,
     states: States,
-    /// On all interfaces, besides tcx.
+    /// True if XDP is enabled on all interfaces.
     xdp: bool,
-    /// As a bridge of its own instead of a router, or on the ports of the kernel's bridge.
+    /// True for a bridge of skipstep's own, false for a router or the kernel's bridge.
     bridges: bool,
 }
 
@@ -93,7 +93,7 @@ impl System for Skipstep {
     }
 
     fn takes(&self, traffic: Option<Kind>, transport: Transport) -> bool {
-        // sockets shake hands, the generator does not
+        // the generator makes no handshakes, which syncookies need
         self.states != States::Syncookies || traffic.is_some() || transport == Transport::Udp
     }
 }

@@ -1,5 +1,5 @@
-//! Packets of a pcap file, as far as conversations are made of them: of Ethernet, of Linux' cooked
-//! captures, of IP without anything before it, and of pf's log.
+//! The TCP and UDP packets of a pcap file. Link types are Ethernet, Linux cooked captures, raw IP
+//! and pf's log.
 //! <https://www.tcpdump.org/manpages/pcap-savefile.5.txt>
 
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::raw::frame::Transport;
 
-/// Magic numbers of files with microseconds and with nanoseconds, and of the other format.
+/// Magic numbers of pcap with microseconds, of pcap with nanoseconds, and of pcapng.
 const MICROSECONDS: u32 = 0xa1b2_c3d4;
 const NANOSECONDS: u32 = 0xa1b2_3c4d;
 const PCAPNG: u32 = 0x0a0d_0d0a;
@@ -18,52 +18,52 @@ const PCAPNG: u32 = 0x0a0d_0d0a;
 const FILE_HEADER: usize = 24;
 const RECORD_HEADER: usize = 16;
 
-/// Longer records there are not: libpcap's `MAXIMUM_SNAPLEN`.
+/// Bytes of the longest possible record: libpcap's `MAXIMUM_SNAPLEN`.
 const LONGEST: usize = 262_144;
 
-/// Bytes of what stands before a packet in pf's log.
+/// Bytes of the header before a packet in pf's log.
 const PFLOG_HEADER: usize = 100;
 
-/// Why a file is of no use.
+/// The reason why a file cannot be read as a capture.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum CaptureError {
-    /// It is something else.
+    /// The file is no pcap file.
     #[error("no pcap file: it begins otherwise")]
     Other,
-    /// It is of the newer format.
+    /// The file is in the pcapng format.
     #[error("a pcapng file: `editcap -F pcap old new` makes a pcap file of it")]
     NewerFormat,
-    /// Nobody knows where its packets begin.
+    /// The link type is unknown, so the beginning of its packets is unknown.
     #[error(
         "link type {0} is not known: Ethernet (1), raw IP (12, 101), Linux cooked (113, 276) and pflog (117) are"
     )]
     Link(u32),
-    /// A record is longer than one can be.
+    /// The record at this byte claims an impossible length.
     #[error("the record at byte {0} is longer than one can be: the file is damaged")]
     Record(usize),
 }
 
-/// A packet of TCP or UDP.
+/// A TCP or UDP packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Packet {
-    /// When it was seen, since 1970.
+    /// Time of capture since 1970.
     pub time: Duration,
     pub transport: Transport,
     pub from: SocketAddr,
     pub to: SocketAddr,
-    /// Bytes of payload that it had, however many are in the file.
+    /// Bytes of payload on the wire, also if the capture has fewer.
     pub bytes: u64,
-    /// Sequence number of the first of them, of TCP.
+    /// TCP sequence number of the first byte.
     pub sequence: Option<u32>,
-    /// Whether it asks for a connection: SYN without ACK.
+    /// True if the packet begins a connection: SYN without ACK.
     pub begins: bool,
-    /// Whether it ends one: FIN or RST.
+    /// True if the packet ends a connection: FIN or RST.
     pub ends: bool,
 }
 
-/// The packets of a file, and how many others there are: of other protocols, fragments, and such
-/// that were cut off too early. A record that ends with the file is left out, as who writes one may
-/// be killed.
+/// Returns the packets of a file, and the number of its other packets: other protocols, fragments,
+/// and packets cut off too early. An incomplete last record is skipped, because the program that
+/// captured may have been killed.
 pub(super) fn packets(file: &[u8]) -> Result<(Vec<Packet>, u64), CaptureError> {
     let magic = file.first_chunk().map(|four| u32::from_le_bytes(*four));
     let (is_big, fraction) = match magic.ok_or(CaptureError::Other)? {
@@ -80,7 +80,7 @@ pub(super) fn packets(file: &[u8]) -> Result<(Vec<Packet>, u64), CaptureError> {
         let four: [u8; 4] = *file.get(at..)?.first_chunk()?;
         Some(if is_big { u32::from_be_bytes(four) } else { u32::from_le_bytes(four) })
     };
-    // what is above says how the checksum of frames is written
+    // the upper half has the length of the frame check sequence
     let link = number(20).ok_or(CaptureError::Other)? & 0xffff;
     if !matches!(link, 1 | 12 | 101 | 113 | 117 | 276) {
         return Err(CaptureError::Link(link));
@@ -106,7 +106,7 @@ pub(super) fn packets(file: &[u8]) -> Result<(Vec<Packet>, u64), CaptureError> {
     Ok((packets, others))
 }
 
-/// Where the IP packet of a record begins.
+/// Returns the IP packet of a record.
 fn ip(link: u32, bytes: &[u8]) -> Option<&[u8]> {
     match link {
         1 => LaxSlicedPacket::from_ethernet(bytes).ok()?.ether_payload().map(|it| it.payload),
@@ -134,7 +134,7 @@ fn of_ip(time: Duration, bytes: &[u8]) -> Option<Packet> {
             }
             _ => return None,
         };
-    // what was cut off was payload
+    // the bytes that were cut off are payload
     let missing = length.saturating_sub(bytes.len());
     let (transport, ports, payload, sequence, begins, ends) = match sliced.transport.as_ref()? {
         _ if is_fragment => return None,

@@ -1,4 +1,5 @@
-//! Workloads made of captures: each conversation becomes a command that says as much, at its time.
+//! Workloads from captures: each conversation becomes a command that transfers as many bytes, at
+//! the same time.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
@@ -8,14 +9,14 @@ use std::time::Duration;
 use super::capture::{CaptureError, Packet, packets};
 use crate::raw::frame::Transport;
 
-/// After this long without a word datagrams between the same ends are another conversation, as
-/// filters have it.
+/// Time without packets after which datagrams between the same ends begin another conversation, as
+/// in a filter's states.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// The longest capture: each of its seconds is a job.
+/// Longest capture. Each of its seconds becomes a job.
 const LONGEST: Duration = Duration::from_secs(86_400);
 
-/// What somebody and a server said to each other.
+/// A conversation between a client and a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Conversation {
     transport: Transport,
@@ -25,7 +26,7 @@ struct Conversation {
     /// Payload of the client, and of the server.
     sends: Said,
     gets: Said,
-    /// Packets of the client with payload.
+    /// Number of packets of the client.
     datagrams: u64,
     is_over: bool,
 }
@@ -33,17 +34,16 @@ struct Conversation {
 /// The payload of one end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Said {
-    /// Bytes of payload in packets.
+    /// Sum of the payload bytes of all packets.
     sent: u64,
-    /// Of TCP, the part of the stream that was seen: where it begins and ends, from the first byte
-    /// that was sent.
+    /// The part of a TCP stream that the packets cover, relative to the first byte.
     seen: Option<Seen>,
 }
 
-/// A part of a stream of TCP.
+/// A part of a TCP stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Seen {
-    /// Sequence number of the byte from which the others count.
+    /// Sequence number of the byte at offset 0.
     first: u32,
     begin: i64,
     end: i64,
@@ -55,39 +55,40 @@ impl Said {
         self.sent = self.sent.saturating_add(packet.bytes);
         let (Some(sequence), 1..) = (packet.sequence, packet.bytes) else { return };
         let seen = self.seen.get_or_insert(Seen { first: sequence, begin: 0, end: 0 });
-        // numbers wrap: the nearest place to the last one
+        // sequence numbers wrap: use the offset nearest to the end
         let last = seen.first.wrapping_add(seen.end as u32);
         let begin = seen.end + i64::from(sequence.wrapping_sub(last).cast_signed());
         seen.begin = seen.begin.min(begin);
         seen.end = seen.end.max(begin.saturating_add_unsigned(packet.bytes));
     }
 
-    /// Returns the number of bytes: each once, however often it was sent, and only those that
-    /// packets held.
+    /// Returns the number of bytes. A retransmitted byte counts once, and a byte that no packet
+    /// held does not count.
     fn bytes(&self) -> u64 {
         let stream = self.seen.map(|seen| seen.end.abs_diff(seen.begin));
         stream.map_or(self.sent, |stream| stream.min(self.sent))
     }
 }
 
-/// Why no workload can be made of a file.
+/// The reason why no workload can be made from a file.
 #[derive(Debug, thiserror::Error)]
 pub enum DeriveError {
-    /// It cannot be read.
+    /// The file is no capture.
     #[error(transparent)]
     Capture(#[from] CaptureError),
-    /// There is nothing to be done.
+    /// The capture has no TCP or UDP packets, only this many others.
     #[error("no packet of TCP or UDP in it, but {0} others")]
     Nothing(u64),
-    /// It lasts too long.
+    /// The capture lasts this many hours, which is too long.
     #[error("it lasts {0} hours, and a day is the most: cut it, as `editcap -A -B` does")]
     Long(u64),
 }
 
-/// The workload of a capture, to be run against its servers or, if one is given, against this one.
+/// Makes the workload of a capture. Its commands use the capture's servers, or `server` if one is
+/// given.
 ///
 /// # Errors
-/// There is nothing in it of which a workload can be made.
+/// Fails if the file is no capture, has no TCP or UDP packets, or lasts more than a day.
 pub fn derive(file: &[u8], server: Option<IpAddr>) -> Result<String, DeriveError> {
     let (packets, others) = packets(file)?;
     let mut all = conversations(&packets);
@@ -113,7 +114,7 @@ pub fn derive(file: &[u8], server: Option<IpAddr>) -> Result<String, DeriveError
         let at = one.begin - first;
         let _ = writeln!(jobs[at.as_secs() as usize], "\t\t{}", one.job(at.subsec_micros()));
     }
-    // the gap between two seconds is one, whatever a start was late
+    // the gap is always one second, and a late start does not delay the next
     text += "random 1 1 1 1 {\n";
     for jobs in jobs {
         text += &match jobs.is_empty() {
@@ -126,7 +127,8 @@ pub fn derive(file: &[u8], server: Option<IpAddr>) -> Result<String, DeriveError
 }
 
 impl Conversation {
-    /// What it is as a job that begins some microseconds after its start.
+    /// Returns the command that replays the conversation, `after` microseconds after its job
+    /// starts.
     fn job(&self, after: u32) -> String {
         let Conversation { transport, server, sends, gets, .. } = self;
         let after = f64::from(after) / 1e6;
@@ -149,10 +151,10 @@ impl Conversation {
     }
 }
 
-/// The conversations of packets, in the order in which they begin.
+/// Returns the conversations of packets, in the order in which they begin.
 fn conversations(packets: &[Packet]) -> Vec<Conversation> {
     let mut all: Vec<Conversation> = Vec::new();
-    // by protocol, client and server: which one they are in
+    // the index of the current conversation by protocol, client and server
     let mut current: HashMap<(bool, SocketAddr, SocketAddr), usize> = HashMap::new();
     for packet in packets {
         let is_tcp = packet.transport == Transport::Tcp;
@@ -166,7 +168,7 @@ fn conversations(packets: &[Packet]) -> Vec<Conversation> {
             is_it.then_some((index, is_client))
         });
         let (index, is_client) = known.unwrap_or_else(|| {
-            // who is heard first is the client, unless only the other one can be
+            // the first sender is the client, unless only the other one can be
             let is_client = packet.begins || packet.from.port() >= 1024 || packet.to.port() < 1024;
             let (key, server) = if is_client { (there, packet.to) } else { (back, packet.from) };
             current.remove(if is_client { &back } else { &there });
@@ -184,7 +186,7 @@ fn conversations(packets: &[Packet]) -> Vec<Conversation> {
             (all.len() - 1, is_client)
         });
         let one = &mut all[index];
-        // clocks are set back now and then
+        // clocks may be set back
         one.end = one.end.max(packet.time);
         one.begin = one.begin.min(packet.time);
         one.is_over |= packet.ends;
@@ -203,7 +205,7 @@ mod tests {
 
     use super::*;
 
-    /// A file of a link type with these packets, in milliseconds.
+    /// Makes a capture of a link type from packets with their times in milliseconds.
     fn file(link: u32, packets: &[(u32, Vec<u8>)]) -> Vec<u8> {
         let mut file = Vec::new();
         for number in [0xa1b2_c3d4, 0x0004_0002, 0, 0, 262_144, link] {

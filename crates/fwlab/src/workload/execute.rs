@@ -1,5 +1,5 @@
-//! Runs the commands of a workload: one thread that sleeps until a child ends, a gap is over or a
-//! signal comes.
+//! Runs the commands of a workload. One thread sleeps until a child ends, a gap is over or a signal
+//! comes.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
@@ -23,72 +23,72 @@ use signal_hook::low_level::{pipe, unregister};
 use super::language::Job;
 use super::random::Random;
 
-/// How long commands may take to end after SIGTERM, until SIGKILL.
+/// Time between SIGTERM and SIGKILL for commands.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What came of a workload.
+/// The result of a workload.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outcome {
-    /// From the first start to the last end.
+    /// Seconds from the beginning to the end of the last command.
     pub seconds: f64,
-    /// Whether a signal ended it before it was done.
+    /// True if a signal ended the workload early.
     pub interrupted: bool,
-    /// The commands, in the order they were started.
+    /// The commands in the order of their starts.
     pub executed: Vec<Executed>,
 }
 
 /// A command that was run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Executed {
-    /// Its words.
+    /// The command's words.
     pub command: Vec<String>,
-    /// Where it stands in the file.
+    /// The command's line in the file, from 1.
     pub line: usize,
-    /// When it was started, in seconds since the first.
+    /// Time of the start, in seconds since the workload began.
     pub start: f64,
-    /// How much later that was than it should have been, after a gap.
+    /// Seconds between the scheduled start after a gap and the actual start.
     pub late: f64,
-    /// How long it ran.
+    /// Run time in seconds.
     pub seconds: f64,
-    /// How it ended.
+    /// The way in which the command ended.
     pub ending: Ending,
 }
 
-/// How a command ended.
+/// The way in which a command ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// With this exit status.
+    /// The command exited with this status.
     Exit(i32),
-    /// By the signal of this name.
+    /// The signal of this name killed the command.
     Signal(String),
-    /// It could not be started, and why.
+    /// The command could not be started, for this reason.
     NotStarted(String),
 }
 
 impl Ending {
-    /// Whether all was well.
+    /// Returns true if the exit status is 0.
     pub fn is_success(&self) -> bool {
         *self == Ending::Exit(0)
     }
 }
 
-/// Where what commands print goes; their errors are always seen.
+/// The destination of the commands' standard output. Standard error is always inherited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Printed {
-    /// Where it would go.
+    /// The standard output of this program.
     Through,
-    /// To standard error.
+    /// The standard error of this program.
     ToErrors,
-    /// Nowhere.
+    /// Discarded.
     Nowhere,
 }
 
-/// Runs a workload to its end, or until SIGINT, SIGTERM or SIGHUP comes: then all commands get
-/// SIGTERM, and SIGKILL after two seconds or with a second signal. No command is left behind.
+/// Runs a workload to its end, or until SIGINT, SIGTERM or SIGHUP. A signal ends all commands: they
+/// get SIGTERM, and SIGKILL after two seconds or with a second signal. No command is left running.
 ///
 /// # Errors
-/// The system refuses what is needed to hear of children and signals.
+/// Fails if a signal handler cannot be installed, or if waiting for children fails.
 pub fn execute(job: &Job, printed: Printed) -> std::io::Result<Outcome> {
     let signals = Signals::watch()?;
     let mut executor = Executor {
@@ -108,24 +108,24 @@ pub fn execute(job: &Job, printed: Printed) -> std::io::Result<Outcome> {
     Ok(Outcome { seconds: end, interrupted, executed })
 }
 
-/// What can be done at once.
+/// A step that can be taken at once.
 enum Step<'a> {
     Start {
         job: &'a Job,
         parent: Option<usize>,
         due: Option<Instant>,
     },
-    /// A job of the group of this number is done.
+    /// A job in the group of this number has ended. None means the whole workload.
     Done(Option<usize>),
 }
 
-/// A job with jobs in it that is under way.
+/// A job that contains jobs and is running.
 struct Group<'a> {
     parent: Option<usize>,
     jobs: &'a [Job],
-    /// Jobs that are still to be started, with repeats.
+    /// Number of jobs still to be started, with repeats.
     left: u64,
-    /// Jobs that were started and are not done.
+    /// Number of jobs that are running.
     running: u64,
     order: Order,
 }
@@ -136,7 +136,7 @@ enum Order {
     Random { random: Random, low: f64, high: f64, due: Instant },
 }
 
-/// A child that was started.
+/// A child that is running.
 struct Child<'a> {
     number: u64,
     job: &'a Job,
@@ -149,19 +149,19 @@ struct Executor<'a> {
     begin: Instant,
     printed: Printed,
     groups: Vec<Group<'a>>,
-    /// Numbers of groups that are done.
+    /// Numbers of groups that have ended.
     free: Vec<usize>,
     ready: VecDeque<Step<'a>>,
-    /// When which group starts its next job.
+    /// The time of the next start in each group with gaps.
     gaps: BinaryHeap<Reverse<(Instant, usize)>>,
     children: HashMap<Pid, Child<'a>>,
-    /// By the order of their starts.
+    /// Commands that have ended, by the order of their starts.
     executed: BTreeMap<u64, Executed>,
     started: u64,
 }
 
 impl<'a> Executor<'a> {
-    /// Says whether it was interrupted.
+    /// Runs all steps. Returns true if a signal interrupted the workload.
     fn run(&mut self, signals: &Signals) -> std::io::Result<bool> {
         loop {
             if signals.came() {
@@ -205,7 +205,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Gives a group a number that no other under way has.
+    /// Adds a group under a free number, and returns the number.
     fn enter(&mut self, group: Group<'a>) -> usize {
         if let Some(number) = self.free.pop() {
             self.groups[number] = group;
@@ -225,8 +225,8 @@ impl<'a> Executor<'a> {
         self.ready.push_back(Step::Start { job, parent: Some(number), due });
     }
 
-    /// Starts the next job of a group and draws when the one after it is to start. Gaps are from
-    /// the time a job was to start, so that what is late once does not make everything late.
+    /// Starts the next job of a group, and draws the start of the job after it. A gap counts from
+    /// the scheduled start, so a late start does not delay all others.
     fn start_and_draw(&mut self, number: usize) {
         let Order::Random { random, low, high, due } = &mut self.groups[number].order else {
             return;
@@ -250,7 +250,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// A job of this group is done: the group goes on, or is done itself.
+    /// Handles the end of a job: its group continues, or ends itself.
     fn done(&mut self, group: Option<usize>) {
         let Some(number) = group else { return };
         let group = &mut self.groups[number];
@@ -273,12 +273,12 @@ impl<'a> Executor<'a> {
         due: Option<Instant>,
     ) {
         let mut command = Command::new(&words[0]);
-        // Each command is the head of a group of its own, so that all of it can be ended.
+        // Each command leads its own process group, so that its children can be killed, too.
         command.args(&words[1..]).stdin(Stdio::null()).process_group(0);
         match (self.printed, std::io::stderr().as_fd().try_clone_to_owned()) {
             (Printed::Through, _) => &mut command,
             (Printed::ToErrors, Ok(error)) => command.stdout(error),
-            // without standard error, nobody wants to see anything
+            // without a standard error there is no reader
             (Printed::ToErrors, Err(_)) | (Printed::Nowhere, _) => command.stdout(Stdio::null()),
         };
         let start = Instant::now();
@@ -310,14 +310,15 @@ impl<'a> Executor<'a> {
 
     /// Collects all children that have ended.
     fn reap(&mut self) -> std::io::Result<()> {
-        // Asking who ended, and not each child, keeps thousands of them cheap.
+        // One call for all children is cheap, even with thousands of them.
         let who = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         loop {
             match waitid(Id::All, who) {
                 Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return Ok(()),
                 Ok(status) => match status.pid().filter(|pid| self.children.contains_key(pid)) {
                     Some(pid) => self.reap_one(pid)?,
-                    // Somebody else's, which stands in the way: ours are asked one by one.
+                    // A child of another part of the program has ended and hides ours: check each
+                    // of ours.
                     None => {
                         let pids: Vec<Pid> = self.children.keys().copied().collect();
                         return pids.into_iter().try_for_each(|pid| self.reap_one(pid));
@@ -342,12 +343,12 @@ impl<'a> Executor<'a> {
         Ok(())
     }
 
-    /// Ends all commands with what they started, and waits for them.
+    /// Ends all commands with their children, and waits for the commands.
     fn end_all(&mut self, signals: &Signals) -> std::io::Result<()> {
         let groups: Vec<Pid> = self.children.keys().copied().collect();
         let signal = |signal| {
             for group in &groups {
-                // One that is gone already is what is wanted.
+                // A group may have ended already.
                 let _ = killpg(*group, signal);
             }
         };
@@ -360,7 +361,7 @@ impl<'a> Executor<'a> {
             }
             self.reap()?;
         }
-        // What commands have started may have outlived them.
+        // Children of a command may outlive it.
         signal(Signal::SIGKILL);
         while !self.children.is_empty() {
             self.reap()?;
@@ -370,7 +371,7 @@ impl<'a> Executor<'a> {
     }
 }
 
-/// Signals as bytes in sockets, which can be waited for together with a deadline.
+/// Signals as bytes in sockets, which poll(2) can wait for together with a deadline.
 struct Signals {
     children: UnixStream,
     end: UnixStream,
@@ -396,18 +397,18 @@ impl Signals {
         Ok(Signals { children, end, ids })
     }
 
-    /// Whether a signal to end came since it was last asked.
+    /// Returns true if a signal to end has come since the last call.
     fn came(&self) -> bool {
         drain(&self.end)
     }
 
-    /// Waits until a child ends, a signal comes, or it is time.
+    /// Waits until a child ends, a signal comes, or `until` is reached.
     fn wait(&self, until: Option<Instant>) -> std::io::Result<()> {
         let mut sockets = [&self.children, &self.end]
             .map(|socket| PollFd::new(socket.as_fd(), PollFlags::POLLIN));
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         let timeout = match left {
-            // poll counts milliseconds: the last one before a start is slept, not waited for here.
+            // poll counts milliseconds, so the last one before a start is slept.
             Some(left) if left < Duration::from_millis(2) => {
                 std::thread::sleep(left);
                 PollTimeout::ZERO
@@ -434,7 +435,7 @@ impl Drop for Signals {
     }
 }
 
-/// Reads all there is, and says whether there was any.
+/// Reads all bytes, and returns true if there were any.
 fn drain(mut socket: &UnixStream) -> bool {
     let mut buffer = [0; 256];
     let mut any = false;

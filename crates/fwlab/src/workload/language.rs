@@ -1,44 +1,44 @@
-//! The language of workload files: `command`, `sequential`, `parallel`, `random`, comments.
-//! docs/reference/workload.md has its grammar.
+//! The language of workload files: `command`, `sequential`, `parallel`, `random` and comments.
+//! docs/workload.md has its grammar.
 
 use std::fmt;
 
-/// How deep jobs may be nested; far more than anybody writes.
+/// Deepest nesting of jobs.
 const DEEPEST: usize = 500;
 
-/// Most repeats of one job.
+/// Largest number of repeats of one job.
 const MOST_REPEATS: u32 = 1_000_000;
 
-/// Longest gap between starts, in seconds: a day.
+/// Longest gap between starts in seconds: a day.
 const LONGEST_GAP: f64 = 86_400.0;
 
-/// What is to be done.
+/// A job of a workload.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Job {
     /// A program with its arguments.
     Command {
         /// The words, at least one.
         words: Vec<String>,
-        /// Where it stands in the file.
+        /// The line in the file, from 1.
         line: usize,
     },
-    /// Jobs one after the other, each when the one before is done.
+    /// Jobs that run one after the other.
     Sequential {
-        /// How often all of it is done.
+        /// Number of times that all jobs run.
         repeat: u32,
         /// The jobs, at least one.
         jobs: Vec<Job>,
     },
-    /// Jobs all at once; it is done when they all are.
+    /// Jobs that run at once. The job ends when all of them have ended.
     Parallel {
-        /// How often each is started.
+        /// Number of times that each job is started.
         repeat: u32,
         /// The jobs, at least one.
         jobs: Vec<Job>,
     },
-    /// Jobs started with gaps between them that look random; it is done when they all are.
+    /// Jobs with pseudorandom gaps between their starts. The job ends when all of them have ended.
     Random {
-        /// How often each is started.
+        /// Number of times that each job is started.
         repeat: u32,
         /// Seed of the gaps.
         seed: u32,
@@ -52,7 +52,7 @@ pub enum Job {
 }
 
 impl Job {
-    /// How many commands are run in all.
+    /// Returns the number of commands in all, with repeats.
     pub fn commands(&self) -> u64 {
         match self {
             Job::Command { .. } => 1,
@@ -66,7 +66,7 @@ impl Job {
     }
 }
 
-/// As it could stand in a file.
+/// Prints the job in the language of workload files, on one line.
 impl fmt::Display for Job {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let jobs = match self {
@@ -92,21 +92,21 @@ impl fmt::Display for Job {
     }
 }
 
-/// What is wrong with a file, and where.
+/// A mistake in a file, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     /// Line, from 1.
     pub line: usize,
     /// Column, from 1, in characters.
     pub column: usize,
-    /// What is wrong.
+    /// Description of the mistake.
     pub what: String,
-    /// What to do about it.
+    /// Advice on the correction, if there is any.
     pub help: Option<&'static str>,
 }
 
 impl Mistake {
-    /// The message for people: where, what, the line with a caret, what to do.
+    /// Returns the message: position, mistake, the line with a caret, and advice.
     pub fn explain(&self, name: &str, text: &str) -> String {
         let line = text.lines().nth(self.line - 1).unwrap_or_default();
         // A tab keeps its width in front of the caret.
@@ -124,10 +124,10 @@ impl Mistake {
     }
 }
 
-/// Reads a workload.
+/// Parses a workload.
 ///
 /// # Errors
-/// The first mistake in it.
+/// Returns the first mistake.
 pub fn parse(text: &str) -> Result<Job, Mistake> {
     let mut parser = Parser { tokens: tokens(text)?, next: 0 };
     let job = parser.job(0)?;
@@ -223,7 +223,7 @@ struct Parser {
 }
 
 impl Parser {
-    /// The last token, the end, can be taken any number of times.
+    /// Takes the next token. The last token, the end, can be taken any number of times.
     fn take(&mut self) -> Token {
         let token = self.tokens[self.next].clone();
         self.next = (self.next + 1).min(self.tokens.len() - 1);
@@ -316,7 +316,7 @@ impl Parser {
     fn number(&mut self, what: &str) -> Result<u32, Mistake> {
         let token = self.take();
         match &token.kind {
-            // A sign would be taken for part of the number.
+            // Rust's parser accepts a sign, the language does not.
             Kind::Word(word) if word.bytes().all(|byte| byte.is_ascii_digit()) => word
                 .parse()
                 .map_err(|_| token.mistake(&format!("{word} is larger than {}", u32::MAX), None)),

@@ -5,7 +5,7 @@ fn command(words: &[&str], line: usize) -> Job {
     Job::Command { words: words.iter().map(|word| word.to_string()).collect(), line }
 }
 
-/// The four of the paper's appendix A.
+/// The four examples in the paper's appendix A.
 #[test]
 fn the_examples_of_the_paper() {
     assert_eq!(
@@ -49,7 +49,7 @@ fn space_and_comments_only_separate() {
     let wide =
         parse("# x\n sequential # y \"\n 2\n{ parallel\n{ command\n\"a\" command \"b\tc\" } }# z");
     assert_eq!(tight.to_string(), wide.unwrap().to_string());
-    // What looks like a comment in a string is none, and nothing is expanded.
+    // A comment sign in a string is no comment, and nothing is expanded.
     assert_eq!(parse("command \"ls # *.c $HOME\""), Ok(command(&["ls", "#", "*.c", "$HOME"], 1)));
     assert_eq!(parse("\ncommand \"é ü\" # ö"), Ok(command(&["é", "ü"], 2)));
     assert!(matches!(

@@ -1,32 +1,31 @@
-//! random(3) as the C library of Linux has it, so that a seed gives the gaps here that it gives in
-//! a program that calls srandom and random.
+//! random(3) of glibc. A seed gives the same gaps as in a C program that calls srandom and random.
 
-/// How far back the sum of two numbers looks: this and `NEAR`.
+/// Distances to the two words whose sum is the next one.
 const FAR: usize = 31;
 const NEAR: usize = 3;
 
-/// Numbers that are thrown away at the beginning.
+/// Number of values that are discarded at the beginning.
 const DISCARDED: usize = 310;
 
-/// The largest number that comes.
+/// The largest value.
 const MOST: u32 = 0x7fff_ffff;
 
 /// The generator, additive feedback over 31 words (TYPE_3).
 #[derive(Debug, Clone)]
 pub struct Random {
     words: [u32; FAR],
-    /// Place of the oldest word, which the next one replaces.
+    /// Index of the oldest word, which the next one replaces.
     oldest: usize,
 }
 
 impl Random {
-    /// As srandom(seed).
+    /// Makes a generator like srandom(seed).
     pub fn new(seed: u32) -> Random {
         let mut words = [0; FAR];
-        // Zero would stay zero.
+        // a seed of zero would give zeros only
         words[0] = seed.max(1);
         for index in 1..FAR {
-            // 16807 · x modulo 2³¹ − 1, of x with its sign.
+            // 16807 · x modulo 2³¹ − 1, with x as a signed number
             let before = i64::from(words[index - 1].cast_signed());
             words[index] =
                 u32::try_from((16_807 * before).rem_euclid(i64::from(MOST))).unwrap_or(0);
@@ -38,7 +37,7 @@ impl Random {
         random
     }
 
-    /// As random(): from 0 to 2³¹ − 1.
+    /// Returns the next value of random(), from 0 to 2³¹ − 1.
     pub fn number(&mut self) -> u32 {
         let near = self.words[(self.oldest + FAR - NEAR) % FAR];
         let sum = self.words[self.oldest].wrapping_add(near);
@@ -47,7 +46,7 @@ impl Random {
         sum >> 1
     }
 
-    /// Uniform between two numbers, both of them possible.
+    /// Returns a uniform value from `low` to `high`, both included.
     pub fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * (f64::from(self.number()) / f64::from(MOST))
     }
@@ -65,7 +64,7 @@ mod tests {
 
     #[test]
     fn the_same_numbers_as_glibc() {
-        // Printed by a program in C that calls srandom and random, with glibc 2.36.
+        // Printed by a C program that calls srandom and random, with glibc 2.36.
         gives(1, [1_804_289_383, 846_930_886, 1_681_692_777, 1_714_636_915]);
         gives(0, [1_804_289_383, 846_930_886, 1_681_692_777, 1_714_636_915]);
         gives(42, [71_876_166, 708_592_740, 1_483_128_881, 907_283_241]);

@@ -1,4 +1,4 @@
-//! What came of a workload, for people.
+//! The report on a workload for people.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,10 +6,10 @@ use std::fmt::Write;
 use super::execute::{Ending, Executed, Outcome};
 use crate::stats::quantile;
 
-/// Failures that are shown one by one.
+/// Largest number of failures that are shown singly.
 const SHOWN: usize = 10;
 
-/// The report on a workload of so many commands.
+/// Returns the report on a workload of `commands` commands.
 pub(super) fn text(outcome: &Outcome, commands: u64) -> String {
     let mut out = String::new();
     let mut by_line: BTreeMap<(usize, &[String]), Vec<&Executed>> = BTreeMap::new();

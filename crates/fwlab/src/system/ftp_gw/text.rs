@@ -1,4 +1,4 @@
-//! What configures ftp-gw, and the filter that diverts clients to it.
+//! The configuration of ftp-gw, and of the filter that diverts clients to it.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -7,17 +7,17 @@ use crate::family::Family;
 use crate::rules::Rules;
 use crate::topology::End;
 
-/// Ports of the gateway for data.
+/// The gateway's ports for data connections.
 const DATA: &str = "50000-59999";
 
-/// What separates its configuration from the filter's.
+/// The line between the gateway's and the filter's configuration.
 const FILTER: &str = "# pf.conf\n";
 
-/// Where clients are diverted to.
+/// Port to which clients are diverted.
 const DIVERTED: u16 = 8021;
 
 impl FtpGw {
-    /// Where it listens.
+    /// Returns the address and port on which the gateway listens.
     pub(super) fn door(self, family: Family) -> SocketAddr {
         match (self, family) {
             (FtpGw::Direct, _) => (End::Client.gateway(family), 21).into(),
@@ -27,8 +27,8 @@ impl FtpGw {
     }
 }
 
-/// All of it: rules for the gateway are looked through from the first to the last, and who finds
-/// none is refused.
+/// Writes both configurations. The gateway evaluates its rules from the first to the last, and
+/// refuses a session that matches no rule.
 pub(super) fn written(way: FtpGw, rules: &Rules) -> String {
     let (server, door) = (rules.server(), way.door(rules.family));
     let key = if way == FtpGw::Direct { "listen" } else { "transparent" };
@@ -37,7 +37,7 @@ pub(super) fn written(way: FtpGw, rules: &Rules) -> String {
     text += &rules.lines(|port| {
         format!("[[rule]]\naction = \"deny\"\nto = [\"{server}\"]\nports = [{port}]")
     });
-    // without the rules before it, sessions with the ports that they deny would be allowed
+    // the last rule allows these ports, so the test sees if a deny rule before it is missing
     let ports = [vec![21, Rules::OPEN], rules.tried()].concat();
     text += &format!("[[rule]]\naction = \"allow\"\nto = [\"{server}\"]\nports = {ports:?}\n");
     if way == FtpGw::Transparent {
@@ -54,7 +54,7 @@ pub(super) fn written(way: FtpGw, rules: &Rules) -> String {
     text
 }
 
-/// The gateway's part, and the filter's if there is one.
+/// Splits a text into the gateway's configuration, and the filter's if there is one.
 pub(super) fn parts(text: &str) -> (&str, Option<&str>) {
     match text.split_once(FILTER) {
         Some((gateway, filter)) => (gateway, Some(filter)),

@@ -1,20 +1,20 @@
-//! A rule for each port behind connection tracking: what belongs to a connection does not come to
-//! the list.
+//! A rule for each port behind connection tracking: packets of established connections do not reach
+//! the rules.
 
 use super::way::{Way, list};
 use crate::rules::Rules;
 use crate::topology::Topology;
 
-/// Seconds that a flow is known. The kernel forgets datagrams after two minutes and one-way
-/// segments after five, which is sooner than some rounds come back to a system, and then all of its
-/// packets would be new ones: their answers came before the first round.
+/// Timeouts of connections in seconds. By default the kernel forgets UDP flows after two minutes,
+/// and one-way TCP flows after five. Some rounds take longer. The generator sends answers before
+/// the first round only, so a forgotten flow would never be established again.
 pub(super) const FLOWS_STAY: &[(&str, &str)] = &[
     ("net/netfilter/nf_conntrack_tcp_timeout_unacknowledged", "3600"),
     ("net/netfilter/nf_conntrack_udp_timeout", "3600"),
     ("net/netfilter/nf_conntrack_udp_timeout_stream", "3600"),
 ];
 
-/// States and one list.
+/// Connection tracking and one list.
 pub(super) struct Conntrack;
 
 impl Way for Conntrack {

@@ -1,9 +1,9 @@
-//! A rule for each port, as one comes from iptables.
+//! A rule for each port, as in a conversion from iptables.
 
 use super::way::{Way, list};
 use crate::rules::Rules;
 
-/// One list.
+/// One list of rules.
 pub(super) struct Flat;
 
 impl Way for Flat {

@@ -1,4 +1,4 @@
-//! Connection tracking whose established connections go to a flowtable, and by that past the list.
+//! Connection tracking with a flowtable: packets of established connections bypass the rules.
 
 use super::conntrack::FLOWS_STAY;
 use super::way::{Way, list};
@@ -35,12 +35,12 @@ impl Way for Flowtable {
     }
 
     fn stands_in(topology: Topology) -> bool {
-        // bridges have none
+        // bridges do not support flowtables
         matches!(topology, Topology::Router | Topology::ThreeLegged)
     }
 }
 
-/// Interfaces of the host in the middle.
+/// Returns the interfaces of the host in the middle.
 fn legs(topology: Topology) -> Vec<&'static str> {
     let dmz = (topology == Topology::ThreeLegged).then_some(End::Dmz);
     [End::Client, End::Server].into_iter().chain(dmz).map(End::leg).collect()

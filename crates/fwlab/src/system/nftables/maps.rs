@@ -1,4 +1,4 @@
-//! All ports in one verdict map, as nftables' manual advises.
+//! All ports in one verdict map, as the manual of nftables recommends.
 
 use super::way::{Way, ip};
 use crate::rules::Rules;

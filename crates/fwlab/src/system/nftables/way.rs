@@ -1,4 +1,4 @@
-//! What tells apart the ways to write rules for nftables, and what several of them say alike.
+//! The interface of the ways to write rules for nftables, and their common rules.
 
 use std::process::Command;
 
@@ -11,41 +11,40 @@ use crate::topology::Topology;
 
 /// One way to write the rules.
 pub(super) trait Way: Sync {
-    /// What `--systems` calls it, and what tables do.
+    /// The name for `--systems`, and the label in tables.
     const NAMES: [&'static str; 2];
 
-    /// Whether it keeps states.
+    /// True if this way keeps states.
     const KEEPS_STATES: bool = false;
 
-    /// What not every kernel has of what it takes there, by its name and the option that brings it.
+    /// Returns a kernel feature and its option if this way needs one that some kernels lack.
     fn needs(_: Topology) -> Option<&'static str> {
         None
     }
 
-    /// Settings of the kernel that it wants, each with a value: those that the kernel has not are
-    /// left.
+    /// Kernel settings with their values. Settings that the kernel lacks are skipped.
     const SETTINGS: &'static [(&'static str, &'static str)] = &[];
 
-    /// What the table has besides its chain.
+    /// Returns the objects of the table besides its chain.
     fn objects(_: &Rules) -> String {
         String::new()
     }
 
-    /// The rules of the chain.
+    /// Returns the rules of the chain.
     fn chain(rules: &Rules) -> String;
 
-    /// Hooks that a packet crosses, of the family `ip` or `bridge`.
+    /// Returns the hooks that a packet crosses, in the family `ip` or `bridge`.
     fn hooks(family: &str) -> Vec<String> {
         vec![format!("{family} forward")]
     }
 
-    /// Whether it can stand in a topology.
+    /// Returns true if this way supports a topology.
     fn stands_in(topology: Topology) -> bool {
         topology != Topology::Proxy
     }
 }
 
-/// Has nft load a table, which `needs` something that not every kernel has.
+/// Loads a table by nft. `needs` is a kernel feature that an error mentions.
 pub(super) fn load(device: &Host, table: &str, needs: Option<&str>) -> anyhow::Result<()> {
     let loaded = device.run(Command::new("nft").args(["-f", "-"]), table).map(drop);
     match needs {
@@ -54,13 +53,13 @@ pub(super) fn load(device: &Host, table: &str, needs: Option<&str>) -> anyhow::R
     }
 }
 
-/// A rule for each port, one after the other.
+/// Returns a rule for each port, one after the other.
 pub(super) fn list(rules: &Rules) -> String {
     let (ip, server, protocol) = (ip(rules), rules.server(), rules.transport);
     rules.lines(|port| format!("\t\t{ip} daddr {server} {protocol} dport {port} drop"))
 }
 
-/// What rules call the family of an address.
+/// Returns the word for the address family in rules.
 pub(super) fn ip(rules: &Rules) -> &'static str {
     if rules.family == Family::V4 { "ip" } else { "ip6" }
 }

@@ -1,4 +1,4 @@
-//! What pfctl does on the host in the middle.
+//! pfctl commands on the host in the middle.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,39 +9,42 @@ use crate::host::Host;
 use crate::program::beside;
 use crate::topology::End;
 
-/// What a reset is.
+/// The description of a reset.
 pub(super) const RESET: &str = "pfctl --remove, then pfctl -f and pfctl -e: its programs leave the interfaces, states \
                                 are forgotten, and everything is loaded anew; meanwhile all packets pass";
 
-/// The pfctl that belongs to this program, or whatever the path has.
+/// Returns the pfctl beside this program, or the name that is looked up in the path.
 pub fn pfctl() -> PathBuf {
     beside("pfctl")
 }
 
-/// What has to be installed to use it.
+/// Returns the programs that skipstep needs.
 pub fn programs() -> Vec<String> {
     vec![pfctl().display().to_string(), "nsenter".to_owned()]
 }
 
-/// Where it stands in a packet's way.
+/// Returns the hooks of skipstep on tcx.
 pub fn hooks() -> Vec<String> {
     let sides = ["ingress of the interface it comes by", "egress of the one it leaves by"];
     sides.map(|side| format!("tcx {side}")).to_vec()
 }
 
-/// Loads a rule set and has it filter.
+/// Loads a rule set and enables the filter.
+///
+/// # Errors
+/// Fails if pfctl refuses the rule set, or cannot enable the filter.
 pub fn load(device: &Host, rules: &str) -> anyhow::Result<()> {
     device.run(Command::new(pfctl()).args(["-q", "-f", "-"]), rules)?;
     device.run(Command::new(pfctl()).args(["-q", "-e"]), "").map(drop)
 }
 
-/// Takes it away from the host.
+/// Removes skipstep from the host.
 pub(super) fn remove(device: &Host) -> anyhow::Result<()> {
     device.run(Command::new(pfctl()).args(["-q", "--remove"]), "").map(drop)
 }
 
-/// Whether XDP is where it was asked for: else packets would go by tcx, and be measured as if they
-/// had not.
+/// Checks that XDP is attached where it was requested. Otherwise packets would take tcx, and the
+/// result would count as that of XDP.
 pub(super) fn ensure_xdp(device: &Host) -> anyhow::Result<()> {
     let text = device.run(Command::new(pfctl()).args(["-s", "Interfaces", "-vv"]), "")?;
     let hooks = text.lines().filter_map(|line| line.trim().strip_prefix("Hook:"));
@@ -51,13 +54,13 @@ pub(super) fn ensure_xdp(device: &Host) -> anyhow::Result<()> {
     }
 }
 
-/// Takes the place of the kernel's bridge.
+/// Replaces the kernel's bridge by skipstep's.
 pub(super) fn replace_bridge(device: &Host) -> anyhow::Result<()> {
     device.ip("link delete br0\n")?;
     join(device)
 }
 
-/// Joins the two sides.
+/// Joins the two interfaces with a bridge of skipstep.
 pub(super) fn join(device: &Host) -> anyhow::Result<()> {
     let legs = [End::Client, End::Server].map(End::leg);
     let mut join = Command::new(pfctl());

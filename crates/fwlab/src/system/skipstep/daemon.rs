@@ -1,5 +1,5 @@
-//! skipstepd on the host in the middle, as beside every pf that skipstep runs: it puts fragments
-//! together.
+//! skipstepd on the host in the middle. It runs beside every instance of skipstep, because it
+//! reassembles fragments.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -12,19 +12,19 @@ use anyhow::Context;
 use crate::host::Host;
 use crate::program::beside;
 
-/// Where it says that it is ready, as it would tell systemd: a name that is known on that host
-/// alone.
+/// Abstract socket for skipstepd's readiness notification (sd_notify(3)). The name is visible on
+/// that host only.
 const READY: &str = "fwlab-skipstepd";
 
-/// How long that may take.
+/// Longest time until skipstepd is ready.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The skipstepd that belongs to this program, or whatever the path has.
+/// Returns the skipstepd beside this program, or the name that is looked up in the path.
 pub(super) fn skipstepd() -> PathBuf {
     beside("skipstepd")
 }
 
-/// Starts it, on the CPU of who calls this, and waits until it is ready. It goes with the host.
+/// Starts skipstepd on the caller's CPU, and waits until it is ready. It ends with the host.
 pub(super) fn start(device: &Host) -> anyhow::Result<()> {
     let socket = device.inside(|| {
         let address = SocketAddr::from_abstract_name(READY)?;

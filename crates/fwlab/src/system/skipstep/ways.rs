@@ -1,10 +1,10 @@
-//! The ways to use skipstep that are compared.
+//! The configurations of skipstep that are compared.
 
 use super::Skipstep;
 use super::rules::States;
 use crate::system::System;
 
-/// All ways.
+/// Returns all configurations of skipstep.
 pub(in crate::system) fn all() -> Vec<Box<dyn System>> {
     let way = |name, label, evaluator, states, xdp| -> Box<dyn System> {
         Box::new(Skipstep { name, label, evaluator, states, xdp, bridges: false })
