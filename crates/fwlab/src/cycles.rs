@@ -52,8 +52,8 @@ mod tests {
 
     use super::*;
 
-    /// Uses the kernel's clock in place of the cycle counter, so it runs on machines without one.
-    /// It needs root because it counts all processes of a CPU.
+    /// Uses the kernel's clock in place of the cycle counter, so the test runs on machines without
+    /// one. Root is needed, because the clock counts all processes of a CPU.
     #[test]
     #[ignore = "needs root"]
     fn only_what_happens_meanwhile_is_counted() {

@@ -113,6 +113,10 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    /// Connects to a server and logs in.
+    ///
+    /// # Errors
+    /// Fails if the server cannot be reached, or if it refuses the user.
     pub(crate) fn begin(server: SocketAddr, user: &str) -> anyhow::Result<Session> {
         let control = connect(server)?;
         let mut session =
@@ -126,6 +130,9 @@ impl Session {
     }
 
     /// Fetches a file and returns its length in bytes.
+    ///
+    /// # Errors
+    /// Fails if the server refuses the file, or if the control or data connection breaks.
     pub(crate) fn fetch(&mut self, file: &str, block: &mut [u8]) -> anyhow::Result<u64> {
         let mut data = if self.active { self.accept(file)? } else { self.connect(file)? };
         let mut bytes = 0;
@@ -165,6 +172,9 @@ impl Session {
 
     /// Logs out. The client closes first, so that it has the port pair in TIME-WAIT. A proxy with
     /// diverted packets refuses a connection whose port pair it has in TIME-WAIT.
+    ///
+    /// # Errors
+    /// Fails if the connection breaks, or if the server does not answer with 221.
     pub(crate) fn end(&mut self) -> anyhow::Result<()> {
         self.control.get_mut().write_all(b"QUIT\r\n")?;
         self.control.get_ref().shutdown(Shutdown::Write)?;

@@ -48,7 +48,7 @@ enum Which {
 /// Arguments of `fwlab paper`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// Which one
+    /// Paper to repeat
     #[arg(value_enum)]
     paper: Which,
     #[command(flatten)]
@@ -156,6 +156,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 /// Runs a study that is not in the list of papers.
+///
+/// # Errors
+/// Fails if it cannot be measured on this machine, or if a signal arrives.
 pub(crate) fn run_alone(paper: &dyn Paper, how: &How) -> anyhow::Result<()> {
     let interrupt = how.begin(paper.name())?;
     repeat(paper, how, &interrupt)

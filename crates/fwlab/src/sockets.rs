@@ -27,7 +27,7 @@ pub use external::serve;
 pub use rules::{check_borders, check_rules};
 pub use server::{CHARGEN, HTTP, Server, TCP_PORTS};
 
-/// What a client does.
+/// The kind of a load of sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
