@@ -1,10 +1,10 @@
-# Debian's kernels, and the emulated machine that boots one. Sourced by tests/older-kernel and
-# tests/real-boot, in the project's folder. BIN names the folder of the built programs.
+# Debian's kernels, and an emulated machine that boots one of them. Sourced by tests/older-kernel
+# and tests/real-boot, in the project's folder. BIN names the folder of the built programs.
 
 # shellcheck shell=bash
 BIN=${BIN:-${CARGO_TARGET_DIR:-target}/release}
 
-# use_kernel RELEASE - chooses the kernel that the following functions mean
+# use_kernel RELEASE - selects the kernel for the following functions
 use_kernel() {
 	RELEASE=$1
 	kernel=$(dirname "$BIN")/linux-$RELEASE
@@ -16,8 +16,8 @@ refuse() {
 	exit 1
 }
 
-# fetch_kernel - unpacks Debian's package into $kernel and does not install it: the boot loader of
-# this machine does not see it. Exits, and says why, if it cannot.
+# fetch_kernel - unpacks Debian's package into $kernel. The package is not installed, so this
+# machine's boot loader does not see it. Exits with the reason if that fails.
 fetch_kernel() {
 	[ "$(uname -m)" = x86_64 ] || refuse \
 		"the emulated machine is x86-64, and this one is $(uname -m)"
@@ -39,7 +39,7 @@ fetch_kernel() {
 	mv "$kernel.new" "$kernel"
 }
 
-# kernel_module NAME - prints a module of the kernel, unpacked
+# kernel_module NAME - prints a module of the kernel, decompressed
 kernel_module() {
 	local file=("$kernel"/lib/modules/*/kernel/"$1".ko*)
 	case ${file[0]} in
@@ -48,8 +48,8 @@ kernel_module() {
 	esac
 }
 
-# emulate SECONDS ARGUMENT... - boots the kernel in a machine without disk and network, or with
-# those that qemu gets as arguments. The machine ends with the shell that has started it.
+# emulate SECONDS ARGUMENT... - boots the kernel in a machine without disk and network, unless the
+# arguments of qemu add them. The machine ends with the shell that started it.
 emulate() {
 	local limit=$1
 	shift

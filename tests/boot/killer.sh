@@ -1,16 +1,16 @@
 #!/bin/bash
-# Runs in the machine of tests/real-boot, from the first start of skipstepd on, and kills skipstepd
-# with all its processes: as long as pf.conf is not loaded before it is ready, and then AFTER times
-# when it is. So pf.conf has to be loaded without it. /run/killer gets a line for each time, with
-# the state of skipstepd, and `end`.
+# Runs in the machine of tests/real-boot from the first start of skipstepd on, and kills skipstepd
+# with all its processes. Until pf.conf is loaded it kills skipstepd before skipstepd is ready, and
+# then AFTER times when it is ready. So pf.conf must be loaded without skipstepd. /run/killer gets a
+# line for each kill, with the state of skipstepd, and `end`.
 #
-# The script starts no program while it waits: the machine has one slow processor, and skipstepd
-# would get none of it.
+# The script starts no program while it waits, because the machine has one slow processor, and
+# skipstepd would get none of it.
 AFTER=5
 GROUP=/sys/fs/cgroup/system.slice/skipstepd.service
 exec {NOTHING}<> <(:)
 
-# pause TENTHS - waits up to as many tenths of a second
+# pause TENTHS - waits a random time of at most TENTHS tenths of a second
 pause() {
 	local tenths=$((RANDOM % ($1 + 1)))
 	read -r -t "$((tenths / 10)).$((tenths % 10))1" -u "$NOTHING"
@@ -20,7 +20,7 @@ runs() {
 	local process
 	{ read -r process <"$GROUP/cgroup.procs"; } 2>/dev/null
 }
-# kill_it TENTHS - kills skipstepd within so many tenths of a second once it runs
+# kill_it TENTHS - waits until skipstepd runs, and kills it within TENTHS tenths of a second
 kill_it() {
 	local state
 	until runs; do

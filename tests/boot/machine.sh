@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs in the machine of tests/real-boot, from the time on when its units for all users start. It
-# prints orders for the peer (tests/boot/peer.py), checks, and turns the machine off:
+# Runs in the machine of tests/real-boot, once its multi-user units start. It prints orders for the
+# peer (tests/boot/peer.py), checks the machine, and turns it off:
 #
 #   ok TEXT
 #   not ok TEXT: why
@@ -9,9 +9,9 @@
 exec >/dev/ttyS0 2>&1
 stty -F /dev/ttyS1 raw -echo
 exec </dev/ttyS1
-PATIENCE=600 # of everything that is waited for; only a machine that is broken takes so long
+PATIENCE=600 # timeout of each wait in seconds; only a broken machine reaches it
 
-# same TEXT WANTED GOT
+# same TEXT WANTED GOT - checks that WANTED and GOT are equal
 same() {
 	if [ "$2" = "$3" ]; then echo "ok $1"; else echo "not ok $1: wanted '$2', got '$3'"; fi
 }
@@ -27,13 +27,13 @@ await() {
 		sleep 0.2
 	done
 }
-# order WORD... - the peer has done it when this returns
+# order WORD... - gives the peer an order and waits until the peer has carried it out
 order() {
 	echo "@$*"
 	read -r -t $PATIENCE _ || echo "not ok the peer does $*"
 }
 journal() { journalctl -q -b -o cat -u "$1"; }
-# said UNIT TEXT - whether the journal has it from a unit
+# said UNIT TEXT - true if the journal has a message of the unit that matches TEXT
 said() { journal "$1" | grep -qE -- "$2"; }
 complaints() { journal skipstepd | grep '^skipstepd: ' | grep -v '^skipstepd: ready$' | head -n 3; }
 rules() { pfctl -sr 2>/dev/null | head -n 1; }
@@ -46,7 +46,7 @@ booted() {
 	holds "eth0 has its address" await eval 'ip -4 address show eth0 | grep -q 192.0.2.1'
 	holds "eth0.5 has its address" await eval 'ip -4 address show eth0.5 | grep -q 198.18.5.1'
 }
-# boot_rules - they are in force before and after the peer has tried all ports
+# boot_rules - checks that the boot rules are in force before and after the peer has tried all ports
 boot_rules() {
 	holds "the boot rules are loaded" active skipstep-boot
 	same "they are in force" "block drop all" "$(rules)"
@@ -108,7 +108,7 @@ run_boot_conf() {
 	holds "the load is tried at once on demand" systemctl restart skipstep-rules
 	loaded
 }
-# closed FAULT - nftables has closed the host
+# closed FAULT - checks that nftables has closed the host
 closed() {
 	booted
 	holds "the journal names the fault" said skipstep-boot "$1"

@@ -2,22 +2,21 @@
 #
 #   peer.py FOLDER SEED
 #
-# FOLDER/frames0 and frames1 are the two links, as sockets of raw Ethernet frames whose other ends
-# are machine0 and machine1. The peer probes both from its first moment on, at a bounded rate: TCP
-# and UDP to 1,000 ports, echo requests, frames with up to eight VLAN tags, and fragments. The time
-# that qemu waits for a processor does not count: on a busy host the machine would have time for
-# probes only. FOLDER/console, control and monitor are listening sockets, to which qemu connects:
-# the machine's first and second serial line, and qemu's own.
+# FOLDER/frames0 and frames1 are the two links: sockets of raw Ethernet frames, whose other ends are
+# machine0 and machine1. The peer probes both links from the first moment on, at a bounded rate: TCP
+# and UDP to 1,000 ports, echo requests, frames with up to eight VLAN tags, and fragments. The rate
+# excludes the time for which qemu waits for a processor. Otherwise the machine on a busy host would
+# have time for probes only. FOLDER/console, control and monitor are listening sockets, to which
+# qemu connects: the machine's first and second serial line, and qemu's own monitor.
 #
 # The machine gives orders on its console:
 #
-#   @phase NAME     answers count as answers of this phase from now on
-#   @rounds N LINK  write a line to the control line once all ports were probed N times more
-#   @answered N     write it once port N has answered
-#   @device         plug in the second card
+#   @phase NAME     count answers as answers of this phase from now on
+#   @rounds N LINK  write a line to the control line after all ports were probed N times more
+#   @answered N     write a line once port N has answered
 #
-# At the end FOLDER/answers has a line for each kind of IP packet that came from the machine: how
-# many, link, phase, probe, packet. FOLDER/said is the console.
+# At the end FOLDER/answers has a line for each kind of IP packet from the machine: number, link,
+# phase, probe, packet. FOLDER/said is the console's output.
 import collections, json, os, random, select, socket, struct, sys, time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../netns"))
 from packets import ICMP, ICMP6, TCP, UDP, datagram, packet, segment, summed
@@ -26,10 +25,10 @@ ARP, IP, IP6, TPIDS = 0x0806, 0x0800, 0x86dd, (0x8100, 0x88a8)
 VLAN = 5
 OPEN = (22, 8080)        # ports that a rule set passes
 LISTENING = (23, 80, 443)
-BURST, PAUSE = 10, 0.02  # ports a burst, seconds of the machine between two
+BURST, PAUSE = 10, 0.02  # ports in a burst, seconds of the machine's time between bursts
 MACHINE = [bytes.fromhex("52540000000%d" % link) for link in (1, 2)]
 PEER = bytes.fromhex("525400000099")
-# addresses of the machine on its links and on its VLAN device; the peer has 2 instead of 1 there
+# addresses of the machine on its links and on its VLAN device; the peer's end in 2 instead of 1
 HOSTS = [("192.0.2.1", "2001:db8::1"), ("198.51.100.1", "2001:db8:1::1")]
 TAGGED = "198.18.5.1"
 
@@ -41,11 +40,11 @@ def kinds():
     return names + ["tags-%d" % count for count in range(1, 9)]
 
 KINDS = kinds()
-FIRST_PORT = 20000       # the kind of a probe is its source port, or the identifier of its echo
+FIRST_PORT = 20000       # the source port, or the echo identifier, names the kind of a probe
 
 def syn(kind, target, port):
     return segment(other(target), FIRST_PORT + KINDS.index(kind), target, port, 2,
-                   1000, 0)  # as a SYN that is sent again, for its state
+                   1000, 0)  # as a retransmitted SYN, for its state
 
 def echo(kind, target):
     six = ":" in target
@@ -131,7 +130,7 @@ class Link:
                                self.there)
         except (BlockingIOError, FileNotFoundError, ConnectionRefusedError):
             return False
-        except OSError:  # no room for more
+        except OSError:  # the queue is full
             return False
         return True
 
@@ -162,7 +161,7 @@ class Link:
         """The probe that a packet of the machine answers, and the packet in words."""
         length, protocol = (40, data[6]) if kind == IP6 else ((data[0] & 15) * 4, data[9])
         carried = data[length:]
-        if protocol == 0 and kind == IP6:  # hop-by-hop options, of reports of multicast groups
+        if protocol == 0 and kind == IP6:  # hop-by-hop options of multicast listener reports
             protocol, carried = carried[0], carried[8 + carried[1] * 8:]
         if protocol in (TCP, UDP):
             source, destination = struct.unpack_from("!HH", carried)
@@ -220,7 +219,7 @@ class Clock:
         try:
             waits = [int(open("%s/%s/schedstat" % (self.tasks, task)).read().split()[1])
                      for task in os.listdir(self.tasks)]
-        except OSError:  # qemu ends, or this kernel does not count
+        except OSError:  # qemu has ended, or this kernel has no such counter
             return 0
         return max(waits, default=0) / 1e9
 
@@ -254,7 +253,7 @@ class Peer:
                     link.probe()
             ready = select.select([self.lines["console"], self.links[0].socket,
                                    self.links[1].socket], [], [], PAUSE)[0]
-            # Of a frame and an order the order came first, if both are there.
+            # If a frame and an order are both there, the order came first.
             if ready and not self.hear():
                 return
             for link in self.links:

@@ -1,12 +1,12 @@
-# What the tests of agents share: two machines with a router between them, and a third that reaches
-# both by networks of its own.
+# Common parts of the tests of agents: two machines with a router between them, and a third machine
+# that reaches both by separate networks.
 #
 #            control ctl1 -------------------- ctl0 server
 #               ctl0                                 |
 #                |                                   |
 #   client ctl0 -+- eth0 ---------- gateway ------ eth0
 
-# control_apart - makes them; $KEY is where the key of the agents is to be
+# control_apart - makes the machines; $KEY names the file of the agents' key
 control_apart() {
 	gateway_between_client_and_server
 	host control
@@ -22,13 +22,13 @@ control_apart() {
 	KEY=$WORK/key
 }
 
-# agent HOST [KEY] - starts one there
+# agent HOST [KEY] - starts an agent
 agent() {
 	start "agent-$1" "$1" "$BIN/fwlab" agent --key "${2:-$KEY}" --listen "[::]:19818"
 	await 5 grep -q ready "$WORK/agent-$1.log" || die "no agent: $(cat "$WORK/agent-$1.log")"
 }
 
-# watch_words - writes down what is said on the control networks, in $WORK/words
+# watch_words - records the traffic on the control networks in $WORK/words
 watch_words() {
 	start words control python3 "$HERE/control-words.py" "$WORK/words"
 	await 5 grep -q watching "$WORK/words" ||

@@ -1,6 +1,6 @@
-# Attaches a program to tcx of an interface, as somebody else's would stand there, until it is
-# killed. The program passes all packets on to the next one; with `accept` it is the first one, and
-# accepts all packets, which the next one then does not see.
+# Attaches a program to tcx of an interface, like another application's, until it is killed. The
+# program passes all packets to the next program. With `accept` it is the first program and accepts
+# all packets, so the next one does not see them.
 #
 #   another-program.py INTERFACE ingress|egress [accept]
 import ctypes, platform, signal, socket, struct, sys

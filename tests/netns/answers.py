@@ -1,11 +1,11 @@
-# Packets with forged sources, and the answers that a wire carries.
+# Sends packets with forged sources, and prints the answers on a wire.
 #
 #   send IFACE LINK-ADDRESS PROTOCOL FROM FROM-PORT TO TO-PORT [COUNT]
 #            sends SYNs (tcp) or datagrams (udp) to the link address
 #   ack IFACE LINK-ADDRESS FROM FROM-PORT TO TO-PORT
 #            sends a SYN, waits up to a second for the SYN|ACK, and acknowledges the SYN|ACK
 #   hear IFACE
-#            prints "ready"; after SIGTERM, a line for each TCP segment and ICMP error that came in
+#            prints "ready"; after SIGTERM, a line for each TCP segment and ICMP error that arrived
 #            on the wire, as "tcp SA from FROM to TO" or "icmp 3 3 from FROM to TO", then "end"
 import signal, struct, sys
 from packets import ICMP, ICMP6, TCP, datagram, segment
@@ -40,7 +40,7 @@ def ack(iface, link_address, source, source_port, destination, destination_port)
 def hear(iface):
     heard = []
     wire = Wire(iface)
-    # what has come in by the time of the signal is still read
+    # packets that arrived before the signal are still read
     signal.signal(signal.SIGTERM, lambda *_: wire.socket.settimeout(0))
     print("ready", flush=True)
     while True:

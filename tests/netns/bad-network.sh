@@ -1,11 +1,11 @@
-# A client and a server with a gateway between them, and on each side of it a network that loses
-# frames, repeats them, lets others overtake them and cuts them short. Sourced by the tests of that.
+# A client and a server with a gateway between them, and impairment on each side of it: frames are
+# lost, duplicated, reordered and truncated. Sourced by the tests with impairment.
 #
 #   client === bad network === gateway === bad network === server
 #                          lan0       wan0
 . "$(dirname "$0")/lab.sh"
 
-# bad_network_begin - the hosts, an echo server on port 7, and skipstepd
+# bad_network_begin - makes the hosts, starts an echo server on port 7 and skipstepd
 bad_network_begin() {
 	lab_begin
 	BADNESS="--seed 4 --loss 1 --duplicate 1 --reorder 2 --truncate 0.5 --seconds 600"
@@ -15,8 +15,8 @@ bad_network_begin() {
 	daemon gateway
 }
 
-# impatient HOST... - a connection that lost several frames in a row asks again after a second, and
-# not later every time (Linux 6.15 on)
+# impatient HOST... - limits the TCP retransmission timeout to a second, so that a connection does
+# not wait longer after each lost frame (Linux 6.15 on)
 impatient() {
 	local host
 	for host; do
@@ -24,8 +24,8 @@ impatient() {
 	done
 }
 
-# transfers ADDRESS4 ADDRESS6 PORT - eight connections to each address at once, over each of which a
-# megabyte goes there and comes back; says of how many of them the checksums are equal
+# transfers ADDRESS4 ADDRESS6 PORT - sends a megabyte over each of eight connections to each address
+# and back; prints the number of connections whose checksums are equal
 transfers() {
 	on client python3 - "$@" <<'END_OF_PROGRAM'
 import hashlib, os, socket, sys, threading
@@ -70,7 +70,7 @@ print(len(equal), "equal")
 END_OF_PROGRAM
 }
 
-# rules - loads what is on standard input, which makes states of all that comes from the client
+# rules - loads the rules on standard input, which make states for all packets of the client
 rules() {
 	filter gateway <<END
 block all
@@ -79,7 +79,7 @@ $(cat)
 END
 }
 
-# made LABEL - states that the rules of that label have made
+# made LABEL - prints the number of states that the rules with a label have made
 made() {
 	pf gateway -sl | awk -v label="$1" '$1 == label { sum += $NF } END { print sum + 0 }'
 }
@@ -88,8 +88,7 @@ no_state() {
 	[ "$(pf gateway -ss | grep -c ' tcp \| udp ')" = 0 ]
 }
 
-# bad_network_end - no state may be left once they end soon; and that the networks were as bad as
-# they should
+# bad_network_end - checks that all states end soon, and that the networks impaired enough frames
 bad_network_end() {
 	local wire what
 	rules <<-END

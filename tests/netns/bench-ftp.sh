@@ -1,10 +1,10 @@
-# FTP through a gateway, by each front: called by `xtask bench --ftp`, which makes the table. Prints
-# in each of ROUNDS rounds, in which all fronts take their turns, a line for each: what it is,
-# sessions a second of CLIENTS at once, and bytes a second of one, and for ftp-gw its milliseconds
-# on a processor for 1 GB; at the end the memory of an idle session.
+# FTP through a gateway, by each proxy; `xtask bench --ftp` calls this script and makes the table.
+# In each of ROUNDS rounds it measures all proxies and prints a line for each: name, sessions per
+# second of CLIENTS parallel clients, bytes per second of one client, and for ftp-gw its CPU time in
+# milliseconds for 1 GB. At the end it prints the memory of an idle session.
 #
-# A small file makes sessions, and one large file bytes. Every front has an address of the server
-# for itself.
+# A small file measures sessions, and a large file bytes. Every proxy has its own address of the
+# server.
 . "$(dirname "$0")/lab.sh"
 ROUNDS=${ROUNDS:-5} CLIENTS=6 SECONDS_EACH=${SECONDS_EACH:-1} IDLE=300 LARGE=400
 lab_begin
@@ -52,18 +52,18 @@ done
 await 3 grep -q listening "$WORK/proxy.log" || die "no ftp-proxy: $(cat "$WORK/proxy.log")"
 await 3 grep -q watching "$WORK/sesame.log" || die "no ftpsesame: $(cat "$WORK/sesame.log")"
 
-# load SERVER OPTION... - what fwlab counts: sessions and bytes a second
+# load SERVER OPTION... - runs the load and prints sessions per second and bytes per second
 load() {
 	on client "$BIN/fwlab" ftp "$@" | sed 's/ sessions.s,//; s/ bytes.s//' ||
 		die "a session failed: $*"
 }
 
-# spent [PROCESS] - its nanoseconds on a processor
+# spent [PROCESS] - prints the CPU time of a process in nanoseconds
 spent() {
 	[ -z "$1" ] || cat "/proc/$1"/task/*/schedstat | awk '{ sum += $1 } END { printf "%.0f", sum }'
 }
 
-# measured NAME PROCESS SERVER OPTION... - a line for the table
+# measured NAME PROCESS SERVER OPTION... - prints a line of the table
 measured() {
 	local name=$1 process=$2 sessions bytes before
 	shift 2
@@ -86,11 +86,11 @@ for _ in $(seq "$ROUNDS"); do
 	done
 done
 
-# memory PROCESS - kB that it has
+# memory PROCESS - prints the resident memory of a process in kB
 memory() {
 	awk '$1 == "Rss:" { print $2 }' "/proc/$1/smaps_rollup"
 }
-# a process that has had sessions already, so that only theirs is counted
+# this process has had sessions before, so that the difference is the memory of sessions only
 process=${PROCESSES[gw-64k]}
 before=$(memory "$process")
 start idle client "$BIN/fwlab" ftp --idle $IDLE --user "anonymous@$GW" "192.168.100.1:${PORTS[64k]}"

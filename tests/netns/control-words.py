@@ -9,7 +9,7 @@ import sys
 
 PORT = 19818
 
-# From the kernel's headers: the time that a packet came stands beside it, however late it is read.
+# From the kernel's headers: the arrival time comes with the packet, however late it is read.
 SO_TIMESTAMPNS = 35
 
 

@@ -1,18 +1,19 @@
-# Plays conversations across a gateway: hosts send packets, and every host must hear the packets
-# that the conversation says, and no others. Reads a conversation on standard input and prints a
-# line for each step: what it is about, the expected and the seen packets, between tabs.
+# Plays conversations across a gateway: hosts send packets, and every host must receive exactly the
+# packets that the conversation names. Reads a conversation on standard input and prints a line for
+# each step: name, expected packets, seen packets, separated by tabs.
 #
 #   conversation.py LAB HOST=IFACE/LINK-ADDRESS... NAME=ADDRESS...
 #
-# A HOST sends frames on its interface IFACE to the LINK-ADDRESS, and hears what comes in there.
+# A HOST sends frames on its interface IFACE to the LINK-ADDRESS, and hears the frames that arrive
+# on that interface.
 #
 #   # TEXT                     names the steps that follow
 #   HOST sends [N times] PACKET
 #   HOST hears [N times] PACKET            of the packets that the step before sent
 #
-# Each step with `sends` is complete when all of its packets are heard, and a last datagram, which
-# the sender sends behind them, has crossed the gateway: the rules must pass UDP between ports 9.
-# A PACKET is written in this order:
+# A step with `sends` ends when all of its packets were heard and a last datagram, which the sender
+# sends after them, has crossed the gateway. The rules must pass UDP between ports 9. A PACKET is
+# written in this order:
 #
 #   FROM TO [ttl N] [id N] [tos 0xN] [df] [options HEX] [ah N] [hop-by-hop HEX]
 #       udp PORT PORT [len N]
@@ -22,9 +23,9 @@
 #       sctp PORT PORT TAG CHUNK
 #       igmp TYPE GROUP
 #
-# Packets that are heard are compared in ttl and id only if the conversation names these, and a
-# quoted packet only in its addresses, protocol, ports, type and id. `any` matches any word; $NAME
-# matches any word the first time, and stands for it from then on; !WORD and !$NAME match any other
+# The ttl and id of heard packets are compared only if the conversation names them. A quoted packet
+# is compared only in its addresses, protocol, ports, type and id. `any` matches any word. $NAME
+# matches any word the first time, and the same word from then on. !WORD and !$NAME match any other
 # word. NAME stands for the ADDRESS.
 import select, socket, struct, sys, time
 import packets
@@ -34,7 +35,7 @@ from wires import Wire, in_order, inside
 FLAGS = "FSRPAUEW"
 ERRORS = {4: (3, 4, 5, 11, 12), 6: (1, 2, 3, 4)}
 HOP_BY_HOP = 0
-# neighbours, routers and groups, which the hosts look for whenever they like
+# neighbour discovery, routers and groups, which hosts send at any time
 NOISE = range(130, 138), (143,)
 
 class Line:

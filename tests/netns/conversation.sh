@@ -1,12 +1,12 @@
-# Conversations of packets that a test writes itself: see conversation.py. Sourced by tests, after
+# Conversations of packets that a test writes itself: see conversation.py. Sourced by tests after
 # lab.sh.
 
 . "$HERE/short-way.sh"
 SETTINGS='' MODE=''
 
-# between_peers - the usual three hosts, and two peers that no kernel answers for, so that only the
-# conversation answers: c4 and c6 at the client's end, s4 and s6 at the server's. g4 and g6 are the
-# gateway's addresses on lan0, w4 and w6 those on wan0.
+# between_peers - the usual three hosts, and two peers whose addresses no kernel answers for, so
+# that only the conversation answers. c4 and c6 are at the client's end, s4 and s6 at the server's.
+# g4 and g6 are the gateway's addresses on lan0, w4 and w6 those on wan0.
 between_peers() {
 	gateway_between_client_and_server
 	between_drivers
@@ -18,16 +18,16 @@ between_peers() {
 	peer s6 wan0 server 2001:db8:10::9
 }
 
-# peer NAME INTERFACE HOST ADDRESS - an address behind the gateway's interface, whose packets the
-# host hears; the gateway knows its link address
+# peer NAME INTERFACE HOST ADDRESS - makes an address behind the gateway's interface, whose packets
+# HOST receives; the gateway knows its link address
 peer() {
 	on gateway ip neighbour replace "$4" dev "$2" nud permanent \
 		lladdr "$(link_address "$3" eth0)"
 	ADDRESSES+=" $1=$4"
 }
 
-# in_every_mode FUNCTION - runs it for each evaluator and each way that packets can take through the
-# gateway; `rules` loads rules for the mode that is tried
+# in_every_mode FUNCTION - runs FUNCTION for each evaluator, and for the slow path, tc fast path and
+# XDP fast path; `rules` loads rules for the current mode
 in_every_mode() {
 	local evaluator forward xdp by before
 	while read -r evaluator forward xdp by; do
@@ -46,8 +46,8 @@ set xdp on $xdp"
 	END
 }
 
-# rules - loads those on standard input, and one that passes the last datagram of each step; no
-# state stays
+# rules - loads the rules on standard input, and a rule that passes the last datagram of each step;
+# removes all states
 rules() {
 	{
 		echo "$SETTINGS"

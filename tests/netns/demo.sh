@@ -1,6 +1,6 @@
 #!/bin/bash
-# make demo: the rule set of examples/gateway.conf on a live router, crossed by real programs.
-# Ends with 0 only if everything went as the rules say, and leaves nothing behind.
+# make demo: the rule set of examples/gateway.conf on a live router, crossed by real programs. Ends
+# with 0 only if all packets were treated as the rules say, and leaves nothing behind.
 . "$(dirname "$0")/lab.sh"
 
 HELD=0 BROKEN=0
@@ -9,7 +9,7 @@ title() {
 	printf '\n%s== %s%s\n' "$BOLD" "$*" "$PLAIN"
 }
 
-# shown HOST COMMAND... - prints a command as one would type it on that host, then what it says
+# shown HOST COMMAND... - prints a command as a user would type it on that host, then its output
 shown() {
 	local host=$1
 	shift
@@ -22,7 +22,7 @@ shown() {
 	fi
 }
 
-# expect WHAT RULE EXPECTED PROBE... - one line of a table; counts what held
+# expect WHAT RULE EXPECTED PROBE... - prints a line of a table and counts the probes that match
 expect() {
 	local what=$1 rule=$2 expected=$3 seen verdict
 	shift 3
@@ -39,7 +39,8 @@ table_head() {
 	printf '  %s%-32s %-30s %-10s %-10s%s\n' "$DIM" "$1" "$2" "expected" "seen" "$PLAIN"
 }
 
-# with_filter_off - every server answers while nothing filters: what stops below, a rule stopped
+# with_filter_off - checks that every server answers without the filter, so that later failures are
+# the rules' effect
 with_filter_off() {
 	local all="(no filter)"
 	table_head "what" ""
@@ -86,7 +87,7 @@ with_filter_on() {
 	expect "iperf3, port 5001, IPv6" "pass in .. {21,22,80,5001}" passed probe_iperf $SERVER6
 }
 
-# throughput ADDRESS - Gbit/s of one TCP stream for a second
+# throughput ADDRESS - prints the Gbit/s of one TCP stream of a second
 throughput() {
 	on client iperf3 --client "$1" --port 5001 --time 1 --connect-timeout 1000 --json \
 		2>/dev/null |
@@ -98,7 +99,8 @@ probe_iperf() {
 	if [ -n "$(throughput "$1")" ]; then echo "passed"; else echo "no answer"; fi
 }
 
-# transactions tcp|udp SIZE - requests answered in a second, one at a time, everything on one CPU
+# transactions tcp|udp SIZE - prints the requests answered in a second, one at a time, all on one
+# CPU
 transactions() {
 	on client taskset -c 0 "$BIN/fwlab" rr "$1" "$SERVER4:53" --size "$2" --seconds 0.7 \
 		2>/dev/null |
@@ -117,7 +119,8 @@ median() {
 		'{ v[NR] = $1 } END { if (NR) print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
 }
 
-# compared NAME FILE UNIT - median and all rounds, filter off and on, and their ratio
+# compared NAME FILE UNIT - prints the median and all rounds with the filter off and on, and the
+# ratio
 compared() {
 	local off on
 	off=$(median "$WORK/$2.off") on=$(median "$WORK/$2.on")

@@ -1,8 +1,8 @@
-# Sockets with an address of somebody else's (test-divert-reply.sh).
+# Sockets that use an address of another host (test-divert-reply.sh).
 #
 #   ask OWN SERVER SECONDS   asks the server in the name of OWN, over TCP and UDP, with a raw socket
 #                            of protocol 254 and with echo requests: each twice, from the same
-#                            ports; waits so long for each answer. Prints the ways that are answered
+#                            ports; waits SECONDS for each answer. Prints the protocols answered
 #   echo                     prints "ready", and sends raw packets of protocol 254 back
 import select, socket, struct, sys
 from packets import ICMP, ICMP6, echo
@@ -32,7 +32,7 @@ def stream(own, server, seconds, words):
         opened.connect((server, PORT))
         opened.sendall(words)
         heard = opened.recv(100)
-        # a reset, so that the ports are free at once
+        # closing resets the connection, so that the ports are free at once
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     return heard == words
 

@@ -1,8 +1,8 @@
-# Echo requests to many addresses at once, in order, and who answers.
+# Sends echo requests to many addresses at once, in order, and prints the addresses that answer.
 #
-#   LAST-ADDRESS... -- ADDRESS...   sends one to each address, and then some to the last ones, which
-#                                   must answer, one for each family; prints the addresses that
-#                                   answer before, in the order in which they were asked
+#   LAST-ADDRESS... -- ADDRESS...   sends one request to each address, and then some to the last
+#                                   addresses, one of each family, which must answer; prints the
+#                                   addresses that answer before, in the order of the requests
 import select, socket, struct, sys, time
 from packets import ICMP, ICMP6, echo
 from wires import in_order, roomy
@@ -13,7 +13,7 @@ def family(address):
     return socket.AF_INET6 if ":" in address else socket.AF_INET
 
 def request(sockets, address, number):
-    own = "::" if ":" in address else "0.0.0.0"  # the kernel sums what it sends over IPv6
+    own = "::" if ":" in address else "0.0.0.0"  # the kernel computes the checksum over IPv6
     sockets[family(address)].sendto(echo(own, address, 0x4543, number, b"echo"), (address, 0))
 
 def answers(sockets, seconds):
@@ -37,7 +37,7 @@ def main(arguments):
     for number, address in enumerate(asked):
         request(sockets, address, number)
     answered = set()
-    # twice, as XDP sends several packets at once
+    # sent twice, because XDP sends several packets at once
     for number in range(LAST, LAST + 2 * len(last)):
         request(sockets, last[number % len(last)], number)
         deadline = time.monotonic() + 5

@@ -1,6 +1,6 @@
-# A collector of flows (IPFIX, RFC 7011), which reads records by the templates that it was sent:
-# prints "ready", and a line for each record with all that pflow(4) tells; also what is wrong with a
-# message, its number or the times of a record.
+# A collector of flows (IPFIX, RFC 7011), which reads records by the templates that it received.
+# Prints "ready", and a line for each record with all fields of pflow(4). Also prints errors in a
+# message, its sequence number or the times of a record.
 #
 #   flow-collector.py PORT
 import socket, struct, sys, time

@@ -1,19 +1,19 @@
-# Datagrams in fragments that the client sends to a host behind the gateway and to the gateway, and
-# the answers (test-fragment-games.sh).
+# Fragmented datagrams that the client sends to a host behind the gateway and to the gateway, and
+# their answers (test-fragment-games.sh).
 #
 #   play LAB LINK-ADDRESS NUMBER   plays all cases between LAB's hosts; identifications begin at
-#                                  NUMBER. Prints each case that ends otherwise than it should, then
-#                                  how many cases there are.
-#   counted                        prints how many of their fragments count as `fragment`
+#                                  NUMBER. Prints each case with an unexpected end, then the number
+#                                  of cases
+#   counted                        prints the number of their fragments that count as `fragment`
 #   late LAB LINK-ADDRESS NUMBER SECONDS
 #                                  sends a datagram to each target, with a pause before its last
-#                                  fragment; prints how many are answered
+#                                  fragment; prints the number of answers
 #
 # A fragment is written as the number of its first block of eight bytes, a letter for each block,
-# and a + if more follow: "0aab+" has the blocks 0, 1 and 2, of which the last differs. "a*60" is 60
-# times a, and "-3" takes three bytes from the end. Block 0 is the header of the echo request or of
-# the datagram. A case is won if the answer bears the letters of the case, or if there is no answer
-# where the case has no letters. Blocks of z leave the checksum as it is, with and without them.
+# and a + if more fragments follow: "0aab+" has the blocks 0, 1 and 2, of which the last differs.
+# "a*60" is 60 times a, and "-3" removes three bytes from the end. Block 0 is the header of the echo
+# request or of the datagram. A case succeeds if the answer has the letters of the case, or if a
+# case without letters gets no answer. Blocks of z do not change the checksum.
 import random, re, select, socket, struct, sys, time
 from packets import ICMP, ICMP6, UDP, echo, ip4, ip6, message
 from wires import Wire, inside, roomy
@@ -214,7 +214,7 @@ class Player:
         self.client = lab + "-client"
         with inside(self.client):
             self.wire = Wire("eth0", link_address)
-            # they get answers whole, for the client puts fragments together
+            # the client reassembles fragments, so the cases get whole answers
             self.sockets = [roomy(socket.socket(family, socket.SOCK_RAW, protocol))
                             for family, protocol in ((socket.AF_INET, ICMP),
                                                      (socket.AF_INET6, ICMP6))]
@@ -251,7 +251,7 @@ class Player:
 
     def packets(self, case, family, target):
         """Returns the fragments of a case, its UDP socket and the data that answers bear."""
-        self.number += 4  # a case may have a second identification
+        self.number += 4  # a case may use a second identification
         sources = FRIEND if case.friend else CLIENT
         udp = None
         if case.port:

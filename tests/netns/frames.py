@@ -1,8 +1,11 @@
-# Frames that no program sends, for tests:
-#   send IFACE DESTINATION TYPE COUNT [SOURCE]       frames of that type
-#   tagged IFACE DESTINATION VLAN FROM TO [pieces]   a datagram in a VLAN, in two fragments if told
-#   count IFACE TYPE [TO]                            says "ready" and, when it is ended, how many
-#                                                    have come, for an IPv4 address
+# Sends and counts frames that no ordinary program sends, for tests:
+#   send IFACE DESTINATION TYPE COUNT [SOURCE]       sends frames of that type
+#   tagged IFACE DESTINATION VLAN FROM TO [pieces]   sends a datagram in a VLAN, with `pieces` in
+#   two
+#                                                    fragments
+#   count IFACE TYPE [TO]                            prints "ready" and, when it is ended, the
+#   number
+#                                                    of frames that arrived, for an IPv4 address
 import signal, socket, struct, sys
 
 def link_address(text):

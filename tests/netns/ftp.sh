@@ -1,11 +1,11 @@
-# What the tests of FTP share: sessions with real servers and clients. Sourced by them, behind
-# lab.sh. They say in
-# $FILTER on which host the filter is, and in $RULE how a rule of a data connection is to be known.
+# Common parts of the tests of FTP: sessions with real servers and clients. Sourced after lab.sh. A
+# test sets $FILTER to the host of the filter, and $RULE to a pattern that a rule of a data
+# connection matches.
 
 command -v lftp >/dev/null || unable "no lftp here"
 command -v tnftp >/dev/null || unable "no tnftp here"
 
-# files - what is fetched
+# files - makes the files to fetch
 files() {
 	local number
 	mkdir -p "$WORK/ftp/many"
@@ -26,7 +26,7 @@ rules_in_force() {
 	! no_rules_left
 }
 
-# fetch ADDRESS CURL_OPTION... - of the large file, by curl
+# fetch ADDRESS CURL_OPTION... - fetches the large file by curl
 fetch() {
 	local address=$1
 	shift
@@ -34,7 +34,7 @@ fetch() {
 	on client curl --silent --noproxy '*' --max-time 30 "$@" "ftp://$address/large" | sha256sum
 }
 
-# sessions WHERE - what clients do, in every way there is
+# sessions WHERE - checks each kind of session of clients
 sessions() {
 	local address name passive flag
 	for address in "$SERVER4" "$SERVER6"; do
@@ -71,15 +71,16 @@ sessions() {
 	holds "$1: no rules after the sessions" await 2 no_rules_left
 }
 
-# aborts WHERE - a transfer, and begins another one. Not with pure-ftpd where nobody rewrites: it
-# throws an ABOR away whose last byte is urgent if it hears of it in time, and answers nothing.
+# aborts WHERE - aborts a transfer and begins another one. Not for pure-ftpd without a proxy that
+# rewrites: if it sees an ABOR with an urgent last byte in time, it discards the ABOR and does not
+# answer.
 aborts() {
 	same "$1: a transfer that is aborted, and the next" "file 1" \
 		"$(on client python3 "$HERE/naive_ftp.py" abort "$SERVER4" -)"
 }
 
-# huge WHERE - a file of FTP_BYTES, 1G on a machine that has the time; sparse, with something to
-# lose at both ends
+# huge WHERE - fetches a file of FTP_BYTES bytes (1G on a machine with the time), sparse, with data
+# at both ends
 huge() {
 	local size=${FTP_BYTES:-100M}
 	head -c 1M /dev/urandom >"$WORK/ftp/huge"
@@ -91,7 +92,7 @@ huge() {
 	rm "$WORK/ftp/huge"
 }
 
-# both_servers WHERE - the sessions with each
+# both_servers WHERE - runs the sessions with each server
 both_servers() {
 	ftp_server server
 	sessions "$1, vsftpd"

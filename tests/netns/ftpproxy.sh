@@ -1,10 +1,10 @@
-# What the tests of ftp-proxy share. Sourced by them, behind lab.sh.
+# Common parts of the tests of ftp-proxy. Sourced after lab.sh.
 
 . "$HERE/ftp.sh"
 FILTER=gateway RULE='keep state (max 1)'
 
-# proxied - a gateway that diverts control connections to proxies, and hides its network from the
-# server
+# proxied - a gateway that diverts control connections to proxies, and translates its network for
+# the server
 proxied() {
 	gateway_between_client_and_server
 	on server ip route del default
@@ -22,7 +22,7 @@ proxied() {
 	END_OF_RULES
 }
 
-# proxy NAME OPTION... - starts it
+# proxy NAME OPTION... - starts a proxy
 proxy() {
 	local name=$1
 	shift

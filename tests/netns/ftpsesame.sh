@@ -1,10 +1,10 @@
-# What the tests of ftpsesame share. Sourced by them, behind lab.sh.
+# Common parts of the tests of ftpsesame. Sourced after lab.sh.
 
 . "$HERE/ftp.sh"
 RULE=' once'
 
-# watched HOST INNER OUTER - filters there: FTP from the side of one interface to that of the other;
-# starts ftpsesame
+# watched HOST INNER OUTER - filters on HOST: FTP from the side of one interface to the side of the
+# other; starts ftpsesame
 watched() {
 	filter "$1" <<-END_OF_RULES
 		block
@@ -18,7 +18,7 @@ watched() {
 	sesame "$1"
 }
 
-# sesame HOST [OPTION...]
+# sesame HOST [OPTION...] - starts ftpsesame
 sesame() {
 	local host=$1
 	shift
@@ -29,7 +29,7 @@ sesame() {
 		confined "$(pgrep --parent "${PROCESSES[sesame]}")"
 }
 
-# told TEXT - whether ftpsesame said so
+# told TEXT - true if ftpsesame has printed TEXT
 told() {
 	grep -q -- "$1" "$WORK/sesame.log"
 }

@@ -70,7 +70,7 @@ def send(device, how, frame):
     try:
         sender.sendto(bytes.fromhex(frame), (device, 0))
     except OSError as error:
-        if error.errno != errno.ENOBUFS:  # a program of tc drops the frame
+        if error.errno != errno.ENOBUFS:  # the filter on tc drops the frame
             raise
 
 

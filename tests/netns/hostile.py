@@ -38,7 +38,7 @@ def say(connection, words):
                 pass
             return True
         except OSError:
-            # time is up, or an ICMP error that somebody made up
+            # the timeout is over, or a forged ICMP error arrived
             pass
     return False
 

@@ -1,18 +1,18 @@
-# ICMP errors about packets through the gateway, by routers on both sides of it, and errors that lie
-# (test-icmp-quotes.sh). The ends are addresses that no kernel has.
+# ICMP errors about packets through the gateway, from routers on both sides of it, and forged errors
+# (test-icmp-quotes.sh). No kernel has the addresses of the ends.
 #
 #   LAB LAN-LINK-ADDRESS WAN-LINK-ADDRESS PORT
-#               plays all cases, from PORT on; prints those that ended otherwise than they should,
-#               then how many there are and how many errors must not get through
+#               plays all cases, from PORT on; prints the cases with an unexpected end, then the
+#               number of cases and the number of errors that must not pass
 import select, struct, sys, time
 from packets import ICMP, ICMP6, TCP, UDP, datagram, echo, ip4, ip6, message, segment
 from wires import Wire, in_order, inside, parts
 
 NETS = {4: ("192.168.100.", "192.168.10."), 6: ("2001:db8:100::", "2001:db8:10::")}
 CLIENT, ROUTER, STRANGER = "9", "77", "78"
-# the address that the client asks, for each kind of rule
+# the address that the client sends to, for each kind of rule
 ASKED = {"as it is": "9", "nat-to": "11", "rdr-to": "12"}
-# type, code, and what follows the checksum
+# type, code, and the four bytes after the checksum
 ERRORS = {4: [(3, 1, 0), (3, 4, 1300), (11, 0, 0), (3, 3, 0)],
           6: [(1, 0, 0), (2, 0, 1300), (3, 0, 0), (1, 4, 0)]}
 
@@ -118,14 +118,14 @@ def play(player, family, protocol, how, port):
     _, source, target, transport = parts(came)
     router = outer + ROUTER
     length = header_length(came) + 8 if family == 4 else len(came)
-    # an error from behind a redirection comes from the address that was asked for
+    # an error from a redirected host comes from the address that the client sent to
     told = asked if how == "rdr-to" else router
     for kind, code, number in ERRORS[family]:
         yield f"error {kind} {code} from outside", \
             [(told, client, True, kind, code, number, quoted(came[:length], sent))], \
             player.error(1, family, router, source, kind, code, number, came[:length])
     kind, code, number = ERRORS[family][0]
-    # an error to somebody else, about another packet, about an error, about a later fragment
+    # an error to another host, about another packet, about an error, about a later fragment
     other = bytearray(came)
     other[ends(came)[1][0] + 1] ^= 1
     yield "about another packet", [], \
@@ -143,7 +143,7 @@ def play(player, family, protocol, how, port):
         yield "about a segment that was never sent", [], \
             player.error(1, family, router, source, kind, code, number,
                          came[:header_length(came) + 4] + b"\xff" + came[header_length(came) + 5:])
-    # the answer, and an error from inside about it
+    # the answer, and an error from inside about the answer
     port, = struct.unpack("!H", came[slice(*ends(came)[1])][:2])
     _, answer = packet(protocol, target, port, source, True)
     seen = player.through(1, (0x0800 if family == 4 else 0x86dd, answer), family)

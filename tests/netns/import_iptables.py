@@ -247,7 +247,7 @@ class Lab:
             self.addresses[name] = bytes.fromhex(output.strip().replace(":", ""))
 
     def inside(self, *command, stdin=None):
-        if command[0] == "cat":  # /sys is that of the namespace it was mounted in
+        if command[0] == "cat":  # /sys shows the namespace in which it was mounted
             command = ["ip", "-o", "link", "show", command[1].split("/")[4]]
             text = subprocess.run(["nsenter", f"--net={self.gateway}", *command], check=True, text=True,
                                   capture_output=True).stdout
@@ -285,10 +285,10 @@ class Lab:
                         fates.get(int(arrived), set()).add("arrived")
                     continue
                 frame, (_, _, kind, *_) = source.recvfrom(2048)
-                if kind != 4 and frame[12:14] == b"\x08\0":  # not what was sent from here
+                if kind != 4 and frame[12:14] == b"\x08\0":  # skip frames that this host sent
                     self.seen(frame[14:], sources[source], fates, packets)
         for fate in fates.values():
-            if "arrived" in fate:  # the gateway's programs may answer as they like
+            if "arrived" in fate:  # the gateway's programs may answer or not
                 fate.intersection_update({"arrived"})
 
     def seen(self, packet, wire, fates, packets):
@@ -330,7 +330,7 @@ def inside():
                 packet = bytes.fromhex(line.decode())
                 try:
                     sender.sendto(packet, (socket.inet_ntoa(packet[16:20]), 0))
-                except OSError:  # a filter that drops may say so
+                except OSError:  # a filter that drops may report an error
                     pass
 
 

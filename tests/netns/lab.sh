@@ -1,8 +1,8 @@
 # Hosts in network namespaces, joined by veth. Sourced by demo.sh and by each test.
 #
 # A host is a namespace named $LAB-NAME. Commands enter it with nsenter and not with `ip netns
-# exec`, because that mounts a /sys of its own, in which the pinned maps are not to be seen.
-# Whatever happens, `lab_end` takes everything away again.
+# exec`, because that mounts another /sys, which does not show the pinned maps. In every case
+# `lab_end` removes everything again.
 
 set -u -o pipefail
 
@@ -11,7 +11,7 @@ ROOT=$(cd "$HERE/../.." && pwd)
 BIN=${BIN:-${CARGO_TARGET_DIR:-$ROOT/target}/release}
 LAB=skipstep-$$
 WORK=
-# programs of the tests import packets.py
+# test programs import packets.py
 export PYTHONDONTWRITEBYTECODE=1
 declare -A HOSTS=() PINS=() PROCESSES=()
 
@@ -21,13 +21,14 @@ else
 	BOLD='' DIM='' RED='' GREEN='' PLAIN=''
 fi
 
-# die TEXT... - says why and ends; lab_end does the rest
+# die TEXT... - prints the reason and ends; lab_end cleans up
 die() {
 	printf '%s\n' "$*" >&2
 	exit 1
 }
 
-# lab_begin - work directory and the trap that cleans up, also after Ctrl-C and errors
+# lab_begin - makes the work directory, and sets the trap that cleans up, also after Ctrl-C and
+# errors
 lab_begin() {
 	[ "$(id -u)" = 0 ] ||
 		die "this makes network namespaces and loads BPF programs: run it as root"
@@ -38,21 +39,22 @@ lab_begin() {
 	WORK=$(mktemp -d "/tmp/$LAB-XXXXXX")
 }
 
-# measure ARGUMENT... - two short rounds of the laboratory; what it printed
+# measure ARGUMENT... - runs two short rounds of fwlab; prints its output
 measure() {
 	"$BIN/fwlab" measure --rounds 2 --seconds 0.02 "$@" 2>&1
 }
 
-# said FILE EXPRESSION - a value of a result file of the laboratory, which is `run` in the
-# expression
+# said FILE EXPRESSION - prints a value from a result file of fwlab; the expression calls the file
+# `run`
 said() {
 	python3 -c \
 		'import json, sys; run = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' \
 		"$1" "$2"
 }
 
-# interrupted WORD MEASUREMENTS [ARGUMENT] - runs `fwlab WORD ARGUMENT --full`, and types Ctrl-C
-# once so many measurements are done. $result is its result then, $WORK/text what it printed
+# interrupted WORD MEASUREMENTS [ARGUMENT] - runs `fwlab WORD ARGUMENT --full`, and sends SIGINT
+# once MEASUREMENTS measurements are done. Sets $result to its result file; $WORK/text has its
+# output
 interrupted() {
 	local word=$1 position=$2 process
 	result=$WORK/cut/${3-$1}.json
@@ -98,7 +100,7 @@ lab_clean() {
 	HOSTS=()
 }
 
-# lab_left - prints what is still there after lab_clean, which should be nothing
+# lab_left - prints everything that lab_clean should have removed and did not
 lab_left() {
 	ip netns list | grep "^$LAB-"
 	local pinned
@@ -113,13 +115,13 @@ lab_left() {
 	done
 }
 
-# host NAME... - makes hosts that know only themselves
+# host NAME... - makes hosts without links
 host() {
 	local name
 	for name; do
 		ip netns add "$LAB-$name" || die "cannot make a network namespace"
 		HOSTS[$name]=1
-		# Each network namespace has an instance of its own, which pfctl finds by itself.
+		# Each network namespace has its own instance, which pfctl finds by itself.
 		PINS[$name]=/sys/fs/bpf/skipstep/netns-$(stat --dereference --format %i \
 			"/run/netns/$LAB-$name")
 		on "$name" ip link set lo up
@@ -136,15 +138,16 @@ router() {
 	done
 }
 
-# wire HOST IFACE HOST IFACE [IFINDEX] - joins two hosts; IFINDEX is what the second interface gets
+# wire HOST IFACE HOST IFACE [IFINDEX] - joins two hosts; IFINDEX is the index of the second
+# interface
 wire() {
 	ip link add name "$2" netns "$LAB-$1" type veth \
 		peer name "$4" netns "$LAB-$3" ${5:+index "$5"} ||
 		die "cannot join $1 and $3"
 }
 
-# bad_wire HOST IFACE HOST IFACE - joins two hosts by a network that treats frames badly, in a way
-# that the numbers in $BADNESS say; what it did stands in $WORK/bad-IFACE.log when it was stopped
+# bad_wire HOST IFACE HOST IFACE - joins two hosts by a network with impairment, as $BADNESS says;
+# after `stop`, $WORK/bad-IFACE.log has its counters
 bad_wire() {
 	local name="bad-$4"
 	# shellcheck disable=SC2086
@@ -154,7 +157,7 @@ bad_wire() {
 	on "$1" ip link set far0 netns "$LAB-$3" name "$4" || die "cannot join $1 and $3"
 }
 
-# address HOST IFACE ADDRESS... - gives addresses and brings the interface up
+# address HOST IFACE ADDRESS... - adds addresses and brings the interface up
 address() {
 	local host=$1 interface=$2 address
 	shift 2
@@ -164,13 +167,13 @@ address() {
 		*) on "$host" ip address add "$address" dev "$interface" ;;
 		esac || die "cannot give $address to $interface of $host"
 	done
-	# No duplicate address detection: the link-local address works at once too.
+	# No duplicate address detection, so the link-local address works at once, too.
 	on "$host" sh -c "echo 0 >/proc/sys/net/ipv6/conf/$interface/accept_dad"
 	on "$host" ip link set "$interface" up
 }
 
-# gateway_between_client_and_server [WIRE] - the usual three hosts, joined by `wire` or what is
-# named:
+# gateway_between_client_and_server [WIRE] - makes the usual three hosts, joined by `wire` or the
+# named function:
 #
 #   client                      gateway                      server
 #   eth0 ------------------ lan0      wan0 ------------------ eth0
@@ -190,7 +193,7 @@ gateway_between_client_and_server() {
 	on client ip -6 route add default via 2001:db8:100::1
 	on server ip route add default via 192.168.10.81
 	on server ip -6 route add default via 2001:db8:10::81
-	# The first packet of a new wire can be lost while IPv6 finds its neighbours.
+	# The first packet of a new wire can be lost during neighbour discovery.
 	await 5 on client ping -n -q -c 1 -W 1 2001:db8:10::2 ||
 		die "the hosts do not reach each other over IPv6"
 	await 5 on client ping -n -q -c 1 -W 1 192.168.10.2 ||
@@ -199,8 +202,8 @@ gateway_between_client_and_server() {
 	SERVER4=192.168.10.2 SERVER6=2001:db8:10::2
 }
 
-# bridge_between_client_and_server - the same two on one network, and what joins them has no
-# address:
+# bridge_between_client_and_server - makes client and server on one network, joined by a bridge
+# without addresses:
 #
 #   client                  bridge                  server
 #   eth0 -------------- port0 (br0) port1 -------------- eth0
@@ -227,7 +230,7 @@ bridge_between_client_and_server() {
 	SERVER4=192.168.100.3 SERVER6=2001:db8:100::3
 }
 
-# gateway_between_families - a gateway that is to translate (af-to): the client reaches the server
+# gateway_between_families - makes a gateway for translation by af-to: the client reaches the server
 # as SERVER64, the server reaches the client as CLIENT46:
 #
 #   client (IPv6 only)         gateway            server (IPv4 only)
@@ -249,7 +252,7 @@ gateway_between_families() {
 	SERVER64=64:ff9b::192.168.10.2 CLIENT46=192.168.10.100
 }
 
-# gateway_with_dmz - the first of them with one more network inside, on the gateway's dmz0
+# gateway_with_dmz - makes the usual three hosts, and another inside network on the gateway's dmz0
 gateway_with_dmz() {
 	gateway_between_client_and_server
 	host dmz
@@ -259,8 +262,8 @@ gateway_with_dmz() {
 	on dmz ip route add default via 192.168.200.1
 }
 
-# gateway_with_two_ways_out - two providers lead to the same server; the default route is the
-# first's:
+# gateway_with_two_ways_out - makes two providers that lead to the same server; the default route
+# uses the first:
 #
 #   client        gateway                      isp1, isp2                 server
 #   eth0 ---- lan0      wan1 ---------- gw0 [isp1] net0 ----------------- eth1
@@ -268,9 +271,9 @@ gateway_with_dmz() {
 #                       wan2 ---------- gw0 [isp2] net0 ----------------- eth2
 #                      10.2.0.2    10.2.0.1      10.12.0.1         10.12.0.2
 #
-# and the same in IPv6 under 2001:db8. The server is 192.0.2.80 and 2001:db8:80::80, and answers by
-# the way that a packet came, as far as its source tells. No provider takes what has an address of
-# the other.
+# and the same in IPv6 under 2001:db8. The server is 192.0.2.80 and 2001:db8:80::80. It answers by
+# the provider to which the packet's source belongs. No provider forwards packets with a source of
+# the other provider.
 gateway_with_two_ways_out() {
 	local way
 	host client server
@@ -305,12 +308,13 @@ gateway_with_two_ways_out() {
 	done
 }
 
-# seen_from HOST ADDRESS PORT - who the server believes to talk to, over TCP; `witness` answers
+# seen_from HOST ADDRESS PORT - prints the client's address as the server sees it, over TCP;
+# `witness` answers
 seen_from() {
 	on "$1" timeout 2 nc -w 2 "$2" "$3" </dev/null 2>/dev/null || echo "no answer"
 }
 
-# witness HOST PORT... - tells everybody who connects from which address
+# witness HOST PORT... - starts servers that send each client its own address
 witness() {
 	local host=$1 port
 	shift
@@ -328,25 +332,25 @@ while True:
 	done
 }
 
-# on HOST COMMAND... - runs a command there and waits for it
+# on HOST COMMAND... - runs a command on a host and waits for it
 on() {
 	local host=$1
 	shift
 	nsenter --net="/run/netns/$LAB-$host" -- "$@"
 }
 
-# start NAME HOST COMMAND... - runs a command there in the background; its output goes to
+# start NAME HOST COMMAND... - runs a command on a host in the background; its output goes to
 # $WORK/NAME.log
 start() {
 	local name=$1 host=$2
 	shift 2
-	: >"$WORK/$name.log" # at once: who looks into it is not to read what one of the same name said before
+	: >"$WORK/$name.log" # at once, because a reader must not see an earlier log
 	nsenter --net="/run/netns/$LAB-$host" -- "$@" </dev/null >>"$WORK/$name.log" 2>&1 &
 	PROCESSES[$name]=$!
 }
 
-# stop NAME [SIGNAL] - ends what `start NAME` began and waits until it is gone; the exit status is
-# its own
+# stop NAME [SIGNAL] - ends the process of `start NAME` and waits for it; the exit status is that of
+# the process
 stop() {
 	local pid=${PROCESSES[$1]}
 	unset "PROCESSES[$1]"
@@ -354,7 +358,7 @@ stop() {
 	wait "$pid" 2>/dev/null
 }
 
-# last_words NAME - ends a process that prints "end" last; prints its output but for "ready" and
+# last_words NAME - ends a process that prints "end" last; prints its output without "ready" and
 # "end". In a subshell `stop` alone would not wait.
 last_words() {
 	local log=$WORK/$1.log
@@ -374,18 +378,19 @@ await() {
 	done
 }
 
-# records FILE PATTERN - how many records of a pflog file tcpdump prints that match (extended regex)
+# records FILE PATTERN - prints the number of records in a pflog file whose tcpdump line matches
+# (extended regex)
 records() {
 	tcpdump -n -e -r "$1" 2>/dev/null | grep -Ec -- "$2"
 }
 
-# has_records N FILE PATTERN - true if that are at least N: skipstepd writes them when it comes to
-# it
+# has_records N FILE PATTERN - true if at least N records match; skipstepd writes records with a
+# delay
 has_records() {
 	[ "$(records "$2" "$3")" -ge "$1" ]
 }
 
-# has_read NAME FILE - true if the process that `start NAME` began has read a file to its end
+# has_read NAME FILE - true if the process of `start NAME` has read a file to its end
 has_read() {
 	local descriptor place=/proc/${PROCESSES[$1]}
 	for descriptor in "$place"/fd/*; do
@@ -396,13 +401,14 @@ has_read() {
 	return 1
 }
 
-# link_address HOST IFACE
+# link_address HOST IFACE - prints the link address of an interface
 link_address() {
 	on "$1" ip -o link show "$2" | sed 's/.*link.ether \([0-9a-f:]*\) .*/\1/'
 }
 
-# unowned HOST IFACE ADDRESS... - addresses that the gateway finds at that host by that interface,
-# and no kernel has: a program that hears and sends on the host's wire has both to itself
+# unowned HOST IFACE ADDRESS... - makes the gateway send packets for these addresses to HOST by
+# IFACE. No kernel has the addresses, so only a program on the host's wire receives and answers the
+# packets
 unowned() {
 	local address
 	for address in "${@:3}"; do
@@ -411,12 +417,12 @@ unowned() {
 	done
 }
 
-# listening HOST tcp|udp PORT - whether some process listens there
+# listening HOST tcp|udp PORT - true if a process listens on the port
 listening() {
 	[ -n "$(on "$1" ss -Hln "--$2" "sport = :$3")" ]
 }
 
-# web HOST PORT... - a web server for both families; /index.html is 16 kB, /large 64 MB
+# web HOST PORT... - starts a web server for both families; /index.html is 16 kB, /large 64 MB
 web() {
 	local host=$1 port
 	shift
@@ -429,8 +435,8 @@ web() {
 	done
 }
 
-# offloads HOST IFACE 0|1 [WHICH...] - what the kernel leaves to the card, all of it or what is
-# named: checksums, segments, joining them
+# offloads HOST IFACE 0|1 [WHICH...] - switches the named offloads, or all: checksums, segmentation,
+# GRO
 offloads() {
 	local host=$1
 	shift
@@ -447,26 +453,26 @@ for which in sys.argv[3:] or commands:
 END_OF_PROGRAM
 }
 
-# digest HOST ADDRESS PORT - of the file /random that a web server has there
+# digest HOST ADDRESS PORT - prints the SHA-256 of the file /random of a web server
 digest() {
 	local address=$2
 	case $address in *:*) address="[$address]" ;; esac
 	on "$1" curl --silent --noproxy '*' --max-time 10 "http://$address:$3/random" | sha256sum
 }
 
-# echo_server HOST PORT - answers TCP and UDP with what they say
+# echo_server HOST PORT - starts a server that echoes TCP and UDP
 echo_server() {
 	start "echo-$1-$2" "$1" "$BIN/fwlab" echo "$2"
 	await 3 grep -q ready "$WORK/echo-$1-$2.log" || die "no echo on port $2 of $1"
 }
 
-# one_by_one HOST ADDRESS COUNT [PAUSE [PORT [TOS]]] - datagrams to an echo server of
-# one_by_one_server, and back; prints how many came back and their time to live there
+# one_by_one HOST ADDRESS COUNT [PAUSE [PORT [TOS]]] - sends datagrams to the server of
+# one_by_one_server; prints the number of answers, and the TTL of the last datagram at the server
 one_by_one() {
 	on "$1" python3 "$(dirname "$0")/one-by-one.py" ask "${@:2}"
 }
 
-# one_by_one_server HOST ADDRESS... - at port 7
+# one_by_one_server HOST ADDRESS... - starts echo servers at port 7
 one_by_one_server() {
 	local host=$1 address
 	shift
@@ -477,7 +483,7 @@ one_by_one_server() {
 	done
 }
 
-# Probes print in one or two words how a packet's sender sees the network.
+# Probes print the fate of a sender's packet in one or two words.
 
 # probe_web HOST ADDRESS PORT - fetches a page over HTTP, within PATIENCE seconds (1 unless set)
 probe_web() {
@@ -493,7 +499,7 @@ probe_web() {
 	esac
 }
 
-# probe_ping HOST ADDRESS - one ICMP echo
+# probe_ping HOST ADDRESS - sends one ICMP echo request
 probe_ping() {
 	if on "$1" ping -n -q -c 1 -W 1 "$2" >/dev/null 2>&1; then
 		echo "passed"
@@ -502,12 +508,12 @@ probe_ping() {
 	fi
 }
 
-# probe_udp HOST ADDRESS PORT - a line to an echo server and back
+# probe_udp HOST ADDRESS PORT - sends a line to an echo server
 probe_udp() {
 	local said="hello from $1 $RANDOM" heard
 	heard=$(printf '%s\n' "$said" | on "$1" timeout 1 nc -u -W 1 "$2" "$3" 2>/dev/null)
 	case $? in
-	0) # An ICMP error ends nc at once too, with nothing heard.
+	0) # An ICMP error ends nc at once, too, without output.
 		case $heard in
 		"$said") echo "passed" ;;
 		"") echo "refused" ;;
@@ -518,8 +524,8 @@ probe_udp() {
 	esac
 }
 
-# probe_large_udp HOST ADDRESS PORT BYTES - so many bytes in a datagram that may be fragmented, to
-# an echo server and back; where a link on the way has a smaller MTU the first ones may be lost
+# probe_large_udp HOST ADDRESS PORT BYTES - sends BYTES bytes in a datagram that may be fragmented,
+# to an echo server; with a smaller MTU on the way the first datagrams may be lost
 probe_large_udp() {
 	on "$1" python3 - "$2" "$3" "$4" <<'END_OF_PROGRAM'
 import socket, sys
@@ -542,15 +548,14 @@ else:
 END_OF_PROGRAM
 }
 
-# pf HOST ARGUMENT... - pfctl on that host
+# pf HOST ARGUMENT... - runs pfctl on a host
 pf() {
 	local host=$1
 	shift
 	on "$host" "$BIN/pfctl" "$@"
 }
 
-# daemon HOST [PATH] - skipstepd on that host; it logs to PATH0, $WORK/HOST-pflog0 if no PATH is
-# given
+# daemon HOST [PATH] - starts skipstepd on a host; it logs to PATH0, by default $WORK/HOST-pflog0
 daemon() {
 	local host=$1 path=${2:-$WORK/$1-pflog}
 	start "skipstepd-$host" "$host" "$BIN/skipstepd" -f "$path"
@@ -560,7 +565,7 @@ daemon() {
 	}
 }
 
-# daemon_stop HOST [SIGNAL] - and waits until its workers are gone, too
+# daemon_stop HOST [SIGNAL] - ends skipstepd, and waits until its workers have ended, too
 daemon_stop() {
 	local status processes
 	processes=$(daemon_processes "$1")
@@ -571,25 +576,25 @@ daemon_stop() {
 	return $status
 }
 
-# daemon_processes HOST - skipstepd there, and its workers
+# daemon_processes HOST - prints the process numbers of skipstepd and its workers
 daemon_processes() {
 	local guardian=${PROCESSES[skipstepd-$1]}
 	echo "$guardian"
 	pgrep --parent "$guardian"
 }
 
-# daemon_signal HOST SIGNAL - to all of them
+# daemon_signal HOST SIGNAL - sends a signal to skipstepd and its workers
 daemon_signal() {
 	daemon_processes "$1" | xargs kill -s "$2"
 }
 
-# worker_of HOST TASK - the process of skipstepd there that has this task
+# worker_of HOST TASK - prints the process number of skipstepd's worker with a task
 worker_of() {
 	pgrep --parent "${PROCESSES[skipstepd-$1]}" --full -- "--worker $2\$"
 }
 
-# wire_to_ports HOST... - wires the hosts to port0, port1 … of the host `bridge`, which have no
-# addresses, and gives them addresses of one network, from 192.168.100.2 and 2001:db8:100::2 on
+# wire_to_ports HOST... - joins the hosts to port0, port1 … of the host `bridge`. The ports have no
+# addresses; the hosts get addresses of one network, from 192.168.100.2 and 2001:db8:100::2 on
 wire_to_ports() {
 	local name number=0
 	for name; do
@@ -606,15 +611,15 @@ confined() {
 	[ -n "${1:-}" ] && ! grep -h '^Seccomp:' /proc/"$1"/task/*/status | grep -qv '[[:space:]]2$'
 }
 
-# unpacked PACKAGE LIBRARY... - the folder with a Debian package and what it needs, not installed:
-# its program would be a service of this machine
+# unpacked PACKAGE LIBRARY... - prints the folder with an unpacked Debian package and its libraries.
+# The package is not installed, because its program would become a service of this machine
 unpacked() {
 	local packages folder
 	packages=$(dirname "$BIN")/packages
 	folder=$packages/$1
 	mkdir -p "$packages"
 	(
-		flock 9 # two tests may want it at once
+		flock 9 # two tests may unpack the same package at once
 		[ ! -e "$folder" ] || exit 0
 		rm -rf "$folder.new"
 		mkdir "$folder.new"
@@ -629,9 +634,9 @@ unpacked() {
 	echo "$folder"
 }
 
-# ftp_server HOST [pure-ftpd] - vsftpd, or the other, for anonymous: what is in $WORK/ftp can be
-# read, and written in its folder upload. One after the other on a host, `stop ftp-HOST` between
-# them.
+# ftp_server HOST [pure-ftpd] - starts vsftpd, or pure-ftpd, for anonymous users: files in $WORK/ftp
+# can be read, and files in its folder upload written. Only one server runs on a host; `stop
+# ftp-HOST` ends it.
 ftp_server() {
 	local host=$1 server=${2:-vsftpd} folder
 	mkdir -p "$WORK/ftp/upload" "$WORK/nothing"
@@ -647,7 +652,7 @@ ftp_server() {
 		vsftpd_settings >"$WORK/vsftpd.conf"
 		set -- "$@" "$folder/usr/sbin/vsftpd" "$WORK/vsftpd.conf"
 		;;
-	*) # It wants a user `ftp`, whom no machine needs to have outside of this test.
+	*) # pure-ftpd needs a user `ftp`, which only this test gives it.
 		{ grep -v ^ftp: /etc/passwd; echo \
 			"ftp:x:$(id -u daemon):$(id -g daemon)::$WORK/ftp:/bin/false"; } \
 			>"$WORK/passwd"
@@ -683,11 +688,11 @@ vsftpd_settings() {
 	END_OF_FILE
 }
 
-# What tests say. A test goes on after a failed check, and ends with `verdict`.
+# Results. A test goes on after a failed check, and ends with `verdict`.
 
 FAILED=0
 
-# same WHAT EXPECTED SEEN
+# same WHAT EXPECTED SEEN - checks that a value is as expected
 same() {
 	if [ "$2" = "$3" ]; then
 		printf 'as expected: %s: %s\n' "$1" "$3"
@@ -697,7 +702,7 @@ same() {
 	fi
 }
 
-# holds WHAT COMMAND... - a command that must succeed; what it prints is not shown
+# holds WHAT COMMAND... - checks that a command succeeds; its output is discarded
 holds() {
 	local what=$1
 	shift
@@ -709,7 +714,7 @@ holds() {
 	fi
 }
 
-# at_least N WHAT SEEN
+# at_least N WHAT SEEN - checks that a number is at least N
 at_least() {
 	if [ "${3:-0}" -ge "$1" ]; then
 		printf 'as expected: %s: %s, and at least %s\n' "$2" "$3" "$1"
@@ -719,7 +724,7 @@ at_least() {
 	fi
 }
 
-# at_most N WHAT SEEN
+# at_most N WHAT SEEN - checks that a number is at most N
 at_most() {
 	if [ "${3:-$(($1 + 1))}" -le "$1" ]; then
 		printf 'as expected: %s: %s, and at most %s\n' "$2" "$3" "$1"
@@ -729,7 +734,7 @@ at_most() {
 	fi
 }
 
-# unable WHY - this machine cannot run the test
+# unable WHY - ends a test that cannot run on this machine
 unable() {
 	echo "$*"
 	exit 77
@@ -740,18 +745,18 @@ verdict() {
 	exit $FAILED
 }
 
-# filter HOST - loads the rules on standard input there and sees to it that the filter is enabled
+# filter HOST - loads the rules on standard input, and enables the filter if it is disabled
 filter() {
 	pf "$1" -q -f - || die "the rules were not loaded"
 	pf "$1" -si | grep -q '^Status: Enabled' || pf "$1" -q -e || die "the filter is not enabled"
 }
 
-# reason HOST NAME - how many packets were counted under a reason of `pfctl -si`
+# reason HOST NAME - prints the packets counted under a reason of `pfctl -si`
 reason() {
 	pf "$1" -si | awk -v name="$2" '$1 == name { print $2; exit }'
 }
 
-# state_count HOST [PATTERN] - states that `pfctl -ss` shows, whose line matches
+# state_count HOST [PATTERN] - prints the number of states whose line of `pfctl -ss` matches
 state_count() {
 	pf "$1" -ss | grep -c -- "${2:-.}"
 }
