@@ -1,12 +1,12 @@
-# Datagrams behind unusual link headers, and a socket that reports the datagrams that arrive.
+# Sends datagrams behind unusual link headers, and reports the datagrams that arrive at a socket.
 #
 #   send IFACE LINK-ADDRESS FROM TO [VLAN]
 #                                     sends a datagram from FROM to port 7777 of TO behind each link
-#                                     header of the list below, or behind those whose outermost tag
-#                                     is 8100, which has the identifier VLAN; prints how many frames
-#                                     were sent
-#   listen                            prints "ready"; after SIGTERM, prints the names of the link
-#                                     headers that datagrams arrived behind, and "end"
+#                                     header of the list below; with VLAN only behind headers whose
+#                                     outermost tag is 8100, with this identifier; prints the number
+#                                     of frames
+#   listen                            prints "ready"; after SIGTERM, the names of the link headers
+#                                     of the datagrams that arrived, and "end"
 #   names                             prints the names of all link headers
 #
 # The name of a header is the list of its tags, outermost first ("8100-88a8"), or "plain", or the
@@ -75,7 +75,8 @@ def listen():
     signal.signal(signal.SIGTERM, end)
     datagrams = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
     datagrams.bind(("::", 7777))
-    # no socket gets a packet behind an LLC/SNAP header: such frames are looked at themselves
+    # no socket receives a packet behind an LLC/SNAP header, so the test looks for such frames
+    # itself
     frames = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_802_2))
     print("ready", flush=True)
     while True:

@@ -1,9 +1,9 @@
 # For the log (test-log-kinds.sh):
 #
-#   send IFACE LINK-ADDRESS   sends packets that no program sends: damaged ones, one with flags that
-#                             no segment has, and ones of a host that has no address yet
-#   read LOG FIRST            prints rule, user and the addresses after translation of each record
-#                             from that one on that has a user, or tells of a translation
+#   send IFACE LINK-ADDRESS   sends packets that no ordinary program sends: damaged ones, one with
+#                             impossible flags, and ones of a host without an address
+#   read LOG FIRST            from record FIRST on, prints rule, user and translated addresses of
+#                             each record that has a user or a translation
 import socket, struct, sys
 from packets import UDP, datagram, ip4, segment
 from wires import Wire

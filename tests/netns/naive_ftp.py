@@ -1,8 +1,9 @@
-# An FTP server that does whatever it is told, and clients that say it.
+# An FTP server without any checks, and clients that exploit it.
 #
-#   naive_ftp.py serve            connects where PORT says, whoever that is
-#   naive_ftp.py ACT SERVER OTHER what a client does; prints the codes that it hears. OTHER is another address of this
-#                                 host, or how many sessions, or `-`
+#   naive_ftp.py serve            connects to any address that PORT names
+#   naive_ftp.py ACT SERVER OTHER acts as a client; prints the reply codes that it receives. OTHER
+#   is
+#                                 another address of this host, the number of sessions, or `-`
 import asyncio
 import ftplib
 import resource
@@ -11,8 +12,8 @@ import struct
 import sys
 import time
 
-PORT = 20000  # out of the way of those that the kernel chooses
-REPAIR, REPAIR_QUEUE, QUEUE_SEQ = 19, 20, 21  # of TCP: linux/tcp.h
+PORT = 20000  # outside of the kernel's range of ports
+REPAIR, REPAIR_QUEUE, QUEUE_SEQ = 19, 20, 21  # TCP options of linux/tcp.h
 RECEIVED, SENT, OFF_SILENTLY = 1, 2, -1
 
 
@@ -67,7 +68,7 @@ class Client:
         numbers = address.split(".") + [str(port >> 8), str(port & 255)]
         return b"PORT " + ",".join(numbers).encode()
 
-    # A segment of this connection that its socket knows nothing of, `back` before what comes next.
+    # A segment of this connection that its socket did not send, `back` bytes before the next one.
     def inject(self, payload, back):
         numbers = []
         self.socket.setsockopt(socket.IPPROTO_TCP, REPAIR, 1)
@@ -102,17 +103,17 @@ def listen(address):
     return listener
 
 
-# A download that ends early, and the beginning of another in the same session.
+# A download that the client aborts, and another one in the same session.
 def abort(server):
     session = ftplib.FTP(server, "ftp", "", timeout=10)
     data = session.transfercmd("RETR large")
     data.recv(1000)
-    # as clients do it: the server shall notice at once
+    # as clients do: the server must notice at once
     session.sock.sendall(b"ABOR\r\n", socket.MSG_OOB)
     data.close()
     while session.getmultiline().startswith("1"):
         pass
-    # one reply or two
+    # the server may send one reply or two
     time.sleep(0.5)
     session.sock.sendall(b"NOOP\r\n")
     while not session.getmultiline().startswith("200"):
@@ -136,7 +137,7 @@ def act(name, server, other):
         sessions = [Client(server) for _ in range(int(other))]
         return [len(sessions), *act("once", server, "-")]
     if name == "deaf":
-        # says a lot and hears nothing
+        # sends much and reads nothing
         deaf = []
         for _ in range(50):
             client = Client(server)
@@ -160,7 +161,8 @@ def act(name, server, other):
         client.inject(b"PASV\r\n", back=6)
         return [client.say(client.port(client.address)), client.say(b"LIST")]
     if name == "slip":
-        # the server answers it, and the socket does not believe that it has said so much
+        # the server acknowledges the segment, and the socket rejects an acknowledgment beyond its
+        # data
         client.inject(client.port(other, PORT + 1) + b"\r\n", back=0)
         time.sleep(0.5)
         client.socket.sendall(client.port(client.address) + b"\r\n")

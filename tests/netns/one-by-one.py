@@ -1,5 +1,5 @@
-# Sends datagrams one after the other from one port, waits for each echo; prints how many came back,
-# and the time to live of the last as the server saw it. Or is that server.
+# Sends datagrams one after the other from one port and waits for each echo; prints the number of
+# echoes, and the TTL of the last datagram at the server. Also is that server.
 #
 #   one-by-one.py serve ADDRESS                          at port 7
 #   one-by-one.py ask ADDRESS COUNT [PAUSE [PORT [TOS]]]       seconds between them; the server's port; of IPv4
@@ -32,8 +32,8 @@ for _ in range(int(count)):
     except OSError:
         pass
     time.sleep(float(pause))
-# On a machine that has much else to do an answer comes late, and is taken for the next one's: then
-# the last are still on their way. Where none came none is waited for.
+# On a busy machine an answer may come late and count as the answer to the next datagram. Then the
+# last answers are still on their way. If no answer has come, do not wait.
 while 0 < came < int(count):
     try:
         ttl = s.recv(2000)[0]

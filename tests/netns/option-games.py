@@ -1,17 +1,17 @@
-# Packets with IP options and extension headers, each from hosts that may have them and from hosts
-# that may not (test-options.sh).
+# Packets with IP options and extension headers, from hosts whose packets may have options and from
+# hosts whose packets may not (test-options.sh).
 #
 #   LAB LINK-ADDRESS    sends all packets from the client, to the server and to the gateway; prints
-#                       those that ended otherwise than they should, then how many there were and
-#                       how many of them the gateway must have dropped for their options
+#                       the packets with an unexpected fate, then the number of packets and the
+#                       number that the gateway must have dropped for their options
 import select, socket, struct, sys, time
 from packets import ICMP, ICMP6, UDP, datagram, echo, ip4, ip6, message, summed
 from wires import Wire, in_order, inside, roomy
 
 IGMP, AH = 2, 51
 HOP_BY_HOP, ROUTING, DESTINATION = 0, 43, 60
-# the last digit of a host's addresses, and its column in the tables below: the second and fourth
-# have rules with `allow-opts`, the last two have rules that keep no state
+# the last digit of a host's addresses, and its column in the tables below: the rules of the second
+# and fourth have `allow-opts`, the rules of the last two keep no state
 HOSTS = ((2, 1), (3, 0), (4, 1), (5, 0))
 NET, NET6, LINK = "192.168.100.", "2001:db8:100::", "fe80::"
 SERVER, SERVER6 = "192.168.10.2", "2001:db8:10::2"
@@ -47,7 +47,7 @@ def text(digits):
 ALERT, ALERT6 = text("94040000"), text("050200000100")
 RECORD_ROUTE = text("072704") + bytes(37)
 
-# name, IP options, whose packets pass
+# name, IP options, hosts whose packets pass
 FOUR = [
     ("no options", b"", EVERYBODY),
     ("record route", RECORD_ROUTE, WHO_MAY),
@@ -61,7 +61,7 @@ FOUR = [
     ("a length of 0", text("03000000"), NOBODY),
     ("a length beyond the header", text("07050400"), NOBODY),
 ]
-# name, extension headers, whose packets pass
+# name, extension headers, hosts whose packets pass
 SIX = [
     ("no options", chain(), EVERYBODY),
     ("hop-by-hop padding", chain((HOP_BY_HOP, text("010400000000"))), WHO_MAY),
@@ -81,7 +81,7 @@ SIX = [
     ("a routing header of type 0", chain((ROUTING, text("000000000000"))), NOBODY),
 ]
 QUERY, REPORT = text("1164000000000000"), text("16000000ef010203")
-# name, destination, time to live, options, message, whose packets pass
+# name, destination, TTL, options, message, hosts whose packets pass
 IGMP_GAMES = [
     ("a query with the router alert", "224.0.0.1", 1, ALERT, QUERY, EVERYBODY),
     ("a report with the router alert", "239.1.2.3", 1, ALERT, REPORT, EVERYBODY),
@@ -92,7 +92,7 @@ IGMP_GAMES = [
      ALERT + text("07030400"), QUERY, WHO_MAY),
 ]
 ALERTED = chain((HOP_BY_HOP, ALERT6))
-# name, source, destination, time to live, headers, type, whose packets pass
+# name, source, destination, hop limit, headers, type, hosts whose packets pass
 MLD_GAMES = [
     *((f"type {kind} with the router alert", None, to, 1, ALERTED, kind, EVERYBODY)
       for kind, to in ((130, "ff02::1"), (131, "ff02::1"), (132, "ff02::2"), (143, "ff02::16"))),
@@ -174,7 +174,8 @@ def main(lab, link_address):
         wire.send(packet)
     heard, fences = set(), 0
     deadline = time.monotonic() + 5
-    # packets without options behind all others; a second time, for XDP sends several at once
+    # packets without options after all others; sent twice, because XDP sends several packets at
+    # once
     for fence in (b"fence--1", b"fence--2"):
         for target in (SERVER, GATEWAY):
             wire.send(ip4(NET + "2", target, ICMP, echo(NET + "2", target, 9, 1, fence)))

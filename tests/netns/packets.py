@@ -1,5 +1,5 @@
-# Packets with right lengths and checksums, for programs of the tests. Each function with the name
-# of a kind of packet returns the EtherType and the packet; `header` are keywords of `ip`.
+# Builds packets with correct lengths and checksums, for test programs. Each function with the name
+# of a kind of packet returns the EtherType and the packet; `header` has keywords of `ip`.
 import socket, struct
 
 ICMP, IGMP, TCP, UDP, AH, ICMP6, SCTP = 1, 2, 6, 17, 51, 58, 132

@@ -1,12 +1,12 @@
-# What the tests of the short way share: packets between client and server of
-# gateway_between_client_and_server that come back one by one, and what the kernel may want with
-# them instead of forwarding them.
+# Common parts of the tests of the fast path. Packets between client and server of
+# gateway_between_client_and_server are echoed one by one; meanwhile the kernel gets reasons not to
+# forward them.
 
-# the host between them, whose counters tell which way packets went
+# the host in the middle, whose counters show the path of the packets
 MIDDLE=gateway
 
-# between_drivers - lets frames go from one veth device to another: its other end takes them, with
-# GRO it does, and what they carry has its checksum, for no card is here to make it
+# between_drivers - prepares veth for XDP redirects: the other end accepts redirected frames with
+# GRO, and packets need complete checksums, because no card computes them
 between_drivers() {
 	local end
 	for end in client server; do
@@ -15,8 +15,8 @@ between_drivers() {
 	done
 }
 
-# each_way COMMAND... - runs it once for each evaluator and each way through the gateway, with the
-# two lines of settings as its last arguments
+# each_way COMMAND... - runs COMMAND once for each evaluator, and for the slow path, tc fast path
+# and XDP fast path; the last two arguments are the lines of settings
 each_way() {
 	local evaluator way
 	for evaluator in linear skip-steps compiled; do
@@ -26,24 +26,25 @@ each_way() {
 	done
 }
 
-# ask ADDRESS COUNT [PAUSE [PORT [TOS]]] - how many of so many datagrams come back, and their time
-# to live at the server
+# ask ADDRESS COUNT [PAUSE [PORT [TOS]]] - sends datagrams; prints the number of answers, and the
+# TTL at the server
 ask() {
 	one_by_one client "$@"
 }
 
-# by tc|XDP - packets that were sent on past the kernel's forwarding
+# by tc|XDP - prints the number of packets redirected past the kernel's forwarding
 by() {
 	pf "$MIDDLE" -si -v | awk -v by="$1" \
 		'/^Fast Forward/ { here = 1 } here && $1 == by { print $2 }' | grep . || echo 0
 }
 
-# goes_on SERVER - how many of 20 datagrams come back: then the way they take is a fresh one
+# goes_on SERVER - prints the number of answers to 20 datagrams; afterwards the cached route is
+# fresh
 goes_on() {
 	ask "$1" 20 | cut -d' ' -f1
 }
 
-# stops SERVER COMMAND... - how many of 3 datagrams come back after it
+# stops SERVER COMMAND... - runs COMMAND on the gateway; prints the number of answers to 3 datagrams
 stops() {
 	local server=$1
 	shift
@@ -51,8 +52,8 @@ stops() {
 	ask "$server" 3 | cut -d' ' -f1
 }
 
-# xdp_comes_and_goes SERVER TTL - none of 1500 datagrams is lost when rules take XDP and leave it,
-# six times; the server sees this time to live
+# xdp_comes_and_goes SERVER TTL - checks that none of 1500 datagrams is lost while rules enable and
+# disable XDP six times, and that the server sees this TTL
 xdp_comes_and_goes() {
 	local times
 	rules none
@@ -68,7 +69,7 @@ xdp_comes_and_goes() {
 	same "no packet is lost when XDP comes and goes" "1500 $2" "$(cat "$WORK/flow.log")"
 }
 
-# kernel_has_its_way WHAT - what the kernel would do else it does at once
+# kernel_has_its_way WHAT - checks that changes of the kernel's forwarding are effective at once
 kernel_has_its_way() {
 	same "$1: at first" 20 "$(goes_on "$SERVER4")"
 	same "a route that goes away" 0 "$(stops "$SERVER4" ip route add blackhole "$SERVER4")"
@@ -106,13 +107,13 @@ kernel_has_its_way() {
 	same "and others do not" 20 "$(goes_on "$SERVER4")"
 }
 
-# flow ADDRESS - packets that go on for some seconds, whether they come back or not
+# flow ADDRESS - sends packets for some seconds, answered or not
 flow() {
 	ask "$1" 10 0.35 >/dev/null
 }
 
-# kernel_has_its_way_soon - what the kernel would do else within two or three seconds, though
-# packets go on
+# kernel_has_its_way_soon - checks that changes of the kernel's forwarding are effective within
+# three seconds, also for a steady flow
 kernel_has_its_way_soon() {
 	on gateway ip -6 route delete 2001:db8:10::/64 dev wan0
 	flow "$SERVER6"

@@ -1,31 +1,32 @@
-# TCP segments of both ends of connections through the gateway, which program has in its hands
+# TCP segments of both ends of connections through the gateway, all sent by this program
 # (test-tcp-games.sh). No kernel has the addresses of these ends.
 #
-#   LAB LAN-LINK-ADDRESS WAN-LINK-ADDRESS PORT   plays all cases, each from a port of its own, from
-#                                                PORT on; prints the segments that ended otherwise
-#                                                than they should, then a line for each connection
-#                                                with its port and the states of both sides
-#   counted                                      prints how many segments count as state-mismatch
-#                                                and how many as normalize
+#   LAB LAN-LINK-ADDRESS WAN-LINK-ADDRESS PORT   plays all cases, each from its own port, from PORT
+#                                                on; prints the segments with an unexpected fate,
+#                                                then a line for each connection with its port and
+#                                                the states of both sides
+#   counted                                      prints the number of segments that count as
+#                                                state-mismatch and as normalize
 #
-# A step is "> FLAGS SEQ ACK LENGTH": a segment of the client, of which the server must get each bit;
-# or "<", of the server. Numbers are relative to the first of their side, but "@0" is 0. What does
-# not get through has a word at the end: `mismatch`, `normalize` or `blocked`. "= FLAGS SEQ ACK" is
-# the gateway's answer to it, with the numbers of the other side.
+# A step is "> FLAGS SEQ ACK LENGTH", a segment of the client, or "< ...", a segment of the server.
+# The other end must receive every bit of it. Numbers are relative to the first of their side, but
+# "@0" is 0. A step of a segment that must not pass ends in a word: `mismatch`, `normalize` or
+# `blocked`. "= FLAGS SEQ ACK" is the gateway's answer to that segment, with the numbers of the
+# other side.
 import re, select, struct, sys, time
 from packets import TCP, UDP, datagram, segment
 from wires import Wire, in_order, inside
 
 ENDS = {4: ("192.168.100.9", "192.168.10.9"), 6: ("2001:db8:100::9", "2001:db8:10::9")}
 WINDOWS = (1000, 2000)
-# first numbers of both sides; in the second pair they begin anew within the first bytes
+# initial sequence numbers of both sides; in the second pair they wrap within the first bytes
 STARTS = ((1000, 5000), (4294967200, 4294967290))
 FLAGS = "FSRPAU"
 OPEN = ("> S 0", "< SA 0 1", "> A 1 1")
 LIVES = "> PA 1 1 10"
-NEW = "> S 99999"  # is the first of a new connection only once the old one is closed
+NEW = "> S 99999"  # begins a new connection only after the old one has closed
 
-# name, steps, states of client and server in the end
+# name, steps, final states of client and server
 CASES = [
     ("a connection from the beginning to the end",
      [*OPEN, "> PA 1 1 100", "< A 1 101", "< FA 1 101", "> A 101 2", "> FA 101 2", "< A 2 102"],
@@ -98,7 +99,7 @@ class Player:
             side = [wire.socket for wire in self.wires].index(opened)
             try:
                 protocol, source, _, transport = self.wires[side].receive()
-            except BlockingIOError:  # no more but what is no IP packet
+            except BlockingIOError:  # only non-IP packets are left
                 continue
             if source in self.ends:
                 yield side, protocol, transport
@@ -143,7 +144,8 @@ class Player:
                 wanted[side] = [(bits(answer), absolute(answer_seq, 1 - side),
                                  absolute(answer_ack, side) if answer_ack else 0, 0)]
             got = [[], []]
-            # twice, as XDP sends several packets at once; and back, behind answers
+            # sent twice, because XDP sends several packets at once; and in the other direction
+            # after answers
             for at in (side, side, 1 - side):
                 self.fence(at, got)
             if got != wanted:

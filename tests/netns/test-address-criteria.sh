@@ -1,5 +1,5 @@
-# Rules about addresses of interfaces and about routes, on real packets: urpf-failed, no-route, the
-# network of an interface, its first IPv4 address without aliases, any beside an address.
+# Criteria on addresses of interfaces and on routes, with real packets: urpf-failed, no-route, the
+# network of an interface, its first IPv4 address without aliases, and `any` beside an address.
 #
 #   client ----------------- gateway ----------------- server
 #   c4, c6         lan0                wan0        s4, s6
@@ -10,7 +10,7 @@ lab_begin
 between_peers
 on gateway ip address add 192.168.100.77/24 dev lan0
 on gateway ip address add 2001:db8:100::77/64 dev lan0 nodad
-# beyond the network of lan0, and an address of wan0's network at the client's end
+# behind the network of lan0, and an address of wan0's network at the client's end
 on gateway ip route add 192.168.77.0/24 dev lan0
 ADDRESSES+=" beyond=192.168.77.9 stranger=203.0.113.9 liar=192.168.10.50 liar6=2001:db8:10::50"
 ADDRESSES+=" alias4=192.168.100.77 alias6=2001:db8:100::77"

@@ -1,6 +1,6 @@
-# How long skipstepd takes to see that an interface has another address: pings to an address that
-# comes are answered until the rule about (wan0) knows it. Says how long; that it ends is what is
-# tested.
+# Time until skipstepd notices a new address of an interface. The test pings the new address until
+# the rule about (wan0) covers it, and prints the time. It checks only that the rule covers the
+# address in the end.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -13,11 +13,11 @@ pass no state
 block in on lan0 proto icmp to (wan0)
 END
 daemon gateway
-# nobody is told that there is no such address yet
+# while the address does not exist, the gateway sends no ICMP errors about it
 on gateway ip route add blackhole 203.0.113.0/24
 INTERVAL=2 # milliseconds
 
-# answered ADDRESS - how many of a hundred pings to it are answered
+# answered ADDRESS - prints the number of answers to a hundred pings
 answered() {
 	on client ping -n -q -i 0.00$INTERVAL -c 100 -W 0.5 "$1" | awk '/received/ { print $4 }'
 }

@@ -1,5 +1,5 @@
-# Anchors that disagree about a packet, nested ones, ones that call each other, and rules that hold
-# once: the same one decides, by whatever way packets go and rules are searched.
+# Anchors that disagree about a packet, nested anchors, anchors that call each other, and `once`
+# rules. The same rule decides with each evaluator and on each path through the gateway.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0            203.0.113.1 to .12
@@ -20,7 +20,7 @@ done
 on gateway ip route add 203.0.113.0/24 via $SERVER4
 on gateway ip route add 2001:db8:113::/64 via $SERVER6
 
-# asks - the cases that are answered, those of IPv6 with a 6
+# asks - prints the cases that are answered; a case of IPv6 has a 6
 asks() {
 	on client python3 "$HERE/echoes.py" $SERVER4 $SERVER6 -- "${addresses[@]}" | tr ' ' '\n' |
 		while IFS= read -r address; do
@@ -30,7 +30,7 @@ asks() {
 			esac
 		done | xargs
 }
-# to NAME - the addresses of a case
+# to NAME - prints the addresses of a case
 to() {
 	local number
 	for number in "${!names[@]}"; do
@@ -151,7 +151,7 @@ before="quick quick6 absolute absolute6 relative relative6"
 behind="wildcard wildcard6 same_name same_name6"
 each_way policies
 
-# the same of rules that are loaded into an anchor
+# the same with rules that are loaded into an anchor
 filter gateway <<-END
 	pass
 	block in on lan0 to { 203.0.113.0/24, 2001:db8:113::/64 }

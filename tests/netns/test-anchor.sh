@@ -1,4 +1,4 @@
-# `pfctl -a`: rules and tables of an anchor come and go while those around it stay.
+# `pfctl -a` loads and flushes rules and tables of one anchor; other anchors stay unchanged.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0

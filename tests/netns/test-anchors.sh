@@ -1,4 +1,4 @@
-# Anchors are loaded, replaced and flushed by themselves while packets pass; the log names them.
+# Anchors are loaded, replaced and flushed separately while packets pass; the log names the anchor.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0

@@ -1,5 +1,5 @@
-# Answers that the filter makes go by the route to the address that they are for, whichever wire the
-# packet came in by and whichever station sent it.
+# The filter's answers use the route to their destination. Neither the interface of the packet nor
+# the station that sent it matters.
 #
 #   client 10.8.1.2 ---- lan0 gateway wan0 ---- 10.8.2.2 server
 #                             dmz0
@@ -21,7 +21,7 @@ for name in client server stranger; do
 	address gateway "$port" 10.8.$number.1/24 2001:db8:$number::1/64
 	on $name ip route add default via 10.8.$number.1
 	on $name ip -6 route add default via 2001:db8:$number::1
-	# the gateway does not believe a source on the wrong wire only because the kernel would not
+	# without rp_filter, so that the filter alone decides about forged sources
 	on gateway sh -c "echo 0 >/proc/sys/net/ipv4/conf/$port/rp_filter"
 	await 5 on $name ping -n -q -c 1 -W 1 2001:db8:$number::1
 	number=$((number + 1))
@@ -33,7 +33,7 @@ program=$HERE/answers.py
 dmz0=$(link_address gateway dmz0)
 eth0=$(link_address stranger eth0)
 
-# listen HOST... - notes the TCP segments and ICMP errors that come in there
+# listen HOST... - records the TCP segments and ICMP errors that arrive at the hosts
 listen() {
 	local name
 	for name; do
@@ -41,18 +41,19 @@ listen() {
 		await 5 grep -q ready "$WORK/hear-$name.log" || die "$name does not listen"
 	done
 }
-# heard HOST - ends that and prints them, each kind once
+# heard HOST - ends the recording and prints its packets, each kind once
 heard() {
 	last_words "hear-$1" | sort -u | xargs -r -d '\n' printf '%s;' | sed 's/;$//'
 }
-forge() { # PROTOCOL FROM FROM-PORT TO TO-PORT [COUNT] - the stranger sends that
+forge() { # PROTOCOL FROM FROM-PORT TO TO-PORT [COUNT] - sends from the stranger
 	on stranger python3 "$program" send eth0 "${BESIDE:-$dmz0}" "$@" || die "nothing was sent"
 }
-# answered NAME TO-STRANGER TO-CLIENT PROTOCOL FROM TO [TO-PORT] - who hears of a forged packet
+# answered NAME TO-STRANGER TO-CLIENT PROTOCOL FROM TO [TO-PORT] - checks the receivers of answers
+# to a forged packet
 answered() {
 	listen stranger client
 	forge "$4" "$5" "${FROM_PORT:-4000}" "$6" "${7:-81}"
-	sleep 0.2 # for an answer that should not come there is no event
+	sleep 0.2 # a missing answer is no event to wait for
 	same "$1: the stranger hears" "$2" "$(heard stranger)"
 	same "$1: the client hears" "$3" "$(heard client)"
 }
@@ -72,7 +73,7 @@ answered "ICMP, own address" "icmp 3 3 from 10.8.3.1 to $X" "" udp $X $S
 answered "ICMP, the client's address" "" "icmp 3 3 from 10.8.1.1 to $C" udp $C $S
 answered "ICMPv6, own address" "icmp 1 4 from 2001:db8:3::1 to $X6" "" udp $X6 $S6
 answered "ICMPv6, the client's address" "" "icmp 1 4 from 2001:db8:1::1 to $C6" udp $C6 $S6
-# addresses that no other host has, and one that no route leads to
+# source addresses that no other host has, and one without a route
 listen stranger client
 for nobody in 0.1.2.3 127.0.0.1 224.0.0.9 240.0.0.1 255.255.255.255 10.8.3.255 10.8.1.255 \
 	10.8.3.1 10.8.2.1 192.0.2.1 ::1 ff02::1 2001:db8:3::1 2001:db8:2::1 2001:db8:99::1; do

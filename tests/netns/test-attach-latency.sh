@@ -1,5 +1,5 @@
-# An interface is attached at once when it appears, also while pfctl loads 100,000 rules again and
-# again and holds the lock of the instance most of the time.
+# A new interface is attached at once, also while pfctl loads 100,000 rules repeatedly and holds the
+# instance's lock most of the time.
 # long: 30 s
 . "$(dirname "$0")/lab.sh"
 lab_begin
@@ -10,8 +10,8 @@ pf gateway -q --room-for "$WORK/rules" -f - <<<"block all" || die "the rules wer
 pf gateway -q -e || die "the filter is not enabled"
 daemon gateway
 
-# latency COUNT - milliseconds until interfaces are attached in and out, and of a grace period: the
-# median of each, then 99 of 100 of each
+# latency COUNT - prints milliseconds until interfaces are attached in both directions, and of a
+# grace period: the medians, then the 99th percentiles
 latency() {
 	on gateway python3 "$HERE/late-links.py" "${PINS[gateway]}/links" "$1" >"$WORK/times" ||
 		die "interfaces were not attached"
@@ -25,7 +25,7 @@ latency() {
 		done
 	done | xargs
 }
-# told WHEN MEDIANS MOST
+# told WHEN MEDIANS MOST - prints medians and percentiles
 told() {
 	echo "milliseconds $1: median: in $2, out $3; 99 of 100: in $5, out $6;" \
 		"a grace period, of which there is one in the first and two in the second: $4, $7"
@@ -41,8 +41,8 @@ read -r in out grace most_in most_out most_grace <<<"$(latency 100)"
 after=$(wc -l <"$WORK/reload.log")
 told "beside loads" "$in" "$out" "$grace" "$most_in" "$most_out" "$most_grace"
 at_least 2 "loads meanwhile" $((after - before))
-# 5 are enough on an idle machine; this one may have much else to do, and a load that meets the
-# interface attaches it as well
+# 5 are enough on an idle machine; this machine may be busy, and a load that meets the interface
+# attaches it as well
 at_most 20 "milliseconds beside grace periods, in, median" $((${in%.*} - ${grace%.*}))
 at_most 20 "milliseconds beside grace periods, out, median" $((${out%.*} - 2 * ${grace%.*}))
 at_most 150 "milliseconds beside grace periods, out, 99 of 100" \

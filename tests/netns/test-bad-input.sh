@@ -1,4 +1,4 @@
-# Rules with a mistake, a user who is not root, rules for an interface that is not there.
+# A rule set with a mistake, a user without root's rights, and rules for a missing interface.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -25,7 +25,7 @@ same "exit status without root" 1 $?
 holds "the message says so" grep -qi "permi\|root" <<<"$said"
 echo "$said"
 
-# OpenBSD loads rules on an interface that is not there; they match nothing until it comes.
+# OpenBSD loads rules for a missing interface; they match nothing until the interface appears.
 filter gateway <<'END'
 block all
 pass on nosuch0

@@ -1,5 +1,5 @@
-# Two real TCP stacks with a bad network on either side of a gateway that takes part in their
-# conversations: every transfer arrives whole, both ways.
+# Two real TCP stacks with impairment on both sides of a gateway that takes part in their
+# connections: every transfer is complete, in both directions.
 # long: 17 s
 . "$(dirname "$0")/bad-network.sh"
 bad_network_begin

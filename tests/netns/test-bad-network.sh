@@ -1,5 +1,5 @@
-# Two real TCP stacks with a bad network on either side of a gateway that translates: every transfer
-# arrives whole, both ways, and so do datagrams in fragments.
+# Two real TCP stacks with impairment on both sides of a gateway that translates: every transfer is
+# complete, in both directions, and fragmented datagrams arrive.
 . "$(dirname "$0")/bad-network.sh"
 bad_network_begin
 
@@ -26,8 +26,7 @@ on client ip route add 192.168.100.200/32 via 192.168.100.1
 same "af-to" "16 equal" "$(transfers 192.168.100.200 64:ff9b::192.168.10.2 7)"
 at_least 16 "states with af-to" "$(made af-to)"
 
-# datagrams - of those that come in fragments, asked again until they are answered; how many there
-# were
+# datagrams - sends fragmented datagrams, each repeatedly until it is answered; prints their number
 datagrams() {
 	on client python3 - "$@" <<'END_OF_PROGRAM'
 import os, socket, sys

@@ -1,5 +1,5 @@
-# `block return` answers at once, to whoever sent the packet: a host behind the router when blocked
-# on the way in or on the way out, and a program of the router's own.
+# `block return` answers the sender of a packet at once: a host behind the router, if the packet is
+# blocked on its way in or out, and a program on the router.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -27,8 +27,8 @@ for address in $SERVER4 $SERVER6; do
 	same "on the way out, UDP, $address" refused "$(probe_udp client $address 92)"
 	same "the router's own, TCP, $address" refused "$(probe_web gateway $address 82)"
 	same "the router's own, UDP, $address" refused "$(probe_udp gateway $address 92)"
-	# The answer comes so fast that the client may still be busy with its SYN; it believes the
-	# next one.
+	# The answer may come while the client is still busy with its SYN; then the client accepts
+	# the next answer.
 	same "an ICMP error for TCP, $address" refused "$(PATIENCE=4 probe_web client $address 83)"
 done
 for address in 192.168.100.1 2001:db8:100::1; do

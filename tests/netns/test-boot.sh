@@ -1,10 +1,10 @@
-# From the boot rules to those of pf.conf: whatever goes wrong on the way, the boot rules stay,
-# every interface is attached, and the journal says what to do. There is no systemd here: the
-# commands of the units run as their units have them run, in their order.
+# From the boot rules to the rules of pf.conf. After any failure on the way the boot rules stay,
+# every interface is attached, and the journal has advice. There is no systemd here: the test runs
+# the commands of the units in the units' order and environment.
 . "$(dirname "$0")/units.sh"
 ip link set lo up
 
-# ordering REGEX NAME KEY - whether a unit has this in a setting
+# ordering REGEX NAME KEY - true if a setting of a unit has a word that matches
 ordering() {
 	setting "$2" "$3" | grep -qw -- "$1"
 }
@@ -37,11 +37,11 @@ same "for as long as it takes" 0 "$(setting skipstep-rules StartLimitIntervalSec
 same "no unit needs pf.conf to be right" "" \
 	"$(grep -l 'Requires=.*skipstep-rules' "$ROOT"/packaging/*.service)"
 
-# hook INTERFACE - how it is attached
+# hook INTERFACE - prints the way in which an interface is attached
 hook() {
 	"$BIN/pfctl" -sI -vv -i "$1" | sed -n 's/.*Hook: *//p'
 }
-# all_attached - whether all interfaces are
+# all_attached - true if all interfaces are attached
 all_attached() {
 	[ "$(ip -o link show | grep -vc ' pf[a-z]*0:')" = "$("$BIN/pfctl" -sI -vv | grep -c 'Hook: *tc')" ]
 }
@@ -50,7 +50,7 @@ boot_rules() {
 	same "$1: and enabled" 1 "$("$BIN/pfctl" -si | grep -c '^Status: Enabled')"
 	holds "$1: every interface is attached" all_attached
 }
-# rules - what skipstep-rules.service does once, with what the journal gets
+# rules - runs skipstep-rules.service once, and records its journal
 rules() {
 	local status result=success
 	as_command skipstep-rules ExecStartPre 2>&1
@@ -63,7 +63,7 @@ rules() {
 	return $status
 }
 
-# boot - what skipstep-boot.service does, with what the journal gets
+# boot - runs skipstep-boot.service, and records its journal
 boot() {
 	local number
 	for number in 1 2; do
@@ -71,7 +71,7 @@ boot() {
 	done
 }
 
-# a boot.conf with an error, and none
+# boot.conf has an error, or does not exist
 mkdir "$WORK/data"
 echo pass >"$WORK/pf.conf"
 for mistake in error none; do
@@ -85,7 +85,7 @@ for mistake in error none; do
 	rm -f "$WORK/data/boot.conf"
 done
 
-# what nftables does if even that fails
+# the rules by which nftables closes the host if the boot rules fail
 closing=$(command_of skipstep-closed ExecStart)
 holds "nft takes the rules" eval "$closing"
 holds "also if they are there already" eval "$closing"
@@ -93,7 +93,7 @@ same "they block" 3 "$(nft list table inet skipstep_closed | grep -c 'policy dro
 holds "nft removes them" eval "$(command_of skipstep-closed ExecStop)"
 same "nothing is left" "" "$(nft list tables)"
 
-# pf.conf wants more than there is room for by default, and cannot be loaded yet
+# pf.conf needs more room than the default, and cannot be loaded yet
 wanted() {
 	cat <<-END_OF_RULES
 		set limit { states 200000, src-nodes 20000 }
@@ -109,7 +109,7 @@ said=$(boot)
 same "skipstep-boot.service starts" "0 " "$? $said"
 boot_rules "before skipstepd"
 
-# an interface that comes between the boot rules and skipstepd
+# an interface appears between the boot rules and skipstepd
 ip link add between0 type veth peer name between1
 # shellcheck disable=SC2046
 service skipstepd $(command_of skipstepd ExecStart)
@@ -119,7 +119,7 @@ same "between1" tc "$(hook between1)"
 ip link add late0 type veth peer name late1
 holds "an interface that comes later is attached" await 3 eval '[ "$(hook late0)" = tc ]'
 
-# mistakes
+# mistakes in pf.conf
 echo 'pass in on early0 prot tcp' >"$WORK/pf.conf"
 said=$(rules)
 same "a pf.conf with an error: it ends with" 1 $?
@@ -140,7 +140,7 @@ said=$(rules)
 same "an interface that is not there: it ends with" 1 $?
 boot_rules "an interface"
 
-# no skipstepd
+# skipstepd does not run
 stop skipstepd KILL
 ip link add later0 type veth peer name later1
 same "nobody has attached it" "none: unattached, the guard drops its packets" "$(hook later0)"

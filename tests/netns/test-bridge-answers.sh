@@ -1,5 +1,5 @@
-# Answers on a bridge, of either kind: a station that forges the address of another one learns
-# nothing of that one's connections, and completes no handshake in its name.
+# Answers on a bridge of either kind. A station that forges another station's address learns nothing
+# about that station's connections, and completes no handshake in its name.
 #
 #   client                  bridge                  server
 #   eth0 --------------- port0  port1 --------------- eth0
@@ -20,27 +20,27 @@ program=$HERE/answers.py
 server=$(link_address server eth0)
 web server 80
 
-heard() { # what has come in on the stranger's wire since `listen`, each kind once
+heard() { # prints the packets that arrived at the stranger since `listen`, each kind once
 	last_words hear | sort -u | xargs -r -d '\n' printf '%s;' | sed 's/;$//'
 }
 listen() {
 	start hear stranger python3 "$program" hear eth0
 	await 5 grep -q ready "$WORK/hear.log" || die "the stranger does not listen"
 }
-connect() { # HOST ADDRESS PORT - a connection from that port of the host
+connect() { # HOST ADDRESS PORT - makes a connection from that port of the host
 	start connection "$1" python3 -c "import socket, time
 s = socket.create_connection(('$2', 80), 5, ('', $3))
 print('connected', flush=True)
 time.sleep(60)"
 	await 5 grep -q connected "$WORK/connection.log"
 }
-# challenged HOST TO PORT FROM - what the stranger hears after he has sent, from this address, a SYN
-# of a connection that this host has
+# challenged HOST TO PORT FROM - prints the packets that the stranger receives after it has sent,
+# from address FROM, a SYN with the ports of a connection of HOST
 challenged() {
 	connect "$1" "$2" "$3" || { echo "no connection"; return; }
 	listen
 	on stranger python3 "$program" send eth0 "$server" tcp "$4" "$3" "$2" 80
-	sleep 0.2 # for an answer that should not come there is no event
+	sleep 0.2 # a missing answer is no event to wait for
 	heard
 	stop connection
 }
@@ -92,5 +92,5 @@ for port in port0 port1 port2; do
 	on bridge ip link set $port master br0
 done
 on bridge ip link set br0 up
-tests "kernel's bridge" 5000 # the others wait for late segments
+tests "kernel's bridge" 5000 # other ports, because the first ones expect late segments
 verdict

@@ -1,6 +1,6 @@
-# The kernel's own bridge, without any address: packets that cross it are filtered on its ports,
-# where they come in and where they leave, as they are on a bridge of skipstep's own
-# (test-bridge.sh). The host forwards, so it has routes, but none to anybody here.
+# The kernel's own bridge, without addresses. Packets that cross it are filtered on its ports,
+# inbound and outbound, like on a bridge of skipstep's own (test-bridge.sh). The host forwards and
+# has routes, but none to a host of this test.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 bridge_between_client_and_server
@@ -35,7 +35,7 @@ done
 same "64 MB" "$(sha256sum <"$WORK/www/large")" \
 	"$(on client curl -s --noproxy '*' --max-time 20 "http://$SERVER4/large" | sha256sum)"
 
-# Translation: frames keep their link addresses, whatever routes there are.
+# Translation: frames keep their link addresses, independent of routes.
 filter bridge <<-END_OF_RULES
 	pass
 	pass in on port0 proto tcp to $SERVER4 port 81 rdr-to $SERVER4 port 80
@@ -50,8 +50,7 @@ same "rdr-to on the way in" passed "$(probe_web client "$SERVER4" 81)"
 same "rdr-to on the way out" passed "$(probe_web client 192.168.100.99 82)"
 same "nat-to on the way out" 192.168.100.9 "$(seen_from client "$SERVER4" 4242)"
 
-# Fragments: put together on both ports, and in pieces again for the kernel's bridge and for the
-# link.
+# Fragments are reassembled on both ports, and fragmented again for the bridge and for the link.
 filter bridge <<-END_OF_RULES
 	set reassemble yes
 	pass

@@ -1,6 +1,6 @@
-# `set xdp on` the ports of a bridge of skipstep's own: ordinary packets of states cross it by the
-# ports' drivers, with the same counters as by tc; all else, and what the bridge has to learn, goes
-# the long way.
+# `set xdp on` with the ports of a bridge of skipstep's own. Packets of states that are eligible for
+# the fast path cross the bridge in XDP, with the same counters as on tcx. All other packets, and
+# packets from which the bridge must learn, take the slow path.
 #
 #   client                  bridge                  server
 #   eth0 --------------- port0  port1 --------------- eth0
@@ -24,7 +24,7 @@ for name in client server third; do
 	on bridge ip link set "port$number" up
 	number=$((number + 1))
 done
-# nobody says a word unasked, for that would teach the bridge
+# hosts must not send packets unasked, because the bridge would learn from them
 on third sh -c 'echo 1 >/proc/sys/net/ipv6/conf/eth0/disable_ipv6'
 address client eth0 $C4/24 $C6/64
 address server eth0 $S4/24 $S6/64
@@ -61,10 +61,10 @@ port() { # NAME EXPRESSION about its `port`
 station() { # LINK-ADDRESS EXPRESSION about its `address`
 	json "[$2 for b in bridges for address in b['addresses'] if address['address'] == '$1']"
 }
-came() { # COMMAND... - how many datagrams it says came back
+came() { # COMMAND... - prints the number of answers that it reports
 	"$@" | cut -d' ' -f1
 }
-send() { # ADDRESS PORT COUNT - datagrams from the client to which nobody answers
+send() { # ADDRESS PORT COUNT - sends datagrams from the client that nobody answers
 	on client python3 -c 'import socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.bind(("", 4008))
@@ -89,7 +89,7 @@ rules() { # INTERFACES
 hook() { # INTERFACE
 	pf bridge -sI -vv -i "$1" | sed -n 's/^[[:space:]]*Hook: *//p'
 }
-counters() { # all that pf has counted for the packets of a run
+counters() { # prints all counters of pf for the packets of a run
 	pf bridge -ss -v | grep -o '[0-9]*:[0-9]* pkts, [0-9]*:[0-9]* bytes' | sort
 	pf bridge -s labels | awk '$3 > 15 { $2 = ""; print }'
 	for interface in port0 port1; do
@@ -109,8 +109,8 @@ clear() {
 	pf bridge -q -z
 }
 
-# The same packets by either way, counted alike by pf, and by the bridge but for what else the hosts
-# may say.
+# The same packets on tcx and in XDP get the same counters from pf. The bridge's counters may also
+# have other packets of the hosts.
 for interfaces in none '{ port0, port1 }'; do
 	rules "$interfaces"
 	came ask $S4 20 >/dev/null
@@ -131,7 +131,8 @@ for interfaces in none '{ port0, port1 }'; do
 		same "by XDP it says" "XDP and tc" "$(hook port0)"
 		at_least 3600 "of 4000 packets crossed in XDP" $crossed
 	fi
-	# 142 bytes a datagram over IPv4, 162 over IPv6; the 300 leave by the bridge, not by pf
+	# 142 bytes a datagram over IPv4, 162 over IPv6; the bridge counts the 300 on their way out,
+	# pf drops them
 	counted_by_ports >>"$WORK/ports"
 	python3 - "$WORK/ports" >"$WORK/counted" <<-'END_OF_PROGRAM'
 		import ast, sys
@@ -172,7 +173,7 @@ for setting in none any; do
 done
 same "counted alike" "$(cat "$WORK/nat-none")" "$(cat "$WORK/nat-any")"
 
-# Each way by itself.
+# XDP on one port only.
 rules port0
 clear
 before=$(by XDP)
@@ -181,8 +182,8 @@ crossed=$(($(by XDP) - before))
 at_least 450 "of the 500 that came in there crossed in XDP" $crossed
 at_most 500 "and no others" $crossed
 
-# What crosses in XDP shows that its station is there. Somebody else's packets have the way out be a
-# known one.
+# Packets that cross in XDP keep their station's entry alive. Packets of another host renew the
+# knowledge of the port to which packets leave.
 start other third python3 "$HERE/one-by-one.py" ask $S4 800 0.005
 same "for some seconds" 500 "$(came ask $S4 500 0.007)"
 age=$(station "$CLIENT" "address['age']")
@@ -190,11 +191,11 @@ await 10 grep -q . "$WORK/other.log"
 stop other
 same "the client has been seen just now" True "$(python3 -c "print($age in ([0], [1]))")"
 
-# A station that is silent for too long is not known, nor takes what a state knows the way where it
-# was.
+# The bridge forgets a station that is silent for too long. Then packets of a state are flooded,
+# too.
 rules any
-# how many of 20 datagrams to the quiet station come to the server and to the third host, and how
-# they crossed
+# heard - sends 20 datagrams to the quiet station; prints the numbers that arrive at the server and
+# at the third host, and the number that crossed in XDP
 heard() {
 	local host crossed before
 	before=$(by XDP)
@@ -207,7 +208,7 @@ heard() {
 	stop heard-server
 	stop heard-third
 	crossed=$(($(by XDP) - before))
-	# the first may go by tc, to show what the device is like, and the others follow within that
+	# the first packet may take tcx to learn about the device, and the others follow within a
 	# second
 	[ "$crossed" -lt 19 ] || crossed=XDP
 	echo "$(tail -n 1 "$WORK/heard-server.log") $(tail -n 1 "$WORK/heard-third.log") $crossed"
@@ -226,7 +227,7 @@ pf bridge bridge timeout port0 240
 quiet_speaks
 same "to where it is heard again" "0 20 XDP" "$(heard)"
 
-# A station that comes by another port is found there, whoever knows its states.
+# A station that moves to another port is found there, also by packets of existing states.
 knows client $T4 "$SERVER"
 same "the server asks from where it is" 200 "$(came one_by_one server $C4 200)"
 before=$(by XDP)
@@ -262,7 +263,7 @@ one_by_one_server server $S4
 await 3 on server ping -n -q -c 1 -W 1 $C4
 same "and back" 200 "$(came ask $S4 200)"
 
-# What XDP leaves to tc.
+# Packets that XDP leaves to tcx.
 rules any
 same "before" 20 "$(came ask $S4 20)"
 pf bridge bridge rule add block out on port1 dst "$SERVER" type ip

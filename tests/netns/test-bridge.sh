@@ -1,5 +1,5 @@
-# A transparent bridge of skipstep's own, on a host without any address. Three hosts on it are one
-# network, and what crosses is filtered on its way in and on its way out, with states, answers,
+# A transparent bridge of skipstep's own, on a host without addresses. Three hosts on the bridge
+# form one network. Packets that cross are filtered inbound and outbound, with states, answers,
 # translation and fragments:
 #
 #   client                  bridge                  server
@@ -21,7 +21,7 @@ mac() { # HOST
 	link_address "$1" eth0
 }
 CLIENT=$(mac client) SERVER=$(mac server) THIRD=$(mac third)
-promiscuous() { # ports that hear what is not for them
+promiscuous() { # prints the number of promiscuous ports
 	on bridge ip -o link show | grep -c PROMISC
 }
 json() { # EXPRESSION about `bridges`
@@ -32,7 +32,7 @@ json() { # EXPRESSION about `bridges`
 port() { # NAME EXPRESSION about its `port`
 	json "[$2 for b in bridges for port in b['ports'] if port['name'] == '$1'][0]"
 }
-behind() { # PORT: the stations there
+behind() { # PORT - prints the stations behind a port
 	json "' '.join(sorted(a['address'] for a in bridges[0]['addresses'] if a['port'] == '$1'))"
 }
 
@@ -40,7 +40,7 @@ same "no way before there is a bridge" "no answer" "$(probe_ping client $S4)"
 holds "three interfaces are joined" pf bridge bridge add port0 port1 port2
 same "they hear what is for others" 3 "$(promiscuous)"
 
-# While the filter is disabled everything crosses.
+# While the filter is disabled, all frames cross.
 await 5 on client ping -n -q -c 1 -W 1 $S6
 await 5 on client ping -n -q -c 1 -W 1 $S4
 same "IPv4 and ARP cross" passed "$(probe_ping client $S4)"
@@ -50,8 +50,7 @@ same "the client is known behind its port" "$CLIENT" "$(behind port0)"
 same "the server too" "$SERVER" "$(behind port1)"
 same "and the third" "$THIRD" "$(behind port2)"
 
-# What is for a station that is known goes to its port alone, what is for one that is not goes to
-# all.
+# A frame to a known station goes to its port only. A frame to an unknown station goes to all ports.
 flooded=$(port port0 "port['flooded']") before=$(port port2 "port['out']['packets']")
 on client ping -n -q -c 20 -i 0.01 $S4 >/dev/null
 at_most 3 "hardly a frame is flooded" $(($(port port0 "port['flooded']") - flooded))
@@ -64,7 +63,7 @@ on client ping -n -q -c 10 -i 0.01 -W 1 192.168.100.77 >/dev/null
 at_least 10 "what nobody answers to is flooded" "$(($(port port0 "port['flooded']") - flooded))"
 at_least 10 "the third host hears it" $(($(port port2 "port['out']['packets']") - before))
 
-# Rules of pf, on the way in and on the way out, with states.
+# pf's rules, inbound and outbound, with states.
 echo_server server 7
 echo_server third 7
 web server 80 8080
@@ -98,7 +97,7 @@ same "over IPv6 too" refused "$(probe_udp client $S6 9)"
 stations="$(behind port0) $(behind port1)"
 same "answers teach the bridge nothing false" "$CLIENT $SERVER" "$stations"
 
-# Bytes, in segments that the kernel has joined.
+# Large transfers, in segments that the kernel has joined.
 same "64 MB" "$(sha256sum <"$WORK/www/large")" \
 	"$(on client curl -s --noproxy '*' --max-time 20 "http://$S4/large" | sha256sum)"
 
@@ -114,8 +113,9 @@ same "rdr-to to another port" passed "$(probe_web client $S4 81)"
 same "nat-to on the way out" 192.168.100.9 "$(seen_from client $S4 4242)"
 same "a state for each that knows both ends" 2 "$(pf bridge -ss | grep -c '(')"
 
-# VLANs: stations of each are its own, and what is inside of a tag is filtered.
-# tagged ADDRESS [pieces] - a datagram to it, or fragments; how many frames of it come to the server
+# VLANs: each has its own stations, and packets behind a tag are filtered.
+# tagged ADDRESS [pieces] - sends a datagram to ADDRESS, with `pieces` in fragments; prints the
+# number of its frames at the server
 tagged() {
 	start tagged server python3 "$HERE/frames.py" count eth0 0x0800 "$1"
 	await 3 grep -q ready "$WORK/tagged.log"
@@ -134,7 +134,7 @@ same "the client is known in both" "[0, 10]" \
 	"$(json "sorted(a['vlan'] for a in bridges[0]['addresses'] if a['address'] == '$CLIENT')")"
 same "a rule about what is inside" 0 "$(tagged 192.168.110.4)"
 
-# Fragments: put together, filtered, and in pieces again as long as they were.
+# Fragments are reassembled, filtered, and fragmented again with their original lengths.
 filter bridge <<-END_OF_RULES
 	set reassemble yes
 	pass
@@ -153,16 +153,16 @@ same "in a VLAN" 2 "$(tagged 192.168.110.3 pieces)"
 same "those that rules block" "no answer" "$(large_ping client $T4)"
 same "from a station that is not known" passed "$(pf bridge bridge flush && large_ping client $S4)"
 
-# Too long for the link where it would leave.
+# Packets that exceed the MTU of the outbound link.
 on bridge ip link set port1 mtu 1400
 on client ping -n -q -c 3 -i 0.1 -s 1450 -M "do" -W 1 $S4 >/dev/null
 same "too long for the other link" 3 "$(port port1 "port['dropped']['too-big']")"
 on bridge ip link set port1 mtu 1500
 same "long enough again" passed "$(probe_ping client $S4)"
 
-# Frames without IP, by rules for frames. A station that is to be known speaks right before.
+# Rules for frames without IP. A station that must be known sends a frame right before.
 speaker=''
-frames() { # DESTINATION TYPE [SOURCE]: ten to the server; how many come there and at the third host
+frames() { # DESTINATION TYPE [SOURCE] - sends ten; prints the numbers at both hosts
 	local host
 	for host in server third; do
 		start "frames-$host" "$host" python3 "$HERE/frames.py" count eth0 "$2"
@@ -186,7 +186,7 @@ same "which is counted" 10 "$(port port2 "port['dropped']['non-ip']")"
 same "ARP and IP do cross" passed "$(on client ip neighbour flush dev eth0; probe_ping third $S4)"
 pf bridge bridge passnonip port2
 
-# A station that nothing comes from is forgotten, after as long as is said.
+# The bridge forgets a silent station after the configured time.
 QUIET=00:00:5e:00:53:77
 quiet_is_known() {
 	json "any(a['address'] == '$QUIET' for a in bridges[0]['addresses'])"
@@ -217,7 +217,7 @@ pf bridge bridge timeout port1 240
 same "as long as others are" "(max cache: 4096, timeout: 240):" \
 	"$(pf bridge bridge show | sed -n 's/.*Addresses //p')"
 
-# the server has aged with the others: it is to be known again
+# the server's entry has expired, too: make the server known again
 on server python3 "$HERE/frames.py" send eth0 "$CLIENT" 0x88b5 1
 pf bridge bridge rule add pass in on port0 src "$CLIENT" dst "$SERVER" type 0x88b5
 pf bridge bridge rule add block in/out on port0 type 0x88b5
@@ -233,7 +233,7 @@ pf bridge bridge rule flush port1
 await 5 on third ping -n -q -c 1 -W 1 $S4
 same "until the rule is gone" passed "$(probe_ping third $S4)"
 
-# The host itself, where it has an address: on that side.
+# An address of the bridge's host on a port works on that port only.
 on bridge ip address add 192.168.100.1/24 dev port0
 await 3 on client ping -n -q -c 1 -W 1 192.168.100.1
 same "the host has an address on a port" passed "$(probe_ping client 192.168.100.1)"
@@ -241,7 +241,7 @@ same "and does not answer by others" "no answer" "$(probe_ping server 192.168.10
 same "what is not for it crosses" passed "$(probe_ping client $S4)"
 on bridge ip address delete 192.168.100.1/24 dev port0
 
-# A port that goes and comes back, while skipstepd runs.
+# A port disappears and comes back, while skipstepd runs.
 on bridge ip link delete port2
 is_away() {
 	[ "$(port port2 "port['present']")" = False ]

@@ -1,4 +1,5 @@
-# Who knocks too often is put in a table and loses all its connections; others go on undisturbed.
+# A source with too many connections is added to a table and loses its states; others are
+# unaffected.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -9,7 +10,7 @@ ATTACKER=192.168.100.77
 on client ip address add $ATTACKER/24 dev eth0
 web server 80
 
-# knock - one request of the attacker
+# knock - makes one request of the attacker
 knock() {
 	on client curl --silent --output /dev/null --max-time 1 --interface $ATTACKER \
 		"http://$SERVER4/"
@@ -35,8 +36,8 @@ done
 at_least 4 "knocks that were answered, one transfer not counted" $knocks
 same "in the table" "$ATTACKER" "$(pf gateway -t bruteforce -T show | xargs)"
 same "answered since" "" "$(knock && echo answered)"
-# OpenBSD ends states on the side where the source came in: those of the way out are left to time
-# out.
+# OpenBSD ends states of the interface on which the source came in; states of the other interface
+# time out.
 await 15 eval '[ "$(state_count gateway "<- $ATTACKER")" = 0 ]' ||
 	die "the attacker's states are not flushed"
 same "connections over the rate" 1 "$(pf gateway -vsi | awk '/max-src-conn-rate/ { print $2 }')"
@@ -51,7 +52,7 @@ same "forgotten" "killed 1 src nodes from 1 sources and 0 destinations" \
 	"$(pf gateway -K $ATTACKER 2>&1)"
 same "forgiven" "answered" "$(knock && echo answered)"
 
-# The next time it is forgotten by age, while others' packets flow.
+# The next time the entry is removed by its age, while packets of others pass.
 start flow client ping -n -q -i 0.05 $SERVER4
 pf gateway -q -t bruteforce -T add 198.51.100.1
 while knock && [ $knocks -lt 80 ]; do

@@ -1,6 +1,6 @@
-# Exact counters of rules, states, anchors and addresses: with a state and without, behind match
-# rules, for blocked and refused packets, and where rules translate. They are the same for each
-# evaluator and each way through the gateway.
+# Exact counters of rules, states, anchors and addresses: with and without a state, behind match
+# rules, for blocked and refused packets, and with translation. They are the same for each evaluator
+# and on each path through the gateway.
 #
 #   client ----------------- gateway ----------------- server
 #   c4, c6         lan0                wan0        s4, s6
@@ -11,9 +11,9 @@ lab_begin
 between_peers
 C4=192.168.100.9 C6=2001:db8:100::9 S4=192.168.10.9 W4=192.168.10.81
 
-# counted WHAT - compares the counters with standard input: packets and bytes in and out of rules
-# with a label, and the states that they created; packets and bytes of states there and back, with
-# their rule; packets and bytes of tables. Counters of nothing are left out.
+# counted WHAT - compares the counters with standard input: packets and bytes of labelled rules in
+# both directions, with the number of states they created; packets and bytes of states in both
+# directions, with their rule; packets and bytes of tables. Counters of zero are left out.
 counted() {
 	same "$MODE: $1" "$(cat)" "$({
 		pf gateway -a '*' -sl |
@@ -29,7 +29,7 @@ counted() {
 			/Packets/ && $4 { print "<" table ">", substr($1, 1, length($1) - 1), $4 ":" $6 }'
 	} | sed 's/ *$//')"
 }
-# twelve datagrams of 32 bytes there, eight of 38 bytes back
+# twelve datagrams of 32 bytes to the server, eight of 38 bytes back
 there_and_back() { # CLIENT SERVER [HEARD-CLIENT HEARD-SERVER]
 	converse <<-END
 		# there and back
@@ -40,7 +40,7 @@ there_and_back() { # CLIENT SERVER [HEARD-CLIENT HEARD-SERVER]
 	END
 }
 
-# Tables have other names in each rule set: one that stays would go on counting.
+# Table names differ between rule sets, because a table that stays would keep its counters.
 exact() {
 	local refused
 	# a match rule counts by the direction of the state, other rules by that of the packet
@@ -74,7 +74,7 @@ exact() {
 	same "$MODE: of the table's address" "In/Match: 12 In/Pass: 12 Out/Match: 8 Out/Pass: 8" \
 		"$(pf gateway -t twice -vvT show | awk '/Packets/ && $4 { print $1, $4 }' | xargs)"
 
-	# without a state only the rule that decides counts
+	# without a state only the deciding rule counts
 	rules <<-END
 		table <source> counters { $C4 }
 		table <uncounted> counters { $S4 }
@@ -115,7 +115,7 @@ exact() {
 		<blocked> In/Block 12:384
 	END
 
-	# a rule that refuses packets because it has all its states does not count them
+	# a rule that has reached its limit of states does not count the packets that it refuses
 	refused=$(reason gateway state-limit)
 	rules <<-END
 		table <asked> counters { $S4 }
@@ -142,7 +142,7 @@ exact() {
 	END
 	same "$MODE: refused" $((refused + 3)) "$(reason gateway state-limit)"
 
-	# tables count a state for the addresses that translation gave it, as XPass without them
+	# tables count a state for its translated addresses; XPass counts the original ones
 	rules <<-END
 		table <before> counters { $C4 }
 		table <target> counters { $S4 }
@@ -219,8 +219,8 @@ exact() {
 		<redirected> Out/XPass 16:608
 	END
 
-	# packets both ways come in, and pf takes each for one in the first direction; they count as
-	# they came
+	# with af-to the packets of both directions arrive inbound; pf counts all of them in the
+	# first direction
 	rules <<-END
 		table <client6> counters { $C6 }
 		block
@@ -282,7 +282,7 @@ exact() {
 	same "$MODE: the nat rule itself" "20 688" \
 		"$(pf gateway -vsn | sed -n 's/.*Packets: \([0-9]*\) *Bytes: \([0-9]*\) .*/\1 \2/p')"
 
-	# an anchor rule counts the packets of its own rules
+	# an anchor rule counts the packets of the rules in its anchor
 	rules <<-END
 		block
 		anchor "outer" on lan0 label "outer" {

@@ -1,4 +1,4 @@
-# Filtering, states and counters need no process. The log goes on when the daemon is back.
+# Filter, states and counters work without skipstepd. The log continues when skipstepd is back.
 #
 #   client ----------------- gateway (skipstepd dies) ----------------- server
 #                  lan0                                 wan0

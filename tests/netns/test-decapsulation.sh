@@ -1,13 +1,13 @@
-# Linux unwraps packets on the interface that they came in by, or hands them to a tunnel's
-# interface: no inner packet reaches the host without having been judged.
+# Linux decapsulates packets on the interface on which they arrive, or passes them to a tunnel's
+# interface. In each case the filter judges the inner packet before it reaches the host.
 #
 #   peer                                     host
 #   eth0 ---------------------------------- lan0
 #   10.9.1.2, 2001:db8:1::2        10.9.1.1, 2001:db8:1::1
 #
-# A way of unwrapping has a number; the host's inner addresses are 10.7.NUMBER.1 and
-# 2001:db8:7:NUMBER::1 (where not said otherwise). The peer wraps an echo request, and the answer
-# comes as an ordinary packet, or wrapped in the same way.
+# Each encapsulation has a number; the host's inner addresses are 10.7.NUMBER.1 and
+# 2001:db8:7:NUMBER::1, unless noted otherwise. The peer sends an encapsulated echo request, and the
+# answer comes as an ordinary packet, or in the same encapsulation.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 
@@ -20,14 +20,14 @@ address host lan0 10.9.1.1/24 2001:db8:1::1/64
 address far eth0 2001:db8:7:11::2/64
 address host lan1 2001:db8:7:11::1/64
 on far ip -6 route add default via 2001:db8:7:11::1
-inner4() { # NUMBER - the host's inner address is on lo, and the peer has a way there
+inner4() { # NUMBER - adds the host's inner address, and the peer's route to it
 	on host ip address add "10.7.$1.1/32" dev lo
 }
 inner6() {
 	on host ip address add "2001:db8:7:$1::1/128" dev lo nodad
 }
 
-# tunnel NAME ARGUMENTS... - an interface on both ends, with ENDS as local and remote address
+# tunnel NAME ARGUMENTS... - makes an interface at both ends, with ENDS as local and remote address
 tunnel() {
 	local name=$1
 	shift
@@ -50,7 +50,7 @@ vxlan() {
 	tunnel vxlan1 vxlan id 7 dstport 4789 && address host vxlan1 10.7.4.1/24 &&
 		address peer vxlan1 10.7.4.2/24
 }
-# GRE to many peers: the interface has the outer header as its link header.
+# GRE with many peers: the interface has the outer header as its link header.
 gre_to_many() {
 	local name
 	for name in host peer; do
@@ -64,7 +64,7 @@ gre_to_many() {
 	on peer ip neighbour replace 10.7.5.1 lladdr $HOST dev gre2 nud permanent
 }
 
-# security MODE FROM TO INNER-FROM INNER-TO SPI HOST... - what IPsec needs for one direction
+# security MODE FROM TO INNER-FROM INNER-TO SPI HOST... - configures IPsec for one direction
 security() {
 	local mode=$1 from=$2 to=$3 inner_from=$4 inner_to=$5 spi=$6 name way
 	shift 6
@@ -100,7 +100,7 @@ ipsec_transport6() {
 			2001:db8:1::2 2001:db8:1::9 9 peer host
 }
 
-# segment NUMBER ACTION... - the segment fc00::NUMBER of the host, whose route unwraps
+# segment NUMBER ACTION... - makes the segment fc00::NUMBER of the host, whose route decapsulates
 segment() {
 	local number=$1
 	shift
@@ -140,13 +140,13 @@ refused=(ipsec_transport ipsec_transport6 end_dt6 end_dx6 end_dx4 mpls)
 probe() { # WAY
 	probe_ping peer "${target[$1]}"
 }
-probe_all() { # WAY... - in one line, with the ways that answered
+probe_all() { # WAY... - prints the answered encapsulations in one line
 	local way
 	for way; do
 		[ "$(probe "$way")" != passed ] || printf '%s ' "$way"
 	done
 }
-# set_up WAY... - prints those that this kernel has, and says which it lacks
+# set_up WAY... - prints the encapsulations that this kernel supports, and reports the others
 set_up() {
 	local way
 	for way; do
@@ -163,7 +163,7 @@ read -ra judged <<<"$(set_up "${judged[@]}")"
 read -ra refused <<<"$(set_up "${refused[@]}")"
 [ ${#judged[@]} != 0 ] && [ ${#refused[@]} != 0 ] || unable "this kernel has no tunnels of both kinds"
 
-# The inner packet is judged, on lan0 or on the tunnel's interface; or nobody gets it.
+# The inner packet is judged on lan0 or on the tunnel's interface, or nobody receives it.
 filter host <<<"set skip on lo
 pass"
 same "pass: inner packets that pf sees come in" "${judged[*]} " "$(probe_all "${judged[@]}")"
@@ -176,7 +176,7 @@ block in inet proto icmp icmp-type echoreq
 block in inet6 proto icmp6 icmp6-type echoreq"
 same "block: none comes in" "" "$(probe_all "${judged[@]}" "${refused[@]}")"
 
-# The owner of the rules wants packets that nobody judges.
+# `set unattached pass` passes packets that the filter cannot judge.
 filter host <<<"set skip on lo
 set unattached pass
 pass"

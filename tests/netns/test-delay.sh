@@ -1,21 +1,21 @@
-# set delay: what a rule says waits before it leaves, and nothing else does; in order, whatever it
-# is, and never past the limit. Without the daemon nothing leaves unwaited for, and it is counted.
+# set delay: packets of a rule with a delay wait before they leave, in order, and never above the
+# limit; other packets do not wait. Without skipstepd delayed packets are dropped and counted.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_between_client_and_server
 echo_server server 53
 web server 80
 
-# delays NAME - a counter of the JSON form of -si
+# delays NAME - prints a counter from the JSON form of -si
 delays() {
 	pf gateway --json -si | python3 \
 		-c 'import json, sys; print(json.load(sys.stdin)["delay"][sys.argv[1]])' "$1"
 }
-# counted NAME N - when skipstepd has said so
+# counted NAME N - true if skipstepd has reported a counter of at least N
 counted() {
 	[ "$(delays "$1")" -ge "$2" ]
 }
-# trip HOST ADDRESS [OPTION...] - milliseconds of ping(8) to there and back
+# trip HOST ADDRESS [OPTION...] - prints the round-trip time of ping(8) in milliseconds
 trip() {
 	on "$1" ping -n -c 1 -W 5 "${@:2}" | sed -n 's/.*time=\([0-9]*\).*/\1/p'
 }
@@ -40,10 +40,10 @@ at_least 150 "milliseconds, from the gateway itself" "$(trip gateway "$SERVER4")
 at_least 150 "milliseconds, IPv6 in fragments" "$(trip client "$SERVER6" -s 3000)"
 holds "all have waited" await 5 counted sent 6
 same "what no rule delays" passed "$(probe_udp client "$SERVER4" 53)"
-sleep 1.2 # so often the daemon says what it has done
+sleep 1.2 # longer than the interval at which skipstepd reports its counters
 same "and that has not waited" 6 "$(delays sent)"
 
-# long packets of the kernel wait in pieces as they are on the wire, in the direction of the data
+# GSO packets wait as segments of the wire's size, in the direction of the data
 for address in "$SERVER4" "[$SERVER6]"; do
 	on client curl --silent --noproxy '*' --max-time 20 "http://$address/large" |
 		cmp - "$WORK/www/large"
@@ -70,7 +70,7 @@ for i in range(500):
 holds "all of a burst arrives" await 5 grep -q 499 "$WORK/receiver.log"
 holds "in order" [ "$(tail -1 "$WORK/receiver.log")" = "$(seq -s ' ' 0 499)" ]
 
-# a link without headers, and a bridge for frames with tags
+# a link without headers, and a bridge with tagged frames
 wire client bridged0 gateway port0
 wire gateway port1 server bridged0
 on client ip link set bridged0 up
@@ -119,13 +119,13 @@ at_least 1 "packets in that queue" \
 	"$(pf gateway -s queue -v | awk \
 	'/^queue prompt/ { here = 1 } here && /pkts:/ { print $3; exit }')"
 
-# no more than the limit
+# the limit of delayed packets
 filter gateway <<'END_OF_RULES'
 set limit pktdelay-pkts 5
 pass
 pass out on wan0 proto icmp set delay 2500
 END_OF_RULES
-sleep 1.2 # the daemon heeds it
+sleep 1.2 # until skipstepd has read the new limit
 before=$(reason gateway memory)
 answers=$(on client ping -n -q -c 20 -i 0.01 -W 4 "$SERVER4" |
 	sed -n 's/.* \([0-9]*\) received.*/\1/p')
@@ -133,7 +133,7 @@ same "as many as may wait come back" 5 "$answers"
 same "the others are counted as without memory" $((before + 15)) "$(reason gateway memory)"
 holds "and as refused" await 5 counted refused 15
 
-# the daemon goes: nothing leaves too soon; it comes back, and goes on
+# skipstepd ends: no packet leaves too soon; it comes back, and continues
 daemon_stop gateway KILL
 before=$(reason gateway memory)
 same "the daemon was killed" "no answer" "$(probe_ping client "$SERVER4")"

@@ -1,4 +1,4 @@
-# `pfctl -d` and removal leave the machine as it was.
+# `pfctl -d` and `pfctl --remove` leave the machine as it was.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -8,7 +8,7 @@ lab_begin
 gateway_between_client_and_server
 web server 80
 
-# picture - everything of the gateway that a filter might have touched
+# picture - prints every setting of the gateway that a filter might have changed
 picture() {
 	on gateway ip -details address | sed 's/valid_lft.*//'
 	on gateway ip route
@@ -43,7 +43,7 @@ holds "no pins are left" test ! -e "$pins"
 holds "nothing is left in /run" test ! -e "/run/skipstep/$(basename "$pins")"
 same "and packets pass" passed "$(probe_web client $SERVER4 80)"
 
-# loopback forwards where rules route, and does afterwards as it did before
+# rules with a next hop make loopback forward; afterwards loopback has its previous setting
 loopback() {
 	on gateway cat /proc/sys/net/ipv4/conf/lo/forwarding /proc/sys/net/ipv6/conf/lo/forwarding |
 		paste -sd ' '
@@ -52,7 +52,7 @@ let_forward() {
 	on gateway sh \
 		-c "echo $1 >/proc/sys/net/ipv4/conf/$2/forwarding; echo $1 >/proc/sys/net/ipv6/conf/$2/forwarding"
 }
-# route INTERFACE VALUE... - while rules route, interfaces are told to forward, or not to
+# route INTERFACE VALUE... - changes the forwarding of interfaces while rules have a next hop
 route() {
 	filter gateway <<<"pass in on lan0 route-to 10.2.0.1"
 	same "loopback, while rules route" "1 1" "$(loopback)"
