@@ -1,11 +1,11 @@
-# The state of a diverted connection does not outlive its socket: once a proxy's connected socket is
-# gone, the rules judge the next packet with the same ports, in both directions.
+# The state of a diverted connection does not outlive its socket. After the proxy's connected socket
+# is closed, the rules judge the next packet with the same ports, in both directions.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_between_client_and_server
 echo_server server 5354
 
-# A proxy's socket: it is bound to OWN and PORT, which are not the gateway's.
+# The proxy's sockets, bound to OWN and PORT, which do not belong to the gateway.
 cat >"$WORK/foreign.py" <<'END_OF_PROGRAM'
 import socket, sys
 def family(address):
@@ -22,7 +22,7 @@ def vanish(s):
     s.setsockopt(socket.IPPROTO_TCP, 19, 1)  # TCP_REPAIR: the socket closes without a segment
     s.close()
 END_OF_PROGRAM
-# answers one UDP client from a connected socket, which hears a second datagram, and ends
+# answers one UDP client from a connected socket, receives a second datagram, and ends
 cat >"$WORK/udp-proxy.py" <<'END_OF_PROGRAM'
 import foreign, socket, sys
 own = sys.argv[1]
@@ -36,7 +36,7 @@ s.recv(100)
 s.send(b"the proxy again")
 print("end", flush=True)
 END_OF_PROGRAM
-# from port 7777: UDP to ADDRESS, COUNT times; prints the answers
+# sends UDP from port 7777 to ADDRESS, COUNT times; prints the answers
 cat >"$WORK/udp-client.py" <<'END_OF_PROGRAM'
 import foreign, socket, sys
 address, count = sys.argv[1], int(sys.argv[2])
@@ -53,7 +53,7 @@ except TimeoutError:
 except ConnectionRefusedError:
     print("refused")
 END_OF_PROGRAM
-# greets one TCP client after the other, and forgets the connection without a segment
+# greets one TCP client after the other, and drops the connection without a segment
 cat >"$WORK/tcp-proxy.py" <<'END_OF_PROGRAM'
 import foreign, socket, sys
 listener = foreign.foreign(socket.SOCK_STREAM, sys.argv[1], 8080)
@@ -67,7 +67,8 @@ while True:
     foreign.vanish(c)
     print("vanished", flush=True)
 END_OF_PROGRAM
-# ADDRESS SEQUENCE - connects from port 7777 with that sequence number, and forgets it as well
+# ADDRESS SEQUENCE - connects from port 7777 with this sequence number, and drops the connection,
+# too
 cat >"$WORK/tcp-client.py" <<'END_OF_PROGRAM'
 import foreign, socket, sys
 address, sequence = sys.argv[1], int(sys.argv[2])
@@ -106,7 +107,7 @@ pass out on wan0 proto udp to port 5354 divert-reply"
 forwarding="$rules
 pass proto udp to port 5354"
 
-# thanks COUNT - true if the client has said so much data so often
+# thanks COUNT - true if the client has sent its data COUNT times
 thanks() {
 	[ "$(grep -c 'length 6' "$WORK/ear.log")" -ge "$1" ]
 }
@@ -115,7 +116,7 @@ for family in 4 6; do
 	server=SERVER$family server=${!server} client=CLIENT$family client=${!client}
 	loopback=$([ $family = 4 ] && echo 127.0.0.1 || echo ::1)
 
-	# UDP: the rules divert nothing any more; the state leads to its socket while there is one
+	# UDP: the rules no longer divert; a state leads to its socket while the socket is open
 	filter gateway <<<"$diverting"
 	start udp-proxy gateway python3 "$WORK/udp-proxy.py" "$server"
 	await 5 grep -q ready "$WORK/udp-proxy.log" || die "no proxy: $(cat "$WORK/udp-proxy.log")"
@@ -141,14 +142,14 @@ the proxy again" "$(on client python3 "$WORK/udp-client.py" "$server" 2)"
 			"$(on client python3 "$WORK/tcp-client.py" "$server" $sequence)"
 		await 5 grep -q vanished "$WORK/tcp-proxy.log"
 	done
-	# the state of the first connection is gone: the second SYN is not challenged
+	# the state of the first connection is gone, so the second SYN gets no challenge ACK
 	await 5 thanks 2
 	same "SYNs of the client" 2 "$(grep -c 'Flags \[S\]' "$WORK/ear.log")"
 	stop ear
 	stop tcp-proxy
 	pf gateway -q -F states
 
-	# divert-reply: then the client itself asks, from the same port
+	# divert-reply: afterwards the client itself asks, from the same port
 	same "divert-reply from $client" "the server, for the proxy" \
 		"$(on gateway python3 "$WORK/in-the-name-of.py" "$client" "$server")"
 	filter gateway <<<"$forwarding"

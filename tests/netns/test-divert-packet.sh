@@ -1,5 +1,6 @@
-# divert-packet: a program sees what passes, in both directions and families, drops it or writes it
-# back, changed or not. Without a program, or a daemon, nothing passes and it is counted.
+# divert-packet: a program receives packets in both directions and families. It drops a packet, or
+# writes it back, changed or not. Without a program, or without skipstepd, the packets are dropped
+# and counted.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_between_client_and_server
@@ -10,12 +11,12 @@ program() {
 	await 5 grep -q ready "$WORK/divert-$1.log" ||
 		die "no program: $(cat "$WORK/divert-$1.log")"
 }
-# diverted NAME - a counter of the JSON form of -si
+# diverted NAME - prints a counter from the JSON form of -si
 diverted() {
 	pf gateway --json -si | python3 \
 		-c 'import json, sys; print(json.load(sys.stdin)["divert"][sys.argv[1]])' "$1"
 }
-# counted NAME N - when skipstepd has said so
+# counted NAME N - true if skipstepd has reported a counter of at least N
 counted() {
 	[ "$(diverted "$1")" -ge "$2" ]
 }
@@ -57,7 +58,7 @@ pass out on wan0 $CLIENT6 > $SERVER6" "$(sed -n 's/ [0-9]*$//p' "$WORK/divert-70
 holds "counted: delivered" await 5 counted delivered 8
 holds "counted: returned" await 5 counted returned 8
 
-# long packets of the kernel come in pieces as they are on the wire
+# GSO packets arrive as segments of the wire's size
 PATIENCE=5
 same "TCP, IPv4" passed "$(probe_web client "$SERVER4" 80)"
 same "TCP, IPv6" passed "$(probe_web client "$SERVER6" 80)"
@@ -67,7 +68,7 @@ on client curl --silent --noproxy '*' --max-time 20 "http://$SERVER4/large" |
 	cmp - "$WORK/www/large"
 same "64 MB are what they were" "0 0" "${PIPESTATUS[*]}"
 
-# a program that drops, and one that changes
+# a program that drops packets, and one that changes them
 says() {
 	printf '%s\n' "$1" | on client timeout 3 nc -u -W 1 "$SERVER4" 53
 }
@@ -101,7 +102,7 @@ while True:
     break' "/run/skipstep/${PINS[gateway]##*/}/divert/703"
 holds "garbage is counted" await 5 counted malformed 2
 
-# the daemon goes: nothing passes unseen; it comes back, and the program connects again
+# skipstepd ends: no packet passes unseen; it comes back, and the program connects again
 daemon_stop gateway KILL
 same "the daemon was killed" "no answer" "$(probe_udp client "$SERVER4" 53)"
 at_least $((lost + 1)) "counted as undeliverable" "$(diverted lost)"

@@ -1,6 +1,6 @@
-# divert-reply: a program of the gateway asks in the name of an address that is not the gateway's,
-# over TCP and UDP, with raw sockets and echo requests, and gets the answers; then again with the
-# same ports.
+# divert-reply: a program on the gateway uses an address that the gateway does not have as its
+# source. It asks over TCP and UDP, with raw sockets and echo requests, and receives the answers;
+# then again from the same ports.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -37,7 +37,7 @@ replies() { # SETTING...
 stream stream datagrams datagrams raw raw echoes echoes" "$(ask 5)"
 }
 each_way replies
-# nobody on the client's side has these addresses
+# no host on the client's side has these addresses
 rules ""
 same "answered without divert-reply" "" "$(ask 0.1 | xargs)"
 verdict

@@ -1,12 +1,12 @@
-# Sockets that take what is for others: a proxy on the gateway answers in the server's name
-# (divert-to), asks the server in the client's name and hears its answers (divert-reply). Over TCP
-# and UDP, and to raw sockets, in both families, with no other set-up than the rules.
+# Sockets that receive packets for foreign addresses: a proxy on the gateway answers in the server's
+# name (divert-to), asks the server in the client's name and receives the answers (divert-reply).
+# The test covers TCP, UDP and raw sockets, in both families. Rules are the only configuration.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_between_client_and_server
 echo_server server 53
 
-# proxy PORT - answers everybody who comes with both ends of the conversation
+# proxy PORT - answers each client with both addresses of the conversation
 cat >"$WORK/proxy.py" <<'END_OF_PROGRAM'
 import selectors, socket, sys
 IP_TRANSPARENT, IPV6_TRANSPARENT, IP_RECVORIGDSTADDR, IPV6_RECVORIGDSTADDR = 19, 75, 20, 74
@@ -47,7 +47,7 @@ while True:
         answer.sendto(f"{peer[0]} to {own} {port}\n".encode(), peer[:2])
         answer.close()
 END_OF_PROGRAM
-# ask ADDRESS PORT FROM - in the name of FROM, a line of UDP to an echo server
+# ask ADDRESS PORT FROM - sends a line of UDP to an echo server, with the source FROM
 cat >"$WORK/ask.py" <<'END_OF_PROGRAM'
 import socket, sys
 address, port, own = sys.argv[1], int(sys.argv[2]), sys.argv[3]
@@ -102,7 +102,7 @@ same "UDP, IPv6" "$CLIENT6 to 2001:db8:ffff::7 5353" "$(says 2001:db8:ffff::7 53
 same "where nobody listens, TCP" refused "$(probe_web client 198.51.100.7 81)"
 same "where nobody listens, UDP" refused "$(says 198.51.100.7 81)"
 
-# a raw socket gets packets of its protocol for whatever address
+# a raw socket receives packets of its protocol for any address
 cat >"$WORK/raw.py" <<'END_OF_PROGRAM'
 import socket
 for family in socket.AF_INET, socket.AF_INET6:
@@ -123,7 +123,7 @@ import socket, sys
 family = socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
 socket.socket(family, socket.SOCK_RAW, 98).sendto(b"hello", (sys.argv[1], 0))' "$1"
 }
-# heard LINES - whether the raw sockets have said so much
+# heard LINES - true if the raw sockets have printed LINES lines
 heard() {
 	[ "$(wc -l <"$WORK/raw.log")" -ge "$1" ]
 }
@@ -142,8 +142,8 @@ same "in the client's name" hello "$(on gateway python3 "$WORK/ask.py" "$SERVER4
 same "in the client's name, IPv6" hello \
 	"$(on gateway python3 "$WORK/ask.py" "$SERVER6" 53 "$CLIENT6")"
 
-# A proxy has a socket for each client: bound to the address that the client means, and connected to
-# the client. It gets the client's later datagrams.
+# The proxy has a socket for each client, bound to the address that the client contacted and
+# connected to the client. This socket receives the client's later datagrams.
 cat >"$WORK/connected.py" <<'END_OF_PROGRAM'
 import socket, sys
 address = sys.argv[1]
@@ -204,7 +204,7 @@ END_OF_PROGRAM
 done
 filter gateway <<<"$rules"
 
-# the same ports by one socket after the other, while pf still has the state of the one before
+# one socket after the other uses the same ports, while pf still has the previous socket's state
 again() {
 	on client python3 - "$@" <<'END_OF_PROGRAM'
 import socket, struct, sys
@@ -238,17 +238,17 @@ for time in first second; do
 		udp/2001:db8:ffff::7)"
 	same "in the client's name from port 4444, the $time time" hello \
 		"$(on gateway python3 "$WORK/ask.py" "$SERVER4" 53 "$CLIENT4")"
-	# the next is another program's socket
+	# the next socket belongs to another program
 	stop proxy
 	start proxy gateway python3 "$WORK/proxy.py"
 	await 3 grep -q ready "$WORK/proxy.log" || die "no proxy: $(cat "$WORK/proxy.log")"
 done
-# rules that divert nothing: the state knows better
+# rules without a divert option: the state still diverts
 filter gateway <<<"pass"
 same "the state still leads to the socket" "$CLIENT4 to 198.51.100.7 5353" \
 	"$(again udp/198.51.100.7)"
 
-# what pfctl made for it goes with it
+# pfctl removes its settings together with the filter
 pf gateway -q --remove
 same "nothing is left" "" \
 	"$(on gateway ip rule show | grep 28774; on gateway ip route show table 28774)"

@@ -1,6 +1,5 @@
-# Packets of states that want nothing but to judge and count them go past the kernel's forwarding:
-# with the same counters, time to live and errors, and only while the kernel would do nothing else
-# with them.
+# The tc fast path redirects packets of states past the kernel's forwarding, with the same counters,
+# TTL and errors. It does so only while the kernel would just forward them.
 # long: many kinds of packets, on each way past the kernel
 . "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
@@ -8,7 +7,7 @@ lab_begin
 gateway_between_client_and_server
 
 one_by_one_server server "$SERVER4" "$SERVER6"
-forwarded() { # packets that the kernel has forwarded, of both families
+forwarded() { # prints the packets that the kernel has forwarded, for both families
 	on gateway awk '/^Ip: [0-9]/ { print $7 }' /proc/net/snmp
 	on gateway awk '$1 == "Ip6OutForwDatagrams" { print $2 }' /proc/net/snmp6
 }
@@ -24,7 +23,7 @@ rules() { # SETTING
 		pass inet proto icmp
 	END_OF_RULES
 }
-counters() { # of the states, each with the packets there and back
+counters() { # prints the packets of the states in both directions
 	pf gateway -ss -v | grep -o '[0-9]*:[0-9]* pkts, [0-9]*:[0-9]* bytes' | sort -u
 }
 
@@ -47,7 +46,8 @@ for setting in no auto yes; do
 	pf gateway -q -F states
 done
 
-# What the kernel would do else: it does that at once. Before each change the path is a fresh one.
+# Changes of the kernel's forwarding are effective at once. Before each change the cached route is
+# fresh.
 rules auto
 kernel_has_its_way "states on tc"
 kernel_has_its_way_soon
@@ -60,7 +60,7 @@ same "a state stays when its rule goes" 20 "$(goes_on "$SERVER4")"
 same "until it is killed" 0 "$(stops "$SERVER4" "$BIN/pfctl" -q -F states)"
 rules auto
 
-# A device whose packets have no link header, on either side of the gateway.
+# A device without link headers, on both sides of the gateway.
 cat >"$WORK/tun.py" <<'END_OF_PROGRAM'
 import fcntl, os, select, socket, struct, sys
 tun = os.open("/dev/net/tun", os.O_RDWR)
@@ -86,7 +86,7 @@ pf gateway -q -d
 pf gateway -q -e
 same "packets without a link header" 20 "$(on gateway python3 "$WORK/tun.py" "$SERVER4")"
 
-# Bytes, with the segments that the kernel joins.
+# Large transfers, with the segments that the kernel joins.
 web server 80
 for address in "$SERVER4" "[$SERVER6]"; do
 	before=$(sum_forwarded)

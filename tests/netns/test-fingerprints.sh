@@ -1,5 +1,5 @@
-# `os` on real hosts: the SYNs of this Linux are known as Linux's over IPv4 and IPv6, by the
-# fingerprints that skipstep comes with and by those of `set fingerprints`; `-s osfp` lists them.
+# `os` on real hosts: the SYNs of this Linux match Linux over IPv4 and IPv6, with skipstep's own
+# fingerprints and with those of `set fingerprints`; `-s osfp` lists them.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -8,7 +8,7 @@ lab_begin
 gateway_between_client_and_server
 web server 80
 
-# rules NAME [FILE] - who comes from that system is refused
+# rules NAME [FILE] - refuses packets of the operating system NAME
 rules() {
 	[ $# = 1 ] || echo "set fingerprints \"$2\""
 	cat <<END

@@ -1,5 +1,5 @@
-# Records of pflow with `set state-defaults pflow`: both directions of each state, with all of its
-# packets, in both families and translated, whatever way packets may go.
+# Flow records with `set state-defaults pflow`: both directions of each state, with all of its
+# packets, in both families, translated or not, and on each path through the gateway.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0            collects flows

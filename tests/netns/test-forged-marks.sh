@@ -1,5 +1,5 @@
-# A socket that sets marks (SO_MARK, with CAP_NET_RAW and nothing else) does not pass for the
-# firewall, nor for a packet that a rule has tagged.
+# A socket that sets marks (SO_MARK, with CAP_NET_RAW only) cannot impersonate the firewall, nor
+# give a packet a rule's tag.
 #
 #   client                                   host
 #   eth0 10.9.1.2 -------------------------- lan0 10.9.1.1
@@ -20,7 +20,7 @@ while True:
     print(both.recv(100).decode(), flush=True)'
 await 5 grep -q ready "$WORK/heard.log" || die "nobody listens"
 
-# sends TEXT MARK - a datagram of each family, from a process that may set marks and nothing else
+# sends TEXT MARK - sends a datagram of each family, from a process with the right to set marks only
 sends() {
 	on host setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all,+net_raw \
 		--ambient-caps=-all,+net_raw --bounding-set=-all,+net_raw /usr/bin/python3 -c '

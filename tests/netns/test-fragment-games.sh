@@ -1,6 +1,6 @@
-# Fragments in any order, that overlap, are empty, too many, too late, contradict each other, or
-# have headers in front of them: which datagrams the gateway makes of them, for a host behind it and
-# for itself.
+# Fragments that are out of order, overlap, are empty, too many or late, contradict each other, or
+# have extension headers. The test checks which datagrams the gateway reassembles, for a host behind
+# it and for itself.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -30,7 +30,7 @@ rules() { # SETTING...
 	END
 }
 number=0
-games() { # COMMAND [ARGUMENT] - with other identifications each time
+games() { # COMMAND [ARGUMENT] - uses other identifications each time
 	on client python3 "$HERE/fragment-games.py" "$1" "$LAB" "$link_address" "$number" "${@:2}"
 }
 counted() {

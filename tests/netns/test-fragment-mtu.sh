@@ -1,5 +1,5 @@
-# Packets and fragments that are too long for the link they leave by: IPv4 leaves in fragments of
-# the link's MTU, and the sender of IPv6 hears "packet too big", also where a rule chooses the link.
+# Packets and fragments that exceed the MTU of the outbound link: IPv4 leaves in fragments of the
+# link's MTU, and the sender of IPv6 gets "packet too big", also where a rule chooses the link.
 #
 #   client ------- gateway ------- isp1, isp2 ------- server
 #             lan0        wan1, wan2
@@ -17,7 +17,7 @@ await 5 on gateway ip link show pffrag0
 echo_server server 7
 SERVER4=192.0.2.80 SERVER6=2001:db8:80::80
 
-# mtu INSIDE FIRST SECOND - of the link to the client, and of those to the providers
+# mtu INSIDE FIRST SECOND - sets the MTU of the link to the client, and of those to the providers
 mtu() {
 	on client ip link set eth0 mtu "$1"
 	on gateway ip link set lan0 mtu "$1"
@@ -29,7 +29,7 @@ mtu() {
 	on client ip -6 route flush cache
 }
 
-# told ADDRESS BYTES [OPTION...] - the MTU that the answer to an echo request tells
+# told ADDRESS BYTES [OPTION...] - prints the MTU in the answer to an echo request
 told() {
 	local address=$1 bytes=$2
 	shift 2
@@ -37,14 +37,14 @@ told() {
 		sed -n 's/^From .* icmp_seq=1 .*mtu *= *\([0-9]*\).*/\1/p' | head -n 1
 }
 
-# large_ping ADDRESS BYTES - echo requests, until an answer comes: the server has to hear of the MTU
-# as well
+# large_ping ADDRESS BYTES - sends echo requests until an answer comes, because the server must
+# learn the MTU, too
 large_ping() {
 	if on client ping -n -q -c 1 -w 3 -i 0.2 -M dont -s "$2" "$1" >/dev/null 2>&1; then echo passed; \
 		else echo "no answer"; fi
 }
 
-# longest ISP ADDRESS BYTES - length of the longest packet that a ping brings to a provider
+# longest ISP ADDRESS BYTES - prints the length of the longest packet of a ping at a provider
 longest() {
 	start "ear-$1" "$1" tcpdump --immediate-mode -n -l -v -i gw0 -Q in "dst $2"
 	await 3 grep -q "listening on" "$WORK/ear-$1.log"
@@ -84,7 +84,7 @@ for rule in "in on lan0" "out on wan1"; do
 	mtu 1500 1500 1400
 done
 
-# so it is with a source that is translated where the packet leaves: its own address hears of it
+# the same with a source translated on the outbound interface: its original address gets the error
 filter gateway <<END
 pass
 pass out on wan1 inet to $SERVER4 nat-to 10.2.0.2 route-to 10.2.0.1

@@ -1,5 +1,6 @@
-# Fragments are put together in skipstepd before rules see them, and made again on the way out;
-# without the daemon they are dropped and counted. Asked to, the filter matches them one by one.
+# skipstepd reassembles fragments before the rules see them, and the gateway fragments them again on
+# the way out. Without skipstepd fragments are dropped and counted. With `set reassemble no` the
+# filter matches fragments one by one.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -8,13 +9,13 @@ lab_begin
 gateway_between_client_and_server
 GATEWAY4=192.168.100.1 GATEWAY6=2001:db8:100::1
 
-# large_ping HOST ADDRESS [BYTES] - an echo request of several fragments
+# large_ping HOST ADDRESS [BYTES] - sends an echo request of several fragments
 large_ping() {
 	if on "$1" ping -n -q -c 1 -W 1 -s "${3:-4000}" "$2" >/dev/null 2>&1; then echo passed; \
 		else echo "no answer"; fi
 }
 
-# large_udp ADDRESS PORT - 4000 bytes to an echo server and back
+# large_udp ADDRESS PORT - sends 4000 bytes to an echo server
 large_udp() {
 	on client python3 - "$1" "$2" <<'END'
 import socket, sys
@@ -31,7 +32,7 @@ except OSError:
 END
 }
 
-# raw_fragments PROGRAM - sends IPv4 packets from the client that the Python program makes
+# raw_fragments PROGRAM - sends IPv4 packets from the client that a Python program makes
 raw_fragments() {
 	on client python3 - "$SERVER4" <<END
 import socket, struct, sys
@@ -63,7 +64,7 @@ for address in $CLIENT4 $SERVER6; do
 	same "fragments from the gateway to $address" passed "$(large_ping gateway $address)"
 done
 
-# what leaves is no longer than what came
+# outbound fragments are no longer than the inbound ones
 on client ip -6 route add 2001:db8:10::/64 via 2001:db8:100::1 mtu 1300
 start sniffer server tcpdump -n -l -i eth0 -Q in 'ip6 proto 44'
 await 3 grep -q "listening on" "$WORK/sniffer.log"
@@ -86,7 +87,7 @@ for address in $SERVER4 $SERVER6; do
 	same "4000 bytes to port 8 of $address" "no answer" "$(large_udp $address 8)"
 done
 
-# hostile fragments: a contradicting end, an impossible length, more than may wait
+# hostile fragments: contradicting ends, an impossible length, more fragments than the limit
 daemon_stop gateway
 filter gateway <<'END'
 set limit frags 100
@@ -110,7 +111,7 @@ for address in $SERVER4 $SERVER6; do
 	same "fragments to $address during the flood" passed "$(large_ping client $address)"
 done
 
-# more than skipstepd takes: what the kernel drops in front of it is counted
+# more fragments than skipstepd can read: the kernel drops and counts them
 lost() {
 	pf gateway --json -si | python3 \
 		-c 'import json, sys; print(json.load(sys.stdin)["fragments"]["lost"])'
@@ -121,7 +122,7 @@ daemon_signal gateway CONT
 await 5 eval '[ "$(lost)" -gt 0 ]'
 at_least 1 "fragments that skipstepd did not get" "$(lost)"
 
-# the daemon killed: everything else flows; restarted: it picks up
+# without skipstepd all other packets pass; after its restart fragments pass, too
 daemon_stop gateway KILL
 for address in $SERVER4 $SERVER6; do
 	same "whole packets to $address without skipstepd" passed "$(probe_ping client $address)"

@@ -1,6 +1,5 @@
-# What an application proxy for FTP has to survive: lines that are none, thousands of sessions that
-# say nothing, clients that do not read, transfers that break off at either end, a file of 1 GiB,
-# and its own end at any time.
+# Hostile use of ftp-gw: malformed lines, thousands of silent sessions, clients that do not read,
+# transfers that break off at either end, a file of 1 GiB, and the end of ftp-gw at any time.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_between_client_and_server
@@ -9,12 +8,13 @@ GATEWAY=192.168.100.1
 ftp_server server
 head -c 20M /dev/urandom >"$WORK/ftp/large"
 wanted=$(sha256sum <"$WORK/ftp/large")
-# it is sparse, with something to lose at both ends
+# sparse, with data at both ends
 head -c 1M /dev/urandom >"$WORK/ftp/gigabyte"
 truncate --size 1023M "$WORK/ftp/gigabyte"
 head -c 1M /dev/urandom >>"$WORK/ftp/gigabyte"
 
-# gateway_at PORT NAME <<<MORE - a gateway at this port that lets everybody go to the server
+# gateway_at PORT NAME <<<MORE - starts a gateway at this port that allows every client and the
+# server
 gateway_at() {
 	local port=$1 name=$2
 	{
@@ -32,12 +32,12 @@ fetch() {
 		"ftp://anonymous%40$SERVER4:x@$GATEWAY:$1/large" | sha256sum
 }
 
-# memory NAME - kB that a gateway has
+# memory NAME - prints the resident memory of a gateway in kB
 memory() {
 	awk '$1 == "VmRSS:" { print $2 }' "/proc/${PROCESSES[$1]}/status"
 }
 
-# sockets - connections of the gateway, of all its programs
+# sockets - prints the number of TCP connections on the gateway
 sockets() {
 	on gateway ss -Hnt state established | wc -l
 }
@@ -53,7 +53,7 @@ same "it is somebody else" "0 0000000000000000" \
 	"$(awk '$1 == "Uid:" { print ($2 == 0) + ($3 == 0) + ($4 == 0) }
 	$1 == "CapEff:" { print $2 }' "/proc/${PROCESSES[gw]}/status" | xargs)"
 
-# Sessions, by a client of our own: a line for each thing that it saw.
+# The sessions of a special client, which prints a line for each session.
 cat >"$WORK/client.py" <<'END_OF_PROGRAM'
 import errno, resource, socket, sys, time
 resource.setrlimit(resource.RLIMIT_NOFILE, (20000, 20000))
@@ -198,7 +198,7 @@ elif what == "limit":
     all = [Session(enter=False) for _ in range(4)]
     print(*[s.reply() for s in all])
 END_OF_PROGRAM
-# client WHAT PORT [NUMBER]
+# client WHAT PORT [NUMBER] - runs a session of this kind
 client() {
 	on client python3 "$WORK/client.py" "$1" "$GATEWAY" "$2" "$SERVER4" "${@:3}"
 }
@@ -213,7 +213,7 @@ client leave 2121
 holds "nothing is left of one that leaves" await 3 no_sockets
 start broken client python3 "$WORK/client.py" broken "$GATEWAY" 2121 "$SERVER4"
 await 5 grep -q ready "$WORK/broken.log"
-# a session of vsftpd is two processes, one the child of the other
+# a session of vsftpd has two processes, parent and child
 sessions=$(pgrep --parent "${PROCESSES[ftp-server]}" | paste -sd ,)
 pgrep --parent "$sessions" | xargs -r kill -KILL ${sessions//,/ }
 await 5 grep -q -e whole -e broken "$WORK/broken.log"
@@ -243,7 +243,7 @@ at_least "$(memory gw)" "kB in all, of 300 MB" 300000
 stop slow
 holds "they go, too" await 10 no_sockets
 
-# A server whose replies have no end, and clients whose lines have none.
+# A server with endless replies, and clients with endless lines.
 cat >"$WORK/endless.py" <<'END_OF_PROGRAM'
 import socket, threading
 MOST = 64 << 20
@@ -319,7 +319,7 @@ gateway_at 2121 gw <<<""
 same "another takes its place at once" "$wanted" "$(fetch 2121)"
 stop gw KILL
 
-# said CONFIGURATION - what it says to one that is wrong
+# said CONFIGURATION - prints the error about a wrong configuration
 said() {
 	echo "$1" >"$WORK/wrong.conf"
 	on gateway "$BIN/ftp-gw" -d -f "$WORK/wrong.conf" 2>&1

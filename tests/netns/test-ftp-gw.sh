@@ -1,13 +1,13 @@
-# FTP by way of an application proxy: a gateway that forwards nothing speaks with both sides. Real
-# servers and clients; the client names its server, or is diverted and knows of nothing; active and
-# passive on either side, in both families and between them; what the rules forbid, who logs in at
-# the gateway, and clients that are none.
+# FTP through an application proxy: the gateway does not forward, but speaks with both sides. Real
+# servers and clients are used. The client names its server, or is diverted. Data connections are
+# active and passive on either side, in both families and between them. The test also checks
+# forbidden commands, accounts at the gateway, and malformed clients.
 # long: 16 s of a processor, 65 s beside five others
 . "$(dirname "$0")/lab.sh"
 lab_begin
 command -v lftp >/dev/null || unable "no lftp here"
 gateway_between_client_and_server
-# No packet is forwarded; the server has no way to the client.
+# No packet is forwarded, and the server has no route to the client.
 on gateway sh \
 	-c 'echo 0 >/proc/sys/net/ipv4/ip_forward; echo 0 >/proc/sys/net/ipv6/conf/all/forwarding'
 on server ip route del default
@@ -35,7 +35,7 @@ pass in quick on lan0 inet proto tcp to 192.168.10.2 port { 21, 50000:50999 } di
 pass in quick on lan0 inet6 proto tcp to 2001:db8:10::2 port { 21, 50000:50999 } divert-to ::1 port 8021
 END_OF_RULES
 
-# gateway_at PORT NAME <<<MORE - a gateway for direct clients at this port, with more in its
+# gateway_at PORT NAME <<<MORE - starts a gateway for direct clients at this port, with MORE in its
 # configuration
 gateway_at() {
 	local port=$1 name=$2
@@ -64,18 +64,18 @@ shovel = "splice"
 action = "allow"
 END_OF_FILE
 
-# in_url ADDRESS - as it stands in a URL
+# in_url ADDRESS - prints an address as URLs have it
 in_url() {
 	case $1 in *:*) echo "[$1]" ;; *) echo "$1" ;; esac
 }
 
-# at SERVER [USER] - the user's name for the gateway, as it stands in a URL
+# at SERVER [USER] - prints the user name for the gateway as URLs have it
 at() {
 	printf '%s@%s' "${2:-anonymous}" "$(in_url "$1")" |
 		sed 's/@/%40/g; s/\[/%5B/; s/]/%5D/; s/:/%3A/g'
 }
 
-# fetch URL CURL_OPTION... - of a file, by curl
+# fetch URL CURL_OPTION... - fetches a file by curl
 fetch() {
 	on client curl --silent --noproxy '*' --max-time 20 "$@" | sha256sum
 }
@@ -102,7 +102,7 @@ for server in "$SERVER4" "$SERVER6"; do
 done
 same "transparent, PASV" "$wanted" "$(fetch "ftp://$SERVER4/large" --disable-epsv)"
 
-# Translated on the client's side, on the server's, and on both.
+# Translated on the client's side, on the server's side, and on both.
 address server eth0 192.168.10.3/24
 address gateway wan0 192.168.10.99/24
 for gateway in "$GATEWAY4:2121" 192.0.2.5; do
@@ -116,7 +116,7 @@ for gateway in "$GATEWAY4:2121" 192.0.2.5; do
 done
 at_least 1 "states of NAT towards the server" "$(pf gateway -ss | grep -c 192.168.10.99)"
 
-# Other clients: listings, uploads, many files, a transfer that goes on where it was broken off.
+# Other clients: listings, uploads, many files, and a resumed transfer.
 for port in 2121 2122; do
 	for passive in true false; do
 		on client env -u ftp_proxy lftp -c "
@@ -168,7 +168,7 @@ done
 stop ftp-server
 ftp_server server
 
-# talk ADDRESS PORT LINE... - the replies' codes to these lines, the greeting's first
+# talk ADDRESS PORT LINE... - prints the reply codes of the greeting and of these lines
 talk() {
 	on client python3 - "$@" <<'END_OF_PROGRAM'
 import socket, sys
@@ -192,7 +192,7 @@ print(*codes)
 END_OF_PROGRAM
 }
 
-# What the rules say.
+# Servers, users, commands and addresses that the rules allow or deny.
 gateway_at 2123 strict <<'END_OF_FILE'
 [[rule]]
 action = "allow"
@@ -244,7 +244,7 @@ done
 stop shipped
 stop loopback
 
-# Who logs in at the gateway.
+# Accounts at the gateway.
 echo secret | "$BIN/ftp-gw" password alice >"$WORK/accounts"
 chmod 640 "$WORK/accounts"
 cat >"$WORK/accounts.more" <<END_OF_FILE

@@ -1,7 +1,7 @@
-# FTP through a gateway that hides its network: ftp-proxy rewrites what client and server tell each
-# other and opens the filter for the data connections, and for nothing else. Real servers and real
-# clients, active and passive, in both families, with translation on either side; and what is left
-# when a process of it is killed.
+# FTP through a gateway with NAT. ftp-proxy rewrites the addresses that client and server send, and
+# opens the filter for the data connections only. Real servers and clients are used, active and
+# passive, in both families, with translation on either side. The test also kills processes of
+# ftp-proxy.
 . "$(dirname "$0")/lab.sh"
 . "$HERE/ftpproxy.sh"
 lab_begin
@@ -10,7 +10,7 @@ proxy proxy
 proxy proxy6 -6
 proxy reverse -R "$SERVER4" -p 2121
 
-# gone NAME - whether the process that `start` began is no more
+# gone NAME - true if the process of `start NAME` has ended
 gone() {
 	! kill -0 "${PROCESSES[$1]}" 2>/dev/null
 }
@@ -34,14 +34,14 @@ stop reverse
 
 huge "through the proxy"
 
-# A session waits for its data connection; whatever of the proxy is killed meanwhile, its rules are
+# A session waits for its data connection. After any process of the proxy is killed, its rules are
 # gone within a second.
 stop ftp-server
 start naive server python3 "$HERE/naive_ftp.py" serve
 await 10 listening server tcp 21 || die "no FTP server: $(cat "$WORK/naive.log")"
 daemon gateway
 hold() {
-	# those of the last session stay for a moment
+	# the rules of the previous session stay for a moment
 	await 3 no_rules_left
 	start hold client python3 "$HERE/naive_ftp.py" hold "$SERVER4" -
 	await 5 rules_in_force

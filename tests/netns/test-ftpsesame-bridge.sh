@@ -1,6 +1,6 @@
-# FTP through a filtering bridge, which no proxy could stand on: ftpsesame watches control
-# connections as they cross and opens the filter for the data connections. Real servers and clients,
-# both ways, both families.
+# FTP through a filtering bridge, which has no address for a proxy: ftpsesame watches control
+# connections and opens the filter for the data connections. Real servers and clients are used, in
+# both directions and both families.
 . "$(dirname "$0")/lab.sh"
 . "$HERE/ftpsesame.sh"
 lab_begin

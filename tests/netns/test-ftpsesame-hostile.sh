@@ -1,6 +1,6 @@
-# ftpsesame opens the filter for a data connection once, between its two hosts, and not for long: a
-# server that does whatever it is told, and those who would have the filter opened for something
-# else.
+# ftpsesame opens the filter for a data connection once, between the two hosts of the session, and
+# for a short time. The test has a server without checks, and peers that try to open the filter for
+# other connections.
 # long: 19 s of a processor, 100 s beside five others
 . "$(dirname "$0")/lab.sh"
 . "$HERE/ftpsesame.sh"
@@ -14,7 +14,7 @@ on client ip address add "$OTHER4/24" dev eth0
 start naive server python3 "$HERE/naive_ftp.py" serve
 await 10 listening server tcp 21 || die "no FTP server: $(cat "$WORK/naive.log")"
 
-# naive ACT... - a client's part in naive_ftp.py; what it hears
+# naive ACT... - acts as a client of naive_ftp.py; prints the reply codes
 naive() {
 	on client python3 "$HERE/naive_ftp.py" "$1" "$SERVER4" "$OTHER4"
 }
@@ -36,7 +36,7 @@ holds "end the watch" told "given up: a CR within a line"
 same "a data connection after them" "200 226 425" "$(naive once)"
 holds "no rules after all that" await 2 no_rules_left
 
-# the filter is open as long as the session, or the time that was said
+# the filter is open as long as the session, or the configured time
 hold() {
 	start hold client python3 "$HERE/naive_ftp.py" hold "$SERVER4" "$OTHER4"
 	await 5 rules_in_force
@@ -63,15 +63,15 @@ holds "no rules after their time" await 4 no_rules_left
 stop hold
 stop sesame
 
-# more connections without an answer than there is room for
+# more connections without an answer than ftpsesame keeps
 sesame gateway
 naive flood
 holds "those that were silent longest are let go" await 10 told "more than 10000 connections"
 same "a data connection behind them" "200 226 425" "$(naive once)"
 stop sesame
 
-# more that have one than a machine has, and clients that read nothing: no packet is held back for
-# them
+# more answered connections than a machine has, and clients that do not read: no packet is held back
+# for them
 MANY=$(($(ulimit -Hn) - 1000))
 [ $MANY -lt 10000 ] || MANY=10000
 filter gateway <<'END_OF_RULES'
@@ -87,7 +87,7 @@ crowd() {
 same "a data connection beside $MANY sessions" "$MANY 200 226 425" "$(crowd idle $MANY)"
 same "all of them were watched" "" "$(grep "were let go" "$WORK/sesame.log")"
 same "a data connection beside 50 clients that read nothing" "50 200 226 425" "$(crowd deaf -)"
-# none, but on a machine that has too much else to do to read them
+# none, except on a machine that is too busy to read the log
 echo "records of the log that were lost: $(pf gateway --json -si | grep -o '"log_lost": *[0-9]*' |
 	grep -o '[0-9]*$')"
 verdict

@@ -1,6 +1,6 @@
-# FTP where addresses are translated and nobody rewrites what is said: ftpsesame opens the filter
-# for what it can, the rules carry each data connection on by its tag. Clients that hide behind the
-# gateway, and a server that does.
+# FTP with NAT, without a proxy that rewrites addresses: ftpsesame opens the filter where it can,
+# and rules translate each data connection by its tag. Either the clients or the server are behind
+# NAT.
 . "$(dirname "$0")/lab.sh"
 . "$HERE/ftpsesame.sh"
 lab_begin
@@ -9,7 +9,7 @@ on server ip route del default
 files
 daemon gateway
 
-# transfers WHERE ADDRESS - of the large file, passive
+# transfers WHERE ADDRESS - fetches the large file in passive mode
 transfers() {
 	same "$1: EPSV" "$WANTED" "$(fetch "$2")"
 	same "$1: PASV" "$WANTED" "$(fetch "$2" --disable-epsv)"
@@ -34,7 +34,8 @@ for server in vsftpd pure-ftpd; do
 done
 stop sesame
 
-# The server hides: clients know it as the gateway. It knows its clients.
+# The server is behind NAT: clients use the gateway's address. The server sees its clients'
+# addresses.
 on server ip route add default via 192.168.10.81
 filter gateway <<END_OF_RULES
 block

@@ -1,6 +1,5 @@
-# FTP through a filter where nobody rewrites anything: ftpsesame watches control connections and
-# opens the filter for the data connections. Real servers and clients, active and passive, both
-# families.
+# FTP through a filter without NAT: ftpsesame watches control connections and opens the filter for
+# the data connections. Real servers and clients are used, active and passive, in both families.
 . "$(dirname "$0")/lab.sh"
 . "$HERE/ftpsesame.sh"
 lab_begin

@@ -1,6 +1,6 @@
-# Searches with TCP connections between two machines with agents and a router between them, told by
-# a third what to do: what is found is what was put there, what the ports of a client allow is said,
-# and nobody says a word in a trial.
+# Searches with TCP connections between two agents with a router between them, controlled by a third
+# machine. A search finds the limits that the test has set, and reports the limit of a client's
+# ports. Nothing is sent on the control connections during a trial.
 # alone
 # long: 4 s of a processor, 47 s beside five others
 . "$(dirname "$0")/lab.sh"
@@ -12,13 +12,13 @@ control_apart
 agent client
 agent server
 watch_words
-# searching TEST ARGUMENT... - a search between the agents, as JSON in $WORK/found
+# searching TEST ARGUMENT... - runs a search between the agents; $WORK/found has its JSON
 searching() {
 	on control timeout 30 "$BIN/fwlab" search "$@" --client-agent 10.9.1.2 --server-agent \
 		10.9.2.2 --server-address "$SERVER4" \
 		--key "$KEY" --no-pauses --json >"$WORK/found" 2>&1
 }
-# forbids RULE... - a table of the gateway, instead of the one before
+# forbids RULE... - replaces the gateway's nftables rule
 forbids() {
 	on gateway nft \
 		"add table inet x; delete table inet x; table inet x { chain f { type filter hook forward priority 0; $*; }; }"
@@ -36,7 +36,7 @@ same "in the file, with both machines" "('connections at once', ['client', 'serv
 holds "the result can be reported" sh \
 	-c "'$BIN/fwlab' report --markdown '$WORK/capacity.run' | grep -q 'Machine of the server'"
 
-# As many as a client has ports for to one port of the server, and how there are more.
+# The limit of a client's ports to one port of the server, and the advice in the message.
 searching tcp-capacity --connections 30000 && cat "$WORK/found"
 holds "their number and what makes it more is said" grep \
 	-q "the client has 28232: its 28232 ports (net.ipv4.ip_local_port_range), from one address (--client-addresses), to one port of the server (--server-ports)" "$WORK/found"
@@ -67,7 +67,7 @@ searching tcp-illegal --throughput 200
 holds "a port that nobody names is asked for" grep -q -- \
 	"fwlab has to know which: --forbidden-port" "$WORK/found"
 
-# Two addresses of the client, one of which gets nowhere.
+# Two addresses of the client, of which one is blocked.
 address client eth0 192.168.100.3/24
 forbids "ip saddr 192.168.100.3 drop"
 searching tcp-rate --client-addresses "$CLIENT4,192.168.100.3" --seconds 0.1
@@ -80,7 +80,7 @@ searching tcp-fragments
 holds "datagrams that are no fragments are not sent" grep \
 	-q "no fragments .* the client's eth0 has an MTU of 9000" "$WORK/found"
 on client ip link set eth0 mtu 1500
-# What is sent beside connections: datagrams, and SYNs if their answers go nowhere else.
+# Background traffic: datagrams, and SYNs if their answers use the tested interface.
 searching tcp-fragments --throughput 100 --seconds 0.1 || cat "$WORK/found"
 same "datagrams in fragments" "[0, True, 10]" \
 	"$(said "$WORK/found" \

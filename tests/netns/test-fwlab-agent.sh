@@ -1,5 +1,5 @@
-# Two machines with a router between them, and a third that measures them by way of two agents: what
-# they say, what they do not say in a trial, and what happens when one of them is lost.
+# Two agents with a router between them, and a third machine that measures by them. The test checks
+# the results, the silence of the control connections during a trial, and the loss of an agent.
 # alone
 # long: 17 s of a processor, 42 s beside five others
 . "$(dirname "$0")/lab.sh"
@@ -7,8 +7,8 @@
 lab_begin
 control_apart
 
-# between SECONDS ROUNDS ARGUMENT... - measures with $KEY to the server's address $TO, and says what
-# comes of it
+# between SECONDS ROUNDS ARGUMENT... - measures with $KEY to the server's address $TO; prints the
+# output
 TO=$SERVER4
 between() {
 	local seconds=$1 rounds=$2
@@ -17,11 +17,11 @@ between() {
 		--client-agent 10.9.1.2 --server-agent 10.9.2.2:19818 \
 		--server-address "$TO" --key "$KEY" "$@" 2>&1
 }
-# controller - the process that a connection to the agents is of
+# controller - prints the process number of the controller
 controller() {
 	on control ss -Htnp 'dport = :19818' | grep -o 'pid=[0-9]*' | head -n 1 | cut -d = -f 2
 }
-# serves HOST - whether sockets of a load are there
+# serves HOST - true if sockets of a load are open
 serves() {
 	[ -n "$(on "$1" ss -Hlnt 'sport < 100')" ]
 }
@@ -72,7 +72,7 @@ TO=$SERVER6 between 0.1 1 --traffic ping --transport udp --size 8 --ip 6 --json 
 	>"$WORK/said" || cat "$WORK/said"
 same "datagrams, over IPv6" "(True, 'inet6')" \
 	"$(said "$WORK/load.json" '(run["complete"], run["series"][0]["load"]["family"])')"
-# Frames have the addresses of benchmarks, which the gateway has to know.
+# Frames have benchmark addresses, so the gateway needs routes for them.
 on gateway ip route add 198.19.0.0/16 via "$SERVER4"
 on gateway ip route add 198.18.0.0/16 via "$CLIENT4"
 NEXT=$(link_address gateway lan0)
@@ -85,7 +85,7 @@ same "frames" "('raw', True, True)" \
 	'(run["series"][0]["load"]["kind"], run["complete"], run["series"][0]["points"][0]["samples"][0]["counts"]["received"] > 0)')"
 same "no clock says how long they were under way" None \
 	"$(said "$WORK/frames.json" 'run["series"][0]["points"][0]["samples"][0]["latency"]')"
-# searching TEST ARGUMENT... - a search with frames between the agents
+# searching TEST ARGUMENT... - runs a search with frames between the agents
 searching() {
 	on control timeout 60 "$BIN/fwlab" search "$@" --client-agent 10.9.1.2 --server-agent \
 		10.9.2.2 --key "$KEY" \
@@ -125,7 +125,7 @@ holds "the controller is told" grep -q "client agent 10.9.1.2: it has another ke
 holds "and so is the agent" grep -q "10.9.1.1:[0-9]* refused: it has another key" \
 	"$WORK/agent-client.log"
 
-# Peers that say nothing, or a byte now and then, from one host: they keep no controller out.
+# Peers of one host that are silent, or send single bytes slowly: they do not keep a controller out.
 start silent server python3 -c 'import socket, sys, time
 address = (sys.argv[1], 19818)
 silent = [socket.create_connection(address) for _ in range(200)]

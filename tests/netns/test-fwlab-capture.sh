@@ -1,5 +1,5 @@
-# A client and a server talk, tcpdump writes it down, and what fwlab makes of the capture says the
-# same again, at the same times.
+# A client and a server communicate while tcpdump captures. The workload that fwlab makes from the
+# capture transfers the same bytes at the same times.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 command -v tcpdump >/dev/null || unable "no tcpdump"
@@ -7,13 +7,13 @@ gateway_between_client_and_server
 
 start answer server "$BIN/fwlab" answer 80 5353
 await 5 grep -q ready "$WORK/answer.log" || die "nobody answers: $(cat "$WORK/answer.log")"
-# capture NAME - writes down what the server hears and says
+# capture NAME - captures the server's packets
 capture() {
 	start "$1" server tcpdump -n --immediate-mode -U -s 96 -i eth0 -w "$WORK/$1.pcap" \
 		'tcp or udp'
 	await 5 grep -q "listening on" "$WORK/$1.log" || die "no capture: $(cat "$WORK/$1.log")"
 }
-# derived NAME [ARGUMENT...] - the workload of a capture
+# derived NAME [ARGUMENT...] - prints the workload of a capture
 derived() {
 	"$BIN/fwlab" workload --from "$WORK/$1.pcap" "${@:2}"
 }

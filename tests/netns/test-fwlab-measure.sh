@@ -1,5 +1,5 @@
-# Every system of the laboratory is built, does what it should and is measured, in all modes; a
-# system that lets pass what it should drop is found out before anything is measured.
+# Every system of fwlab is built, passes its functional check and is measured, in all modes. A
+# system that does not apply its rules is detected before the measurement.
 # alone
 # long: more than 200 s beside five others
 . "$(dirname "$0")/lab.sh"

@@ -1,5 +1,5 @@
-# A paper is repeated without what is missing here, which it says; one that is interrupted keeps
-# what it has.
+# A paper is repeated without systems that this machine lacks, and the report names them. An
+# interrupted paper keeps its results so far.
 # alone
 # long: 74 s beside five others
 . "$(dirname "$0")/lab.sh"

@@ -1,5 +1,5 @@
-# Every paper is repeated to its end, with its table and a verdict on each finding. The figures do
-# not matter here. PAPERS names the papers; all of them unless set.
+# Every paper is repeated to its end, with its table and a verdict on each finding. The figures are
+# not checked. PAPERS names the papers, by default all.
 # alone
 . "$(dirname "$0")/lab.sh"
 lab_begin
@@ -25,7 +25,7 @@ for paper in $papers; do
 			"$(said "$result" \
 			'[f["claim"] for f in run["findings"] if f["evidence"] == "not measured"]')"
 	fi
-	# where each frame was lost, as on a machine that is busy, there is no latency
+	# if each frame was lost, as on a busy machine, there is no latency
 	same "$paper: cells without a figure of ours" 0 "$(said "$result" \
 		'sum(not row[-1] and "100.00 %" not in row for t in run["paper"]["tables"] for row in t["rows"])')"
 	title=$(said "$result" 'run["paper"]["title"]')

@@ -1,11 +1,11 @@
-# Proxies of the laboratory serve, deny, refuse a configuration, and go, also after a run that was
-# killed.
+# The proxies of fwlab serve, deny, and refuse a wrong configuration. They end with the run, also if
+# the run was killed.
 # alone
 # long: 40 s of a processor, 255 s beside five others
 . "$(dirname "$0")/lab.sh"
 lab_begin
 
-# what a kind gave: whether it is whole, all values, and the systems it went through
+# prints if a kind of load is complete, all its values, and its systems
 WHOLE='(run["complete"], all(s["value"] > 0 for s in run["series"][0]["points"][0]["samples"]), [s["id"] for s in run["systems"]][3:])'
 
 PROXIES=ftp-gw,ftp-gw-transparent
@@ -27,8 +27,8 @@ if command -v haproxy >/dev/null; then
 		same "sockets by way of haproxy, $traffic" "(True, True, ['haproxy@3'])" \
 			"$(said "$WORK/talk.json" "$WHOLE")"
 	done
-	# its functional check: one that forgets its rules, and one that does not listen where no
-	# rule forbids it
+	# the functional check detects a proxy that forgets its rules, and one that does not listen
+	# on an allowed port
 	mkdir "$WORK/lax"
 	printf '#!/bin/sh\nsed "$SPOILT" >"$0.conf"\nexec "%s" -q -db -f "$0.conf"\n' \
 		"$(command -v haproxy)" >"$WORK/lax/haproxy"
@@ -43,7 +43,7 @@ if command -v haproxy >/dev/null; then
 else
 	echo "left out here: haproxy"
 fi
-# the same of ftp-gw in both ways
+# the same for both configurations of ftp-gw
 mkdir "$WORK/lab"
 ln -s "$(readlink -f "$BIN")/pfctl" "$(readlink -f "$BIN")/skipstepd" "$WORK/lab/"
 cp "$BIN/fwlab" "$WORK/lab/"

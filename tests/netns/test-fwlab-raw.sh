@@ -1,27 +1,27 @@
-# The laboratory's frames go through each of its networks, are well-formed and are counted; the
-# networks go whatever ends the program.
+# The frames of fwlab cross each of its networks, are well-formed and are counted. The networks are
+# removed for every end of the program.
 # alone
 # long: 13 s of a processor, 28 s beside five others
 . "$(dirname "$0")/lab.sh"
 lab_begin
 
-# frames a second that a router takes though others want its CPU
+# frames per second that a router forwards even on a busy CPU
 RATE=20000
 
-# lost ARGUMENT... - of a tenth of a second of frames through a network
+# lost ARGUMENT... - sends frames through a network for a tenth of a second; prints loss counters
 lost() {
 	"$BIN/fwlab" raw --seconds 0.1 "$@" 2>&1 |
 		sed -n 's/^received .*, lost \([0-9]*\) .*twice \([0-9]*\), overtaken \([0-9]*\),.*/\1 \2 \3/p'
 }
 
-# between LOW HIGH WHAT NUMBER - with a point or without
+# between LOW HIGH WHAT NUMBER - checks that a number lies between two others
 between() {
 	same "$3: $4, between $1 and $2" yes \
 		"$(awk -v it="$4" -v low="$1" -v high="$2" \
 		'BEGIN { if (it >= low && it <= high) print "yes" }')"
 }
 
-# ours PROCESS - its network namespaces that are there
+# ours PROCESS - prints the number of network namespaces of a process
 ours() {
 	ip netns list | grep -c "^fwlab-$1-"
 }
@@ -58,8 +58,9 @@ same "from one, to many at random" "0 0 0" \
 	"$(lost --rate $RATE --topology router --sources random:60000 --destinations 60000 \
 	--source-ports 40000)"
 
-# Somebody drops frames for half a second: how many in a row, for how long, and when it was over.
-# The device counts what it drops, so a slow machine, which sends fewer, says the same.
+# The device drops frames for half a second. fwlab reports the number of consecutive losses, their
+# duration and their end. The device counts the dropped frames, so a slow machine, which sends fewer
+# frames, gives the same result.
 "$BIN/fwlab" raw --topology router --rate 2000 --seconds 2 >"$WORK/gap" 2>&1 &
 process=$!
 await 5 ip netns exec "fwlab-$process-raw-device" ip route get 198.19.0.2 || die "no network"
@@ -67,7 +68,7 @@ await 5 grep -q "offloads" "$WORK/gap" || die "no frames"
 in_device() {
 	ip netns exec "fwlab-$process-raw-device" "$@"
 }
-# forwarded - true if frames go through the device
+# forwarded - true if frames cross the device
 forwarded() {
 	[ "$(in_device cat /sys/class/net/wan0/statistics/tx_packets)" -gt 100 ]
 }

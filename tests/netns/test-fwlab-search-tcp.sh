@@ -1,17 +1,17 @@
-# Searches with TCP connections through a real firewall: what is found is what was put there.
+# Searches with TCP connections through a real firewall find the limits that the test has set.
 # alone
 # long: it searches by trials, as fwlab-search does; not measured
 . "$(dirname "$0")/lab.sh"
 lab_begin
 [ "$(nproc)" -ge 2 ] || unable "a search needs two CPUs"
 
-# in_device PROCESS TABLE... - loads a table of nftables on the host in the middle of a search as
-# soon as it is there
+# in_device PROCESS TABLE... - loads a table of nftables on the device of a search as soon as the
+# device exists
 in_device() {
 	await 5 ip netns exec "fwlab-$1-search-device" nft "${@:2}"
 }
 
-# A device that has room for 60 connections, one that forgets its rules, and one that can do both.
+# A device with room for 60 connections, one that forgets its rules, and one with both faults.
 "$BIN/fwlab" search tcp-capacity --system router --connections 100 --throughput 200 --no-pauses \
 	--json \
 	--result "$WORK/capacity.run" >"$WORK/capacity" 2>&1 &
@@ -44,8 +44,8 @@ same "connections torn down" "[50, True, 50]" \
 	"$(said "$WORK/down" \
 	'[run["trials"][-1]["intended"], run["result"]["rate"] > 0, max(trial["received"] for trial in run["trials"])]')"
 
-# Whole datagrams of those that were sent in fragments: most come through a router, and through
-# skipstep as long as its daemon lives, which goes with the search, also by Ctrl-C.
+# Fragmented datagrams that arrive whole: most pass a router, and skipstep while skipstepd runs.
+# skipstepd ends with the search, also by Ctrl-C.
 for system in router skipstep-linear; do
 	"$BIN/fwlab" search tcp-fragments --system $system --throughput 50 --seconds 0.5 \
 		--no-pauses --json >"$WORK/$system" 2>&1
@@ -56,7 +56,7 @@ done
 "$BIN/fwlab" search tcp-fragments --system skipstep-states --throughput 50 --seconds 2 --no-pauses \
 	--json >"$WORK/orphaned" 2>&1 &
 search=$!
-# daemon_of PROCESS - the skipstepd of a search
+# daemon_of PROCESS - prints the process number of a search's skipstepd
 daemon_of() {
 	ip netns pids "fwlab-$1-search-device" 2>/dev/null | while read -r one; do
 		[ "$(cat "/proc/$one/comm" 2>/dev/null)" != skipstepd ] || echo "$one"
@@ -79,7 +79,7 @@ process=$(daemon_of $search)
 kill -INT $search
 wait $search
 same "skipstepd after Ctrl-C" gone "$([ -e "/proc/$process" ] || echo gone)"
-# A flood that a router passes on and a filter with a limit for SYNs does not; pages that all come.
+# A flood that a router forwards and a filter with a limit for SYNs does not; all pages arrive.
 "$BIN/fwlab" search tcp-flood --system router --throughput 50 --seconds 0.5 --no-pauses --json \
 	>"$WORK/flood" 2>&1
 same "SYNs of nobody through a router" "[0, True, True]" \
@@ -93,8 +93,8 @@ in_device $search \
 wait $search
 same "and through one that knows who it is" "[True, 0]" \
 	"$(said "$WORK/flood" '[run["result"][3]["sent"] >= 200, run["result"][3]["received"]]')"
-# Syncookies answer a flood, and the server sees nothing of it; who may not get there does not,
-# though a SYN is answered.
+# Syncookies answer a flood, so the server receives nothing of it. A blocked client's SYN is
+# answered, too, but its connection does not reach the server.
 "$BIN/fwlab" search tcp-flood --system skipstep-syncookies --rules 3 --throughput 50 --seconds 0.5 \
 	--object 1000 --requests 3 --no-pauses --json >"$WORK/flood" 2>&1
 same "SYNs of nobody to syncookies" "[True, 0]" \
@@ -116,8 +116,8 @@ same "pages through skipstep" "[3, 5000, True]" \
 	>"$WORK/pages" 2>&1
 same "pages of all sizes" "[64, 1024, 10240, 102400]" \
 	"$(said "$WORK/pages" '[one["bytes"] for one in run["result"]]')"
-# Several numbers of rules, without NAT and with it; the functional check looks where the server
-# sees clients come from.
+# Several numbers of rules, with and without NAT; the functional check uses the source addresses
+# that the server sees.
 for system in nft-conntrack skipstep-states iptables-legacy; do
 	"$BIN/fwlab" search tcp-illegal --system $system --rules 2,20 --nat both --throughput 100 \
 		--seconds 0.2 --no-pauses --json --result "$WORK/nat.run" >"$WORK/nat" \

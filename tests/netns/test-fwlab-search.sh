@@ -1,13 +1,12 @@
-# Searches on a real firewall in a network of its own: they end, say what they are not, and leave
-# nothing, at Ctrl-C neither.
+# Searches on a real firewall in their own network end, report their limitations, and leave nothing
+# behind, also after Ctrl-C.
 # alone
 # long: 81 s of a processor, 207 s beside five others
 . "$(dirname "$0")/lab.sh"
 lab_begin
 [ "$(nproc)" -ge 2 ] || unable "a search needs two CPUs"
 
-# Neighbours may steal the CPU from any of these trials: what is found is not looked at, only that
-# it is whole.
+# Other processes may steal the CPU from any trial, so only the form of the results is checked.
 for test in mlr throughput loss-rate; do
 	"$BIN/fwlab" search $test --system nft-flat --rules 10 --seconds 0.05  --no-pauses --json \
 		--result "$WORK/$test.run" >"$WORK/$test" 2>"$WORK/said" ||
@@ -50,7 +49,7 @@ same "the filter lets them pass" True "$(said "$WORK/hops" 'run["result"][0]["lo
 same "frames too small for IPv6" 1 $?
 holds "how large they have to be" grep -q "has 84" "$WORK/small"
 
-# All kinds of frames of RFC 5180 in one command, and one number of networks besides.
+# All kinds of frames of RFC 5180 in one command, and one number of networks.
 "$BIN/fwlab" search loss-rate --system nft-flat --rules 10 --ip 6 --extension all --networks 256 \
 	--link 1e7 --seconds 0.05 --no-pauses --json \
 	--result "$WORK/kinds.run" >"$WORK/kinds" 2>"$WORK/said" || cat "$WORK/said"
@@ -66,14 +65,14 @@ same "the file has each" 5 \
 	"$(said "$WORK/kinds.run" \
 	'len(set(series["title"] for series in run["series"] if series["title"].startswith("Loss")))')"
 
-# Several sizes with several numbers of rules in one command; the report plots what was found by
+# Several frame sizes with several numbers of rules in one command; the report plots the results by
 # size.
 "$BIN/fwlab" search throughput --system nft-flat --rules 1,20 --size 64,256 --link 1e8 --seconds \
 	0.05 --no-pauses --json \
 	--result "$WORK/sizes.run" >"$WORK/sizes" 2>"$WORK/said" || cat "$WORK/said"
 same "each number of rules with each size" "[(1, 64), (1, 256), (20, 64), (20, 256)]" \
 	"$(said "$WORK/sizes" '[(one["system"]["rules"], one["setting"]["size"]) for one in run]')"
-# a machine that is busy may find no rate for one of them, which then is in no series
+# on a busy machine one of them may have no rate, and then no series
 same "series by size" \
 	"$(said "$WORK/sizes" \
 	'[(f"throughput, by frame size, {rules} rules", [64, 256]) for rules in (1, 20) if all((one["result"] or {}).get("rate") for one in run if one["system"]["rules"] == rules)]')" \
@@ -88,7 +87,7 @@ holds "they are plotted" sh \
 same "frames that are translated" 1 $?
 holds "nobody answers them" grep -q "frames that nobody answers" "$WORK/none"
 
-# Between two interfaces of one machine: a cable, a bridge on another host, and nothing.
+# Between two interfaces of one machine: a cable, a bridge on another host, and no connection.
 host wire bridge
 wire wire c0 bridge c1
 wire wire s0 bridge s1
@@ -129,7 +128,7 @@ on wire "$BIN/fwlab" search reset --client-if c0 --server-if s0 >"$WORK/none" 2>
 same "what is between two interfaces has no reset" 1 $?
 holds "that is said as well" grep -q "not fwlab's to reset" "$WORK/none"
 
-# More than anything forwards, and half of that, which is too much as well: something is lost to the
+# A rate beyond any forwarding, and half of that, which is too high as well: frames are lost to the
 # end.
 "$BIN/fwlab" search system-recovery --system nft-flat --rules 2000 --throughput 4e6 --seconds 0.3 \
 	--no-pauses --json \

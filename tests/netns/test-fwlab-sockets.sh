@@ -1,4 +1,4 @@
-# Loads of real sockets go through a firewall of the laboratory, and give values.
+# Loads of real sockets cross a firewall of fwlab, and give values.
 # alone
 # long: it measures, as fwlab-measure does; not measured
 . "$(dirname "$0")/lab.sh"

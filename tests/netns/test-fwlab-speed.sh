@@ -1,5 +1,5 @@
-# The table of targets is measured to its end, each row with a verdict or why it has none; a run
-# that is interrupted keeps what it has. What the figures are does not matter here.
+# The table of targets is measured to its end, and each row has a verdict or a reason. An
+# interrupted run keeps its results so far. The figures are not checked.
 # alone
 # long: it measures, as fwlab-measure does; not measured
 . "$(dirname "$0")/lab.sh"
@@ -51,6 +51,6 @@ instances() {
 }
 instances >"$WORK/instances"
 interrupted speed 3
-# instances of others may have gone meanwhile
+# other processes may have removed instances meanwhile
 same "and so is what was pinned for them" "" "$(instances | grep -vxFf "$WORK/instances")"
 verdict

@@ -1,10 +1,10 @@
-# An interface that goes into a group is judged by the rules of the group at once, also for packets
-# of a flow that the fast path knows and that makes no state.
+# An interface that joins a group is judged by the group's rules at once, also for packets of a flow
+# on the fast path without a state.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0, in group dmz later
 . "$(dirname "$0")/lab.sh"
-# the test has names of groups of its own, which no other process sees
+# group names that no other process uses
 [ -n "${SKIPSTEP_OWN_MOUNTS:-}" ] || exec env SKIPSTEP_OWN_MOUNTS=1 unshare --mount bash "$0"
 lab_begin
 mkdir -p /etc/iproute2

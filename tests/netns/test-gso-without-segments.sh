@@ -1,5 +1,5 @@
-# Packets of virtual machines come with the length of their segments, but not with their number
-# (SKB_GSO_DODGY): they count as the segments that they hold, and are as long as those.
+# Packets of virtual machines have the length of their segments, but not their number
+# (SKB_GSO_DODGY). pf counts the segments, and uses the length of a segment.
 #
 #   tap0 (a virtual machine) ------- gateway ------- server
 #   192.168.50.2             192.168.50.1    wan0
@@ -11,8 +11,8 @@ address gateway tap0 192.168.50.1/24
 on gateway ip link set tap0 up
 on server ip route add 192.168.50.0/24 via 192.168.10.81 2>/dev/null
 
-# machine BYTES SIZE - the machine sends a TCP packet with so many bytes of data to the server, to
-# be cut into segments of SIZE bytes
+# machine BYTES SIZE - sends a TCP packet with BYTES bytes of data from the machine to the server,
+# in segments of SIZE bytes
 machine() {
 	on gateway python3 - "$(link_address gateway tap0)" "$SERVER4" "$@" <<'END_OF_PROGRAM'
 import fcntl, os, socket, struct, sys
@@ -41,12 +41,12 @@ os.write(device, front + ethernet + ip + tcp + bytes(payload))
 END_OF_PROGRAM
 }
 
-# counted LABEL - packets and bytes of a rule
+# counted LABEL - prints packets and bytes of a rule
 counted() {
 	pf gateway -sl | awk -v l="$1" '$1 == l { print $3, $4 }'
 }
 
-# on_wire BYTES SIZE - how many segments of such a packet the server gets
+# on_wire BYTES SIZE - prints the number of segments of such a packet at the server
 on_wire() {
 	start ear server tcpdump --immediate-mode -n -l -i eth0 -Q in 'tcp and src 192.168.50.2'
 	await 3 grep -q "listening on" "$WORK/ear.log"
@@ -76,7 +76,7 @@ for fast in yes no; do
 	done
 done
 
-# the length of a segment is what rules and links mean
+# rules and links use the length of a segment
 filter gateway <<'END'
 pass in on tap0 proto tcp flags any max-pkt-size 1040
 pass out on wan0

@@ -1,5 +1,5 @@
-# The guard closes interfaces that pf's programs are not attached to, and drops packets that came
-# past those programs. No skipstepd runs until the end.
+# The guard closes interfaces without pf's programs, and drops packets that bypassed those programs.
+# skipstepd does not run until the end.
 #
 #   peer                                     host
 #   eth0 ---------------------------------- lan0   10.9.1.0/24, 2001:db8:1::/64
@@ -21,7 +21,7 @@ appears() {
 unattached() {
 	reason host unattached || echo 0
 }
-counted() { # WHAT COMMAND... - the guard drops what the command sends
+counted() { # WHAT COMMAND... - checks that the guard drops and counts the packets
 	local before
 	before=$(unattached)
 	shift
@@ -29,7 +29,7 @@ counted() { # WHAT COMMAND... - the guard drops what the command sends
 	echo $(($(unattached) > before))
 }
 
-# An interface appears, and nobody attaches it.
+# An interface appears, and no process attaches it.
 filter host <<<"pass"
 appears
 same "nothing comes in, IPv4" "no answer" "$(probe_ping peer 10.9.2.1)"
@@ -47,7 +47,7 @@ holds "and why" sh -c "nsenter --net=/run/netns/$LAB-host '$BIN/pfctl' -s Interf
 same "the guard is no reason to leave packets to netfilter" "" \
 	"$(pf host -si -v | grep 'left to netfilter')"
 
-# The rules say otherwise.
+# `set unattached pass`.
 pf host -d -q
 same "a disabled filter lets all by" "passed" "$(probe_ping peer 10.9.2.1)"
 pf host -e -q
@@ -63,7 +63,7 @@ filter host <<<"set skip on new0
 block"
 same "set skip on: nobody judges it" "passed" "$(probe_ping peer 10.9.2.1)"
 
-# Another program lets packets in before pf's sees them.
+# Another program accepts packets before pf's program sees them.
 filter host <<<"pass"
 same "all passes" "passed" "$(probe_ping peer 10.9.1.1)"
 start first host python3 "$HERE/another-program.py" lan0 ingress accept
@@ -80,7 +80,7 @@ stop first
 same "all passes again" "passed" "$(probe_ping peer 10.9.1.1)"
 
 
-# A filter of clsact that accepts packets writes where the stamp is.
+# A clsact filter accepts packets, and writes to the field of the stamp.
 on host tc qdisc add dev lan0 clsact
 on host tc filter add dev lan0 ingress protocol all u32 match u32 0 0 classid 1:7
 same "a filter of clsact that accepts all takes no packet away" "passed" \

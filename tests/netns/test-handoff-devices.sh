@@ -1,7 +1,6 @@
-# skipstepd's devices take frames of the data plane alone, and the data plane takes frames of
-# skipstepd alone. IP packets that a user without rights sends there, with a socket bound to the
-# device, do not leave. Frames of a program with CAP_NET_RAW (and nothing else) are not believed,
-# not even copies of what it has overheard there.
+# skipstepd's devices accept frames of the data plane only, and the data plane accepts frames of
+# skipstepd only. IP packets that an unprivileged user sends by a socket bound to the device do not
+# leave. Frames of a program with CAP_NET_RAW only are rejected, even copies of overheard frames.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 
@@ -10,7 +9,7 @@ wire client eth0 host lan0
 address client eth0 10.9.1.2/24
 address host lan0 10.9.1.1/24
 
-# sends DEVICE - a datagram, from a process without rights
+# sends DEVICE - sends a datagram from an unprivileged process
 sends() {
 	on host setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all \
 		--bounding-set=-all /usr/bin/python3 -c '
@@ -22,10 +21,10 @@ try:
 except PermissionError:
     pass  # the firewall says no' "$1" || die "nothing is sent"
 }
-# left DEVICE - the datagrams that have left by the device since it is listened to
+# left DEVICE - prints the datagrams that have left by the device since the capture began
 left() {
 	sends "$1"
-	sends lan0 # leaves, behind the other
+	sends lan0 # leaves after the other datagram
 	await 5 grep -q "forged for lan0" "$WORK/listener.log" || die "nothing leaves by lan0"
 	grep -c "forged for $1" "$WORK/listener.log"
 }
@@ -61,7 +60,7 @@ for device in $devices; do
 	stop listener
 done
 
-# the frames that skipstepd has believed, by its counters
+# the number of frames that skipstepd has accepted, by its counters
 believed() {
 	pf host --json -si | python3 -c '
 import json, sys
@@ -72,7 +71,7 @@ print({"pffrag0": info["fragments"]["searches"], "pfdivert0": info["divert"]["no
 has_believed() { # DEVICE N
 	[ "$(believed "$1")" -ge "$2" ]
 }
-# genuine DEVICE - has the data plane send one frame there
+# genuine DEVICE - makes the data plane send one frame to the device
 genuine() {
 	case $1 in
 	pffrag0) on client python3 "$HERE/handoff-frames.py" raw 8 ;;
@@ -80,7 +79,7 @@ genuine() {
 	pfdelay0) on host bash -c 'echo genuine >/dev/udp/10.9.1.2/9' ;;
 	esac
 }
-# stranger COMMAND... - from a process that has CAP_NET_RAW and nothing else
+# stranger COMMAND... - runs a command in a process with CAP_NET_RAW only
 stranger() {
 	on host setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all,+net_raw \
 		--ambient-caps=-all,+net_raw --bounding-set=-all,+net_raw /usr/bin/python3 - \
@@ -122,7 +121,7 @@ for device in pffrag0 pfdivert0 pfdelay0; do
 		stranger send "$device" "$how" "$forged"
 		stranger send "$device" "$how" "$replay"
 	done
-	genuine "$device" # comes behind the others
+	genuine "$device" # arrives after the others
 	await 5 has_believed "$device" $((before + 1)) || die "$device is silent"
 	same "frames believed on $device, two forged, two replayed, one genuine" 1 \
 		$(($(believed "$device") - before))
@@ -131,7 +130,7 @@ done
 
 same "forged packets at the client" "" "$(grep forged "$WORK/heard.log" | sort | uniq -c)"
 
-# devices are exempt by their indices, not by their names
+# the exempt devices are identified by index, not by name
 on host ip link add pffrag77 type veth peer name other77
 on host ip link set pffrag77 up
 holds "a device of that name is filtered" await 5 eval \

@@ -1,5 +1,5 @@
 # Options and chains of headers on real packets: IGMP and MLD with a router alert, from the link
-# itself alone; 19 authentication headers and no more.
+# itself only; 19 authentication headers at most.
 #
 #   client ----------------- gateway ----------------- server
 #   c4, c6         lan0                wan0        s4, s6
@@ -9,7 +9,7 @@
 lab_begin
 between_peers
 
-# packets LABEL - of the rules with that label
+# packets LABEL - prints the packets of the rules with a label
 packets() {
 	pf gateway -sl | awk -v label="$1" '$1 == label { sum += $3 } END { print sum }'
 }

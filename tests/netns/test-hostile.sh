@@ -1,6 +1,6 @@
-# Frames that nobody should send, from both sides of a gateway, many with the ends of connections
-# that go through it. The connections go on, whatever they are: plain, modulated, of synproxy,
-# translated, UDP. Neither the daemon nor the kernel complains, and pfctl does what it always does.
+# Hostile frames from both sides of a gateway, many with the addresses and ports of connections
+# through it. The connections continue: plain, modulated, with synproxy, translated, UDP. Neither
+# skipstepd nor the kernel complains, and pfctl works as always.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_between_client_and_server
@@ -26,7 +26,7 @@ complaints() {
 	} | wc -l
 }
 before=$(complaints)
-# A lost SYN would take its time.
+# A lost SYN would delay the connection.
 await 5 on client ping -n -q -c 1 -W 1 $SERVER4
 start talk client python3 "$HERE/hostile.py" talk "$WORK/ends" "$WORK/go" $SERVER4 $SERVER6
 await 20 test -e "$WORK/ends" || die "nobody talks: $(cat "$WORK/talk.log")"
@@ -45,7 +45,7 @@ touch "$WORK/go"
 wait "${PROCESSES[talk]}"
 same "the conversations" "10 conversations go on" "$(tail -n 1 "$WORK/talk.log")"
 unset "PROCESSES[talk]"
-# the daemon may still be at theirs, and what comes in too many at once is dropped
+# skipstepd may still process hostile fragments, and drops fragments beyond its limit
 holds "a datagram in fragments, after so many pieces of others" await 5 on client ping -n -q -c 1 \
 	-W 1 -s 3000 $SERVER4
 holds "the daemon runs" kill -0 "${PROCESSES[skipstepd-gateway]}"

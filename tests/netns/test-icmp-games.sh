@@ -1,4 +1,4 @@
-# ICMP that lies, that many clients use alike, or that comes back through translation; and the
+# Forged ICMP, ICMP with the same id from many clients, ICMP errors through translation; and the
 # answers of `block return`.
 #
 #   client ----------------- gateway ----------------- server

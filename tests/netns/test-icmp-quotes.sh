@@ -1,6 +1,7 @@
-# ICMP errors about packets of states, from routers on both sides, without translation and through
-# nat-to and rdr-to: the quoted packet bears the ends that its sender knows, and else is as it came,
-# checksums too, but that of UDP is cleared. Errors that belong to no state do not get through.
+# ICMP errors about packets of states, from routers on both sides, without translation and with
+# nat-to and rdr-to. The quoted packet gets the addresses and ports that its sender knows. The other
+# fields stay, checksums too, except that a UDP checksum is cleared. Errors without a state are
+# dropped.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0

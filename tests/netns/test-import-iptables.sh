@@ -1,5 +1,5 @@
-# What `pfctl import iptables` makes of random rule sets does with random packets what real iptables
-# does with them: import_iptables.py has the rules, the packets and the comparison.
+# Rule sets that `pfctl import iptables` makes from random iptables rules treat random packets like
+# real iptables. import_iptables.py has the rules, the packets and the comparison.
 #
 #   world                gateway
 #   lan1 ------------------ lan0 10.0.1.1
@@ -24,12 +24,12 @@ on gateway sh -c 'echo 0 >/proc/sys/net/ipv4/icmp_ratelimit
 	for file in /proc/sys/net/ipv4/conf/*/rp_filter /proc/sys/net/ipv4/conf/*/send_redirects; do echo 0 >$file; done'
 modprobe nf_conntrack 2>/dev/null
 LOOSE=/proc/sys/net/netfilter/nf_conntrack_tcp_loose
-# A connection begins with its SYN, as in pf.
+# As in pf, a connection begins with its SYN.
 on gateway sh -c "echo 0 >$LOOSE" || unable "there is no connection tracking here"
 echo '*filter
 COMMIT' | on gateway "$RESTORE" || unable "iptables does not work here"
 
-# compare SETS PACKETS [--states] - as many rule sets from $SEED on, each with so many packets
+# compare SETS PACKETS [--states] - compares SETS rule sets from $SEED on, with PACKETS packets each
 compare() {
 	echo "seeds from $SEED: $*"
 	on world python3 "$HERE/import_iptables.py" "/run/netns/$LAB-gateway" "$BIN/pfctl" "$SEED" \

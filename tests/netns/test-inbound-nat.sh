@@ -1,13 +1,13 @@
-# nat-to where packets come in, to an address on the outer network that no host has: answers reach
-# the client, although nobody there answers for the address. As on OpenBSD, the outer network must
-# send them to the gateway: by a route, or because Linux answers for the address.
+# nat-to on inbound packets, to an address of the outer network that no host has: answers reach the
+# client. As on OpenBSD, the outer network must send the answers to the gateway: by a route, or
+# because Linux answers ARP for the address.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_between_client_and_server
 echo_server server 53
 web server 80
 
-# works NAME - from the client to the server, both families
+# works NAME - checks connections from the client to the server in both families
 works() {
 	local server
 	for server in "$SERVER4" "$SERVER6"; do
@@ -20,7 +20,7 @@ rules="pass
 pass in on lan0 inet to $SERVER4 nat-to 192.168.10.99
 pass in on lan0 inet6 to $SERVER6 nat-to 2001:db8:10::99"
 
-# a router, or the server itself, knows where the address is
+# a router, or the server itself, has a route to the address
 on server ip route add 192.168.10.99/32 via 192.168.10.81
 on server ip -6 route add 2001:db8:10::99/128 via 2001:db8:10::81
 for forward in yes no auto; do
@@ -36,7 +36,7 @@ same "the gateway looks for nobody" "" \
 on server ip route del 192.168.10.99/32
 on server ip -6 route del 2001:db8:10::99/128
 
-# Linux answers for the address: that of IPv4 must have a route by another interface
+# Linux answers ARP for the address; an IPv4 address needs a route by another interface
 filter gateway <<<"$rules"
 on gateway ip route add 192.168.10.99/32 dev lan0
 on gateway ip neighbour add proxy 192.168.10.99 dev wan0

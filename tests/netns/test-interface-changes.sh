@@ -1,5 +1,5 @@
-# Interfaces that change while the filter runs: they get and lose addresses, go into a group and out
-# of it, and have another name. Rules, dynamic addresses and skipped groups follow.
+# Interfaces change while the filter runs: they get and lose addresses, join and leave a group, and
+# are renamed. Rules, dynamic addresses and skipped groups follow.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -17,7 +17,7 @@ block in on lan0 proto tcp from (lan0:network) to port 81
 pass in on inner0 proto tcp to port 81
 END
 daemon gateway
-# becomes EXPECTED COMMAND... - until the command prints that, for three seconds at most
+# becomes EXPECTED COMMAND... - waits until the command prints EXPECTED, for three seconds at most
 becomes() {
 	local expected=$1
 	shift
@@ -26,7 +26,8 @@ becomes() {
 same "port 80" passed "$(probe_web client $SERVER4 80)"
 same "port 81, from the network of the interface" "no answer" "$(probe_web client $SERVER4 81)"
 
-# The client speaks from an address that the gateway has no address in the network of, and then has.
+# The client uses an address outside the gateway's networks, and then the gateway gets an address in
+# that network.
 on client ip address add 192.168.102.2/32 dev eth0
 on client ip route replace default via 192.168.100.1 dev eth0 src 192.168.102.2
 on gateway ip route add 192.168.102.0/24 dev lan0
@@ -51,7 +52,7 @@ on gateway ip link set inner0 name lan0
 on gateway ip link set lan0 up
 holds "renamed back" becomes passed probe_web client $SERVER4 80
 
-# The group egress has the interfaces with a default route.
+# The group egress contains the interfaces of the default routes.
 filter gateway <<'END'
 set skip on egress
 block all

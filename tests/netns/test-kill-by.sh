@@ -1,5 +1,5 @@
-# `pfctl -k` by the ends of a state, its rule's label, its id, its key and its next hop, on one
-# interface or on all; `pfctl -ss` shows the states that are left.
+# `pfctl -k` by the addresses and ports of a state, its rule's label, its id, its key and its next
+# hop, on one interface or on all; `pfctl -ss` shows the remaining states.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -19,7 +19,7 @@ pass in on lan0 proto udp to port 51 label "one"
 pass in on lan0 proto udp to port 52 label "two"
 END
 
-# talk - each of three senders makes two states on lan0 and two on wan0
+# talk - makes two states on lan0 and two on wan0 for each of three senders
 talk() {
 	pf gateway -q -F states
 	local from to port
@@ -32,8 +32,8 @@ talk() {
 	done
 }
 
-# killed WHAT COUNT LEFT ARGUMENT... - how many states pfctl says that it killed, and how many are
-# left
+# killed WHAT COUNT LEFT ARGUMENT... - checks the number of states that pfctl reports as killed, and
+# the number that remain
 killed() {
 	local what=$1 count=$2 left=$3
 	shift 3
@@ -41,7 +41,7 @@ killed() {
 	same "left, $what" "$left" "$(state_count gateway '^[a-z0-9]* udp')"
 }
 
-# id PATTERN - of the state whose line matches
+# id PATTERN - prints the id of the state whose line matches
 id() {
 	pf gateway -ss -vv | awk -v pattern="$1" \
 		'$0 ~ pattern { found = 1 } found && $1 == "id:" { print $2; exit }'
@@ -68,14 +68,14 @@ same "that state" 0 "$(state_count gateway "$SERVER4:52 <- $OTHER4:4052")"
 same "the one of the same packets on the other side" 1 \
 	"$(state_count gateway "$OTHER4:4052 -> $SERVER4:52")"
 
-# states go on when their rules are gone, until they are killed, also by the label of such a rule
+# states outlive their rules until they are killed, also by the label of a removed rule
 talk
 filter gateway <<'END'
 set skip on lo
 block
 pass inet6 proto icmp6
 END
-# goes_on PORT - from the port that `talk` has used
+# goes_on PORT - sends from a port that `talk` has used
 goes_on() {
 	[ "$(echo hello | on client timeout 1 nc -u -W 1 -s $CLIENT4 -p $((4000 + $1)) \
 		$SERVER4 "$1")" = hello ] && echo passed || echo "no answer"
@@ -87,7 +87,7 @@ same "a state that was killed by its label" "no answer" "$(goes_on 52)"
 killed "by the label of the rule that is gone" 3 6 -k label -k one
 same "a state that was killed by its label" "no answer" "$(goes_on 51)"
 
-# a state that sends its packets by a next hop of its own
+# a state with its own next hop
 filter gateway <<END
 set timeout { udp.first 600, udp.single 600, udp.multiple 600 }
 pass
@@ -99,7 +99,7 @@ killed "by gateway" 2 10 -k gateway -k $SERVER4
 same "states to the port of that rule, over IPv4 into lan0" 0 \
 	"$(state_count gateway "$SERVER4:51 <- ")"
 
-# floating states are bound to no interface; those that are bound can be killed by it
+# floating states are bound to no interface; states bound to an interface can be killed by it
 filter gateway <<'END'
 set state-policy if-bound
 set timeout { udp.first 600, udp.single 600, udp.multiple 600 }

@@ -1,4 +1,4 @@
-# `pfctl -k` ends a connection in its tracks, and only that one.
+# `pfctl -k` ends exactly one running connection.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0

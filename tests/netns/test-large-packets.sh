@@ -1,5 +1,5 @@
-# Hosts on one machine hand each other TCP packets of up to 64 kB (GSO), or more (BIG TCP). They are
-# counted as the segments they would be on a wire.
+# TCP packets between hosts of one machine have up to 64 kB (GSO), or more (BIG TCP). pf counts the
+# segments that they would be on a wire.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -28,9 +28,9 @@ for address in $SERVER4 $SERVER6; do
 	done
 done
 
-# BIG TCP: packets over 64 kB, whose length stands in no IP header (IPv4), or in a hop-by-hop header
-# that is on no wire (IPv6)
-# allow_big HOST IFACE - packets of up to 200,000 bytes, which not every `ip` can set
+# BIG TCP: packets over 64 kB. Their length is in no IP header (IPv4), or in a hop-by-hop header
+# that does not exist on the wire (IPv6).
+# allow_big HOST IFACE - allows packets of up to 200,000 bytes, which not every `ip` can do
 allow_big() {
 	on "$1" python3 - "$2" <<'END_OF_PROGRAM'
 import socket, struct, sys
@@ -47,21 +47,21 @@ END_OF_PROGRAM
 for pair in client:eth0 gateway:lan0 gateway:wan0 server:eth0; do
 	allow_big "${pair%:*}" "${pair#*:}" || unable "this kernel has no BIG TCP"
 done
-# Linux counts the hop-by-hop header when it asks whether segments fit the link that it forwards to
+# Linux counts the hop-by-hop header when it compares segments with the MTU of the outbound link
 on gateway ip link set lan0 mtu 1600
 on gateway ip link set wan0 mtu 1600
 
-# An advertisement of a neighbour counts as short, and passes, as on OpenBSD: so nobody asks for one
-# meanwhile.
+# A neighbour advertisement counts as short, and passes, as on OpenBSD. Static neighbours avoid
+# advertisements during the test.
 for neighbour in "client eth0 2001:db8:100::1 gateway lan0" "gateway lan0 $CLIENT6 client eth0" \
 	"gateway wan0 $SERVER6 server eth0" "server eth0 2001:db8:10::81 gateway wan0"; do
 	read -r asks interface address host other <<<"$neighbour"
-	on "$asks" ip -6 neigh flush dev "$interface" # or those that were asked before are asked again
+	on "$asks" ip -6 neigh flush dev "$interface" # otherwise earlier entries are probed again
 	on "$asks" ip neigh replace "$address" dev "$interface" lladdr "$(link_address "$host" "$other")" \
 		nud permanent
 done
 
-# big ADDRESS RULE... - a transfer with such packets passes, and counts as its segments
+# big ADDRESS RULE... - checks that a transfer of such packets passes, and counts as its segments
 big() {
 	local address=$1 label packets bytes before
 	filter gateway
