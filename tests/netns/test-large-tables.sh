@@ -1,5 +1,6 @@
-# A table of 100,000 addresses: each command says what it did, in time that does not grow with the
-# square of them, and packets pass meanwhile as the old contents or the new ones say.
+# A table of 100,000 addresses: each command reports its effect, its time does not grow with the
+# square of the number of addresses, and packets meanwhile see either the old contents or the new
+# ones.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -7,7 +8,7 @@
 lab_begin
 gateway_between_client_and_server
 
-# addresses FIRST LAST - of that many numbers
+# addresses FIRST LAST - prints the addresses of these numbers
 addresses() {
 	seq "$1" "$2" | awk '{ printf "10.%d.%d.%d\n", $1 / 65536, $1 / 256 % 256, $1 % 256 }'
 }
@@ -15,7 +16,7 @@ addresses 0 99999 >"$WORK/old"
 addresses 50000 149999 >"$WORK/new"
 printf '%s\n' 192.168.0.0/16 2001:db8::/32 | tee -a "$WORK/old" >>"$WORK/new"
 
-# commanded EXPECTED ARGUMENT... - what pfctl says of the table, within 20 seconds on a busy machine
+# commanded EXPECTED ARGUMENT... - checks pfctl's output, within 20 seconds on a busy machine
 commanded() {
 	local expected=$1
 	shift

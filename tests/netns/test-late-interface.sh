@@ -1,5 +1,5 @@
-# An interface that comes after the rules is filtered as soon as skipstepd sees it, and when it
-# comes again.
+# An interface that appears after the load is filtered as soon as skipstepd attaches it, also when
+# it disappears and comes back.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0      late0     wan0
@@ -20,7 +20,7 @@ pass in on late0 proto tcp from (late0:network) to port 80
 END
 daemon gateway
 
-# plug_in [IFINDEX] - joins the guest to the gateway by an interface that was not there
+# plug_in [IFINDEX] - joins the guest to the gateway by a new interface
 plug_in() {
 	wire guest eth0 gateway late0 "$@"
 	address gateway late0 198.51.100.1/24 2001:db8:51::1/64
@@ -41,7 +41,7 @@ same "its rule and its dynamic address hold" 0 $?
 same "its rule and its dynamic address hold, IPv6" passed "$(probe_web guest $SERVER6 80)"
 same "and still blocked" "no answer" "$(probe_web guest $SERVER4 8080)"
 
-# what is known of it changes in place, while packets may be reading it
+# the interface's data changes in place, while packets may read it
 on gateway ip link set late0 name early0
 holds "called otherwise, its rule is not for it" \
 	await 3 eval '[ "$(probe_web guest '$SERVER4' 80)" = "no answer" ]'
@@ -54,7 +54,7 @@ await 3 eval '! pf gateway -sI | grep -q "^late0"'
 holds "the daemon is well after the interface went" kill -0 "${PROCESSES[skipstepd-gateway]}"
 same "others are filtered as before" "no answer" "$(probe_web client $SERVER4 80)"
 
-# in a namespace that has lived for long indexes are large
+# in a long-lived namespace indexes are large
 plug_in 70000
 await 5 eval '[ "$(probe_web guest '$SERVER4' 8080)" = "no answer" ]'
 same "back again, what no rule passes is blocked" 0 $?

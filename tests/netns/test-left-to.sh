@@ -1,5 +1,5 @@
-# Packets that others want go by the kernel, on tcx and in XDP, as long as these are there: `pfctl
-# -s info -v` says for whom, and counts them.
+# Packets that another part of the kernel must see bypass the fast path, on tcx and in XDP, as long
+# as that part is active. `pfctl -s info -v` counts these packets by reason.
 # long: 17 s
 . "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
@@ -14,14 +14,15 @@ left_to() { # WHOM
 past() {
 	echo $(($(by tc) + $(by XDP)))
 }
-# goes_past WHAT - 20 datagrams and their answers do, but some that keep the neighbour alive
+# goes_past WHAT - checks that 20 datagrams and their answers take the fast path, except some that
+# keep the neighbour entry alive
 goes_past() {
 	local before
 	before=$(past)
 	same "$1: all come back" 20 "$(ask "$SERVER4" 20 0 | cut -d' ' -f1)"
 	at_least 30 "$1: packets past the kernel" $(($(past) - before))
 }
-# goes_by_the_kernel WHAT WHOM - none of them does, for somebody wants them
+# goes_by_the_kernel WHAT WHOM - checks that all datagrams bypass the fast path, for reason WHOM
 goes_by_the_kernel() {
 	local before counted server
 	for server in "$SERVER4" "$SERVER6"; do
@@ -31,7 +32,7 @@ goes_by_the_kernel() {
 		at_least 38 "$1: packets left to $2" $(($(left_to "$2") - counted))
 	done
 }
-# another_program NAME INTERFACE ingress|egress - until `stop NAME`
+# another_program NAME INTERFACE ingress|egress - runs a program on tcx until `stop NAME`
 another_program() {
 	start "$1" gateway python3 "$(dirname "$0")/another-program.py" "$2" "$3"
 	await 10 grep -q ready "$WORK/$1.log" || die "no program on $2: $(cat "$WORK/$1.log")"
@@ -90,7 +91,8 @@ for interfaces in none any; do
 	on gateway nft delete table inet t
 done
 
-# Frames are given to no driver that somebody sees them off from; tc sends them on, by there.
+# XDP does not redirect to a device with a program on tcx egress; the tcx fast path sends the frames
+# through that program.
 another_program last wan0 egress
 sleep 3
 before=$(by XDP)

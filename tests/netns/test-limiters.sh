@@ -1,6 +1,6 @@
-# State limiters and source limiters on real hosts: what they refuse, what `pfctl -s LimiterStates`
-# and `-s LimiterSrcs` show of it, that they stay when rules are loaded again, that a source leaves
-# their table, and that `pfctl -I id -k source` has one forget it.
+# State limiters and source limiters on real hosts. They refuse packets over their limits, `pfctl -s
+# LimiterStates` and `-s LimiterSrcs` show them, and they survive a reload. A source leaves their
+# table when its states end, and `pfctl -I id -k source` removes a source.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -9,8 +9,8 @@ lab_begin
 gateway_between_client_and_server
 echo_server server 53
 
-# What is refused takes three seconds, and a state lives up to a second less than its timeout, which
-# began in the middle of one.
+# A refused exchange takes three seconds. A state lives up to a second less than its timeout,
+# because the timeout counts whole seconds.
 rules() {
 	cat <<END
 set timeout { udp.first 8, udp.single 8, udp.multiple 8 }
@@ -53,7 +53,7 @@ await 15 eval '[ "$(state_count gateway)" = 0 ]' || die "the states do not end"
 same "the table afterwards, though no packet came" "" "$(pf gateway -t many -T show)"
 same "there is room again" passed "$(probe_udp client $SERVER4 53)"
 
-# A source that is forgotten begins anew, while its states go on and take nothing off its new count.
+# A removed source begins with a new count. Its old states continue and do not lower the new count.
 filter gateway <<'END'
 set timeout { udp.first 4, udp.single 4, udp.multiple 4 }
 source limiter one id 3 entries 10 limit 1
@@ -62,7 +62,7 @@ pass inet6 proto icmp6 no state
 pass in on lan0 inet proto udp source limiter one
 pass out on wan0 inet proto udp
 END
-# of_source - states, admitted and refused packets of the client
+# of_source - prints the client's states, admitted packets and refused packets
 of_source() {
 	pf gateway -v -sLimiterSrcs | awk -v who="$CLIENT4/32" '$1 == who { print $5, $7, $9 }'
 }

@@ -1,5 +1,5 @@
-# No link header hides an IP packet: frames with 0 to 8 VLAN tags in all mixes, and 802.2 LLC/SNAP
-# headers, are judged or dropped on the device where they come in and where they leave.
+# No link header hides an IP packet. Frames with 0 to 8 VLAN tags in all mixes, and 802.2 LLC/SNAP
+# headers, are judged or dropped on the inbound and on the outbound device.
 #
 #   peer                                     host
 #   eth0 ---------------------------------- lan0 (and mac0, a macvlan on lan0)
@@ -14,13 +14,14 @@ address peer eth0 10.9.1.2/24 2001:db8:1::2/64
 address host lan0 10.9.1.1/24 2001:db8:1::1/64
 program=$HERE/link-headers.py
 
-# heard SENDER IFACE LINK-ADDRESS FROM TO LISTENER [VLAN] - the link headers that hide no datagram
+# heard SENDER IFACE LINK-ADDRESS FROM TO LISTENER [VLAN] - sends a datagram behind each link
+# header; prints the headers whose datagram arrives at the listener
 heard() {
 	local listener=listener-$6 log=$WORK/listener-$6.log
 	start "$listener" "$6" python3 "$program" listen
 	await 5 grep -q ready "$log" || die "the listener does not start"
 	on "$1" python3 "$program" send "$2" "$3" "$4" "$5" ${7:+"$7"} >/dev/null || die "no frame was sent"
-	sleep 0.2 # for a frame that should not arrive there is no event
+	sleep 0.2 # a frame that is dropped is no event to wait for
 	last_words "$listener"
 }
 lan0=$(link_address host lan0)
@@ -33,7 +34,7 @@ is_filtered() { # IFACE
 }
 count() { wc -w <<<"$1"; }
 
-# Without a filter the kernel takes off any number of tags of the two kinds that it knows.
+# Without a filter the kernel removes any number of tags of the two known kinds.
 every=$(in4)
 holds "the probe finds holes: eight tags" grep -qw 8100-8100-8100-8100-8100-8100-8100-8100 <<<"$every"
 holds "the probe finds holes: two kinds of tags" grep -qw 88a8-8100-88a8 <<<"$every"
@@ -54,20 +55,20 @@ at_least 100 "frames that hide their packet are counted" "$(reason host link-hea
 filter host <<<"block out on lan0 proto udp"
 same "nothing leaves" "" "$(out4)"
 
-# A pass rule judges frames with up to three tags; no rule sees a packet behind more.
+# A pass rule judges frames with up to three tags; frames with more tags are dropped.
 filter host <<<"block
 pass in on lan0 proto udp to port 7777 no state
 pass out"
 wanted=$(tr ' ' '\n' <<<"$every" | grep -v snap | awk -F- 'NF <= 3' | sort | xargs)
 same "up to three tags are taken off and judged" "$wanted" "$(in4)"
 
-# The frames that hide their packet are logged.
+# Dropped frames are logged.
 daemon host
 in4 >/dev/null
-sleep 0.5 # until the daemon has written what it read
+sleep 0.5 # until skipstepd has written the records
 at_least 30 "log records" "$(tcpdump -n -e -r "$WORK/host-pflog0" 2>/dev/null | grep -c 'in on lan0')"
 
-# A device on top of the one that the frame comes in by.
+# A device on top of the inbound device.
 on host ip link add mac0 link lan0 type macvlan mode bridge
 address host mac0 10.9.2.1/24
 on peer ip address add 10.9.2.2/24 dev eth0
@@ -80,7 +81,7 @@ block in on mac0 proto udp"
 same "nothing comes in by a macvlan" "" "$(by_macvlan)"
 on host ip link delete mac0
 
-# VLAN devices, which take a tag off and give the packet to the stack themselves.
+# VLAN devices, which remove a tag and pass the packet to the stack themselves.
 if on host ip link add vlan5 link lan0 type vlan id 5 2>/dev/null; then
 	on peer ip link add vlan5 link eth0 type vlan id 5
 	address host vlan5 10.9.5.1/24

@@ -1,11 +1,11 @@
-# Local users can neither stop nor read the filter: user nobody tries to lock, read and replace the
-# files of an instance under `umask 0`, also files that an earlier version has left open to
-# everybody. If root itself holds the lock for too long, every command ends and names the holder.
+# Local users can neither stop nor read the filter. User nobody tries to lock, read and replace the
+# files of an instance under `umask 0`, also files that an earlier version left open to all users.
+# If root holds the lock for too long, every command ends and names the holder.
 #
 #   client ----------------- gateway (nobody, skipstepd) ----------------- server
 #                  lan0                                   wan0
 #
-# /run and /sys/fs/bpf are the test's own: nothing is mounted there when it begins.
+# The test has its own /run and /sys/fs/bpf; nothing is mounted there at the beginning.
 # long: 45 s: it waits for locks
 [ -n "${LOCAL_USERS:-}" ] ||
 	LOCAL_USERS=1 exec unshare --mount --propagation private bash "$0"
@@ -23,16 +23,16 @@ AS_NOBODY=(setpriv --reuid=nobody --regid=nogroup --clear-groups)
 nobody() {
 	on gateway "${AS_NOBODY[@]}" "$@"
 }
-# open_to_others FOLDER... - prints each folder and file there that others than its owner may use
+# open_to_others FOLDER... - prints each folder and file that users other than its owner may use
 open_to_others() {
 	find "$@" -not -type l -perm /077 -printf '%m %p\n'
 }
-# refused COMMAND... - succeeds if user nobody may not do it
+# refused COMMAND... - true if user nobody may not run the command
 refused() {
 	! nobody "$@"
 }
-# within SECONDS NAME HOST COMMAND... - runs a command; $status is its exit status, or 124 if it has
-# not ended by then. Its output is in $WORK/NAME.log
+# within SECONDS NAME HOST COMMAND... - runs a command; $status is its exit status, or 124 after a
+# timeout. Its output is in $WORK/NAME.log
 within() {
 	local seconds=$1 name=$2 host=$3
 	shift 3
@@ -51,7 +51,7 @@ rules() {
 	printf '%s\n' 'block log all' 'anchor "ftp-proxy/*"' 'pass inet6 proto icmp6' "$@"
 }
 
-# what is made under umask 0
+# files made under umask 0
 pf gateway -q -f - <<<"$(rules 'table <secret> { 192.0.2.1, 192.0.2.2 }' \
 	'pass on lan0 proto udp to port 53 divert-packet port 700')" || die "the rules were not loaded"
 pf gateway -q -e
@@ -70,7 +70,7 @@ same "what others may do after a load" "" "$(open_to_others /run/skipstep)"
 holds "nobody may not lock" refused flock --nonblock "$RUN/lock" true
 holds "nobody may not read" refused cat "$RUN/memory.json"
 holds "nobody sees no pins" refused ls /sys/fs/bpf/skipstep
-# what pfctl -S would write to is nobody's file
+# user nobody owns the file that pfctl -S would write to
 touch "$WORK/mine.new"
 chown nobody "$WORK/mine.new"
 exec 8<"$WORK/mine.new"
@@ -79,7 +79,8 @@ same "whose it is" "root 600" "$(stat --format '%U %a' "$WORK/mine")"
 same "what is to be read in the file that was there" "" "$(cat <&8)"
 exec 8<&-
 
-# what an earlier version left open is closed; a lock that user nobody holds delays pfctl
+# an instance closes files that an earlier version left open; a lock that user nobody holds delays
+# pfctl
 widen() {
 	chmod 755 /run/skipstep "$RUN" /sys/fs/bpf/skipstep
 	chmod 644 "$RUN"/*.* "$RUN/lock"
@@ -98,7 +99,7 @@ stop stranger KILL
 pf gateway -q -f - <<<"$(rules)"
 same "pfctl -f without that process" 0 $?
 
-# root itself holds the lock: skipstepd says so, goes on, and ends when it is told to
+# root holds the lock: skipstepd reports it, continues, and ends on request
 daemon gateway
 held root "$RUN/lock"
 on gateway ip link add later0 type veth peer name other0
@@ -116,7 +117,7 @@ same "skipstepd ends when it is told to" 0 $?
 at_most 3000 "milliseconds that it needs for that" $(((${EPOCHREALTIME/[.,]/} - before) / 1000))
 stop root KILL
 
-# a dead process left rules and the file that it locked, and nobody locks that now
+# a dead process left rules and its locked file, and no process holds that lock now
 dead=$(sh -c 'echo $$')
 pf gateway -q -a "ftp-proxy/$dead.1" -f - <<<"pass proto tcp to port 21"
 holds "rules of a dead process" eval 'pf gateway -sA -v | grep -q "ftp-proxy/$dead.1"'
@@ -145,7 +146,7 @@ holds "a living owner is left alone" test -e "$RUN/owners/ftp-proxy.${PROCESSES[
 stop proxy
 daemon_stop gateway
 
-# files and folders of a stranger are refused
+# files and folders of another user are refused
 chown nobody "$RUN/memory.json"
 said=$(pf gateway -sr 2>&1)
 same "exit status where nobody owns the memory" 1 $?
@@ -160,7 +161,7 @@ chown root /run/skipstep
 holds "the rest is as it was" pf gateway -sr
 pf gateway -q --remove
 
-# user nobody may have pinned first on a BPF file system that everybody may write to
+# user nobody may have pinned first, in a BPF file system that all users may write to
 umount /sys/fs/bpf
 mount -t bpf bpf /sys/fs/bpf
 same "mode of a BPF file system that another program mounts" 1777 "$(stat --format %a /sys/fs/bpf)"

@@ -1,5 +1,5 @@
-# The log's disk is full: the filter does not mind, the daemon says so and goes on when there is
-# room.
+# The log's disk is full: the filter continues, skipstepd reports the error, and continues when
+# there is room again.
 #
 #   client ----------------- gateway (log on 64 kB of tmpfs) ----------------- server
 #                  lan0                                         wan0
@@ -16,7 +16,7 @@ mkdir "$WORK/disk"
 mount -t tmpfs -o size=64k skipstep "$WORK/disk" || unable "cannot mount a tmpfs"
 daemon gateway "$WORK/disk/pflog"
 
-# flood - 1500 datagrams that are blocked and logged
+# flood - sends 1500 datagrams that are blocked and logged
 flood() {
 	on client python3 -c '
 import socket, time
@@ -40,7 +40,7 @@ same "a passed port" passed "$(probe_web client $SERVER4 80)"
 flood
 at_least 3000 "packets the rule blocked" "$(pf gateway -vsr | awk '/7777/ { getline; print $5 }')"
 
-# Room again: what logrotate does.
+# Room again, as after logrotate.
 rm "$WORK/disk/pflog0"
 kill -HUP "${PROCESSES[skipstepd-gateway]}"
 await 3 test -e "$WORK/disk/pflog0"

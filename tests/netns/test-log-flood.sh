@@ -17,7 +17,7 @@ daemon gateway
 main=${PROCESSES[skipstepd-gateway]}
 written=0
 
-# count FILE - adds the records of a file to those that were written, and removes the file
+# count FILE - adds the file's records to the count of written records, and removes the file
 count() {
 	local records
 	records=$(python3 - "$1" <<'END_OF_PROGRAM'
@@ -35,7 +35,7 @@ END_OF_PROGRAM
 	written=$((written + records))
 	rm "$1"
 }
-# resident - kilobytes that the daemon and its workers have had in memory at most
+# resident - prints the peak resident memory of skipstepd and its workers in kilobytes
 resident() {
 	local process sum=0 most
 	for process in $(daemon_processes gateway); do
@@ -44,7 +44,7 @@ resident() {
 	done
 	echo "$sum"
 }
-# milliseconds - of the wall clock
+# milliseconds - prints the wall clock in milliseconds
 milliseconds() {
 	echo $((${EPOCHREALTIME/[.,]/} / 1000))
 }
@@ -62,7 +62,7 @@ all_there() {
 	[ "$sum" = "$(blocked)" ]
 }
 
-# The senders are as many as there are CPUs at work. None of them waits.
+# There is a sender for each CPU, and none of them waits.
 for sender in 1 2; do
 	start "flood-$sender" client python3 -c '
 import socket
@@ -98,7 +98,7 @@ same "the daemon ends" 0 $?
 at_most 1000 "milliseconds until SIGTERM was answered" $(($(milliseconds) - began))
 for sender in 1 2; do stop "flood-$sender"; done
 
-# the next one writes what waits in the ring
+# the next skipstepd writes the records that wait in the ring
 daemon gateway
 await 20 all_there
 same "records written and lost" "$(blocked)" "$sum"

@@ -1,6 +1,6 @@
-# Each kind of record that a log can have, as tcpdump reads it: with states, without, of all packets
-# of a state, of match rules, in another log, of translated, damaged and refused packets, and with
-# the user, in both families.
+# Each kind of log record, as tcpdump reads it: with and without states, of all packets of a state,
+# of match rules, in another log, of translated, damaged and refused packets, and with the user, in
+# both families.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0            203.0.113.1 to .12
@@ -26,8 +26,8 @@ link_address=$(link_address gateway lan0)
 daemon gateway
 log=$WORK/gateway-pflog0 other=$WORK/gateway-pflog1
 
-# seen LOG FIRST - how often each record is there from that one on: rule, action, direction,
-# interface, source, destination and more; 67 and 547 are ports
+# seen LOG FIRST - prints the number of each kind of record from record FIRST on: rule, action,
+# direction, interface, source, destination and more; 67 and 547 are ports
 seen() {
 	tcpdump -n -e -r "$1" 2>/dev/null | tail -n "+$2" | sed -E 's/^[^ ]* rule //
 		s/4294967295/default/; s/unkn\(12\)/match/; s/unkn\(3\)/(short)/; s/ on / /
@@ -39,7 +39,7 @@ seen() {
 		s/(\.(9|53|67|547)): ?.*/\1/; s/truncated.* client/client/' | LC_ALL=C sort -V |
 		uniq -c | sed 's/^ *//'
 }
-ends() { # COUNT - true if so many records of the last case are there
+ends() { # COUNT - true if the last case has COUNT records
 	has_records "$1" "$log" ' (203.0.113.|2001:db8:113::)12: ICMP'
 }
 records=0 others=0 times=0
@@ -87,7 +87,7 @@ socket.socket(family, socket.SOCK_DGRAM).sendto(b"x", (sys.argv[1], 9))' \
 		"$(diff <(translated) <(python3 "$HERE/log-games.py" read "$log" $((records + 1))))"
 	records=$(records "$log" .) others=$(records "$other" .)
 }
-# twice where both families have the rule; 5 matches and decides
+# twice where both families match the rule; rule 5 is a match rule and the deciding rule
 expected() {
 	cat <<-END
 		2 4: pass in lan0: client > case 1: echo request

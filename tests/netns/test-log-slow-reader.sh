@@ -1,4 +1,4 @@
-# Who writes the log is too slow: packets do not wait for it, and each record that finds no room is
+# The writer of the log is too slow: packets do not wait for it, and each record without room is
 # counted.
 #
 #   client ----------------- gateway ----------------- server
@@ -15,7 +15,7 @@ END
 daemon gateway
 log=$WORK/gateway-pflog0
 
-# flood - 6000 datagrams that are blocked and logged, more than the ring has room for
+# flood - sends 6000 datagrams that are blocked and logged, more than the ring can hold
 flood() {
 	on client python3 -c '
 import socket, time

@@ -1,4 +1,4 @@
-# What an unmodified tcpdump and tshark read in the log, and how pfctl follows it.
+# The log as an unmodified tcpdump and tshark read it, and as pfctl follows it.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -53,8 +53,8 @@ else
 	echo "tshark is not installed: not asked"
 fi
 
-# What match rules made of a packet that no other rule matches is in its records, though it goes on
-# as it came.
+# The records of a packet have the translation of match rules, even if no other rule matches and the
+# packet leaves unchanged.
 filter gateway <<'END'
 match out log (matches) on wan0 inet proto tcp nat-to 192.168.10.99
 END
@@ -63,7 +63,7 @@ mv "$log" "$log.1"
 kill -HUP "${PROCESSES[skipstepd-gateway]}"
 same "passed, without a state" passed "$(probe_web client $SERVER4 80)"
 same "without a state" 0 "$(state_count gateway)"
-# one record for the connection's first packet by each of the two rules, and more for its others
+# each of the two rules has one record for the connection's first packet, and more for the others
 holds "both rules are in the log" await 5 has_records 2 "$log" .
 same "pflog: rule, rewritten, source" "-1 1 192.168.10.99, 0 1 192.168.10.99" \
 	"$(python3 - "$log" <<'END'

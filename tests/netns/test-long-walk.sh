@@ -1,17 +1,17 @@
-# A load warns of rules of which a packet may be tested against so many that this takes longer than
-# a millisecond, says what helps, and puts them in force all the same.
+# pfctl warns about rules whose evaluation for one packet may take longer than a millisecond, names
+# a cure, and loads the rules.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 host gateway
 
-# rules SETTING - 25,000 rules that trees can search
+# rules SETTING - prints 25,000 rules that trees can search
 rules() {
 	echo "$1"
 	for network in $(seq 0 24999); do
 		echo "pass in proto tcp from 10.$((network >> 8)).$((network & 255)).0/24 label \"n$network\""
 	done
 }
-# said_of SETTING - what pfctl says of these rules
+# said_of SETTING - prints pfctl's messages about these rules
 said_of() {
 	rules "$1" | pf gateway -q -f - 2>&1
 }

@@ -1,4 +1,5 @@
-# Twenty thousand states are listed, each of them once, while packets pass; a new one counts too.
+# Twenty thousand states are listed, each exactly once, while packets pass; a new state is listed,
+# too.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -13,7 +14,7 @@ pass in on lan0 inet proto udp to port 5000:5001
 pass in on lan0 inet proto icmp
 pass out on wan0 inet proto icmp
 END
-# What has no answer makes one state on lan0 and is blocked behind it.
+# A packet without an answer makes one state on lan0 and is blocked on wan0.
 on client python3 - "$SERVER4" <<'END'
 import socket, sys
 for port in range(20000, 30000):

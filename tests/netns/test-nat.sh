@@ -1,7 +1,6 @@
-# A gateway that hides its network behind its own address and sends some of what comes in to a host
-# inside, as real programs see it: transfers with large packets (GSO) and without, checksums that
-# the kernel leaves to the card and that it makes itself, errors of the network, and the way from
-# inside to a host inside by the outer address.
+# A gateway with NAT and port forwarding, as real programs see it: transfers with and without GSO
+# packets, checksums by the card or by the kernel, ICMP errors, and connections from inside to an
+# inside host by the outer address.
 #
 #   client, dmz (inside)        gateway            server (outside)
 #   eth0 ------------------ lan0      wan0 ------------------ eth0
@@ -12,7 +11,7 @@ gateway_with_dmz
 web server 80
 web dmz 80
 echo_server server 53
-# Who is outside knows nothing of the networks inside.
+# Outside hosts have no routes to the inside networks.
 on server ip route del default
 
 filter gateway <<'END_OF_RULES'
@@ -47,7 +46,7 @@ pf gateway -ss
 at_least 1 "states with the address of the gateway" \
 	"$(pf gateway -ss | grep -c '192.168.10.81:[0-9]* (192.168.100.2')"
 
-# An error about a datagram goes to who sent it.
+# An error about a datagram goes to its sender.
 same "a closed port" "refused" "$(on client python3 - "$SERVER4" <<'END_OF_PROGRAM'
 import socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -63,8 +62,8 @@ except TimeoutError:
 END_OF_PROGRAM
 )"
 
-# A new destination on the way out is where it is: for packets of the gateway's own, and for those
-# that come through it. The routing table leads all of them to the server.
+# A new destination of an outbound packet is routed: for packets of the gateway itself, and for
+# forwarded ones. The routing table leads all of them to the server.
 web client 80
 on gateway ip route add 203.0.113.0/24 via "$SERVER4"
 on dmz ip route add 203.0.113.0/24 via 192.168.200.1

@@ -1,6 +1,6 @@
-# Datagrams of 1400 to 9000 bytes cross between the families (af-to), whole and in fragments: what
-# came in fragments, or may be fragmented, leaves in fragments that the link takes (RFC 7915). No
-# sender hears of an MTU that its own link cannot have.
+# Datagrams of 1400 to 9000 bytes cross between the families (af-to), whole and in fragments. A
+# fragmented datagram, and one that may be fragmented, leaves in fragments that fit the link (RFC
+# 7915). No sender gets an MTU error with an MTU that its own link cannot have.
 # long: 20 s
 . "$(dirname "$0")/lab.sh"
 lab_begin
@@ -16,15 +16,15 @@ END_OF_RULES
 daemon gateway
 await 5 on gateway ip link show pffrag0
 
-# datagram HOST ADDRESS BYTES - a UDP packet of so many bytes, with headers, to an echo server and
-# back
+# datagram HOST ADDRESS BYTES - sends a UDP packet of BYTES bytes, headers included, to an echo
+# server
 datagram() {
 	local headers=28
 	case $2 in *:*) headers=48 ;; esac
 	probe_large_udp "$1" "$2" 53 $(($3 - headers))
 }
 
-# impossible - how often a host heard of an MTU of its own link or more
+# impossible - prints the number of MTU errors with the MTU of the host's own link or more
 impossible() {
 	grep -c "mtu \(1[5-9]\|[2-9][0-9]\)[0-9][0-9]" "$WORK/ear.log"
 }

@@ -1,7 +1,7 @@
-# af-to onto an address of the firewall's own: a program on the gateway answers a client of the
-# other family, be the address on lo or on an interface. As on OpenBSD, the source that af-to writes
-# must be one whose packets come back to the gateway: an address of its own, or a prefix that is
-# routed to lo. The answer passes lo, where a rule must let it out and the state brings it back.
+# af-to onto the firewall's own address: a program on the gateway answers a client of the other
+# family, at an address on lo or on an interface. As on OpenBSD, packets to the source that af-to
+# writes must come back to the gateway: its own address, or a prefix that is routed to lo. The
+# answer passes lo, where a rule must pass it and the state translates it back.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_between_families
@@ -15,7 +15,7 @@ accepts() {
 same "lo takes packets from own addresses, before" 0 "$(accepts)"
 one_by_one_server gateway 10.9.9.9 192.168.10.81 2001:db8:9::9
 web gateway 80
-# rules SOURCE4 SOURCE6 - what af-to writes
+# rules SOURCE4 SOURCE6 - loads rules with these sources of af-to
 rules() {
 	filter gateway <<-END_OF_RULES
 		block

@@ -1,5 +1,5 @@
-# route-to and reply-to with af-to: a next hop takes what crosses to the other family, or what comes
-# back, to where the gateway has no route.
+# route-to and reply-to with af-to: a next hop sends translated packets, or their answers, where the
+# gateway has no route.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_between_families
@@ -9,7 +9,7 @@ on client ip address add 2001:db8:300::2/128 dev lo nodad
 BEYOND64=64:ff9b::203.0.113.9
 web server 80
 
-# echo FROM TO - how many of three echo requests are answered
+# echo FROM TO - prints the number of answers to three echo requests
 echoes() {
 	on client ping -n -c 3 -i 0.2 -W 1 -I "$1" "$2" | sed -n 's/.* \([0-9]*\) received.*/\1/p'
 }

@@ -1,7 +1,6 @@
-# A network without IPv4 and one without IPv6 with a gateway between them that translates (af-to),
-# as real programs see it: transfers with large packets (GSO) and without, datagrams, echo, errors
-# of the network and of the gateway itself, and the other way round; and a gateway that shakes hands
-# first.
+# A network without IPv4, a network without IPv6, and a gateway between them that translates
+# (af-to), as real programs see it: transfers with and without GSO packets, datagrams, echo, errors
+# of the network and of the gateway itself, in both directions; and with synproxy and syncookies.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_between_families
@@ -35,7 +34,7 @@ at_least 1 "states between the families" \
 	"$(pf gateway -ss | grep \
 	-c '^all tcp 192.168.10.81:[0-9]* (2001:db8:100::2\[[0-9]*\]) -> 192.168.10.2:80 (64:ff9b::c0a8:a02\[80\])')"
 
-# closed HOST ADDRESS - what a program hears about a datagram to a port that nobody has
+# closed HOST ADDRESS - prints the error that a program gets for a datagram to a closed port
 closed() {
 	on "$1" python3 - "$2" <<'END_OF_PROGRAM'
 import socket, sys
@@ -54,20 +53,20 @@ END_OF_PROGRAM
 }
 same "a closed port, told in IPv4, heard in IPv6" "refused" "$(closed client $SERVER64)"
 
-# hops HOST ADDRESS HOPS - whom the error names about an echo request that goes no further
+# hops HOST ADDRESS HOPS - prints the sender of the time-exceeded error about an echo request
 hops() {
 	on "$1" ping -n -c 1 -W 2 -t "$3" "$2" | sed -n 's/^From \([^ ]*\) .*/\1/p'
 }
 same "the gateway is the first hop" 2001:db8:100::1 "$(hops client $SERVER64 1)"
 
-# What comes in fragments is put together before it crosses.
+# Fragments are reassembled before translation.
 daemon gateway
 on client ip route change default via 2001:db8:100::1 mtu 1280
 same "echo in fragments" "1 received" \
 	"$(on client ping -n -c 1 -W 3 -s 1400 $SERVER64 | grep -o '1 received')"
 on client ip route change default via 2001:db8:100::1
 
-# The link to the server is shorter: TCP hears of it and goes on, in both directions.
+# The link to the server has a smaller MTU: TCP gets the error and continues, in both directions.
 on gateway ip link set wan0 mtu 1300
 on server ip link set eth0 mtu 1300
 same "a transfer over a shorter link" "$(sha256sum <"$WORK/www/random")" \
@@ -86,13 +85,13 @@ print(s.getsockopt(socket.IPPROTO_IPV6, IPV6_MTU))
 END_OF_PROGRAM
 )"
 
-# Nobody knows the way.
+# There is no route.
 on gateway ip route add prohibit 203.0.113.0/24
 same "an address without a way" "No route" \
 	"$(on client ping -n -c 1 -W 2 64:ff9b::203.0.113.1 | grep -o 'No route')"
 
-# The gateway shakes hands first, with the client in its family and then with the server in the
-# other.
+# The gateway completes the handshake with the client in its family, and then with the server in the
+# other family.
 for rules in "" "set syncookies always"; do
 	state=
 	[ -n "$rules" ] || state="synproxy state"

@@ -1,5 +1,5 @@
-# route-to, reply-to and dup-to, packet by packet: next hops of lists and tables in turn,
-# sticky-address, and copies that a collector hears beside the server, both ways.
+# route-to, reply-to and dup-to with single packets: next hops of lists and tables in rotation,
+# sticky-address, and copies to a collector beside the server, in both directions.
 #
 #   client ----------------- gateway ----------------- server
 #   c4, c6         lan0         |      wan0        s4, s6
@@ -16,14 +16,14 @@ address collector eth0 10.3.0.2/24 2001:db8:3::2/64
 offloads collector eth0 1 gro
 CONVERSERS+=" collector=eth0/$(link_address gateway tap0)"
 peer d4 lan0 client 192.168.100.10
-# next hops at the server and at the collector, without their kernels
+# addresses of next hops at the server and at the collector, which no kernel has
 peer h4 wan0 server 192.168.10.3
 peer h6 wan0 server 2001:db8:10::3
 peer k4 tap0 collector 10.3.0.9
 peer k6 tap0 collector 2001:db8:3::9
 
-# in_turn WHAT FIRST SECOND - flows of one client go to these hosts in turn; addresses of a list are
-# in the order of a table
+# in_turn WHAT FIRST SECOND - checks that flows of one client alternate between these hosts;
+# addresses of a list have the order of a table
 in_turn() {
 	converse <<-END
 		# $1: one next hop after the other, and one for all packets of a flow

@@ -1,24 +1,24 @@
-# A host that does not forward: as on OpenBSD it forwards no fragments that it has put together, by
-# no table that a rule names, and takes nothing across to the other family. A rule that says
-# route-to sends packets on all the same. A router with the same rules forwards all of them.
+# A host that does not forward. As on OpenBSD it forwards no reassembled fragments, forwards by no
+# table of an `rtable` rule, and translates nothing to the other family. A route-to rule still sends
+# packets on. A router with the same rules forwards all of them.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_between_client_and_server
 on gateway ip route add 192.168.10.0/24 dev wan0 table 7
 
-# forwards 0|1 - tells the gateway whether it is a router
+# forwards 0|1 - switches forwarding on the gateway
 forwards() {
 	on gateway sh -c "echo $1 >/proc/sys/net/ipv4/ip_forward
 		echo $1 >/proc/sys/net/ipv6/conf/all/forwarding"
 }
 
-# asked - how many echo requests the server has got
+# asked - prints the number of echo requests that have reached the server
 asked() {
 	on server awk '/^Icmp: [0-9]/ { n += $10 } /^Icmp6InEchos / { n += $2 } END { print n }' \
 		/proc/net/snmp /proc/net/snmp6
 }
 
-# arrivals OPTION... - how many requests of one ping reach the server
+# arrivals OPTION... - prints the number of a ping's requests that reach the server
 arrivals() {
 	local before
 	before=$(asked)

@@ -1,6 +1,6 @@
-# A router with nothing but the rules that FreeBSD's handbook has for one: nat, rdr, binat, their
-# anchors, and filter rules that see what these made of the packets. Real connections both ways, and
-# pfctl's figures of the rules.
+# A router with the legacy rules of FreeBSD's handbook only: nat, rdr, binat, their anchors, and
+# filter rules that see the translated packets. The test makes real connections in both directions,
+# and checks pfctl's counters of the rules.
 #
 #   client, dmz (inside)        gateway            server (outside)
 #   eth0 ------------------ lan0      wan0 ------------------ eth0
@@ -8,13 +8,13 @@
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_with_dmz
-# the outer address of the dmz is not one of the gateway's: it answers for it
+# the outer address of the dmz does not belong to the gateway, which answers ARP for it
 on gateway ip address add 192.168.10.90/32 dev wan0
 web server 80
 web dmz 80
 web client 80
 echo_server server 53
-# Who is outside knows nothing of the networks inside.
+# Outside hosts have no routes to the inside networks.
 on server ip route del default
 
 filter gateway <<'END_OF_RULES'
@@ -44,18 +44,18 @@ pf gateway -ss
 at_least 3 "states with the address of the gateway" \
 	"$(pf gateway -ss | grep -c '192.168.10.81[: ].*(192.168.100.2')"
 
-# rdr pass asks no filter rule; without pass they see the host inside.
+# rdr pass skips the filter rules; without pass they see the inside host.
 same "web from outside, rdr pass" passed "$(probe_web server 192.168.10.81 8080)"
 same "web from outside, rdr" passed "$(probe_web server 192.168.10.81 9090)"
 same "web from outside, no rdr" "no answer" "$(probe_web server 192.168.10.81 8081)"
 same "web from outside, no rule" "no answer" "$(probe_web server 192.168.10.81 7070)"
 
-# binat: out with its own address, and in to it.
+# binat: outbound with its own outer address, and inbound to that address.
 same "web from the dmz" passed "$(probe_web dmz "$SERVER4" 80)"
 at_least 1 "states with the address of the dmz" \
 	"$(pf gateway -ss | grep -c '192.168.10.90:[0-9]* (192.168.200.2:')"
 
-# A proxy's rules come and go in an anchor.
+# Rules of a proxy are loaded into an anchor and flushed.
 pf gateway -q -a proxy/1 -f - <<'END_OF_RULES'
 rdr pass on wan0 inet proto tcp from any to 192.168.10.81 port 7070 -> 192.168.200.2 port 80
 END_OF_RULES
@@ -66,13 +66,13 @@ same "the anchor's rules" \
 pf gateway -q -a proxy/1 -F rules
 same "web when the rule is gone" "no answer" "$(probe_web server 192.168.10.81 7070)"
 
-# The rules are counted.
+# The rules have counters.
 pf gateway -sn -vv
 same "rules" 7 "$(pf gateway -sn | wc -l)"
 packets=$(pf gateway -sn -v | grep -A1 '^nat on' | sed -n 's/.*Packets: \([0-9]*\).*/\1/p')
 at_least 6 "packets of nat" "$packets"
 
-# What a rule logs bears its action.
+# Log records of a legacy rule have its action.
 filter gateway <<'END_OF_RULES'
 rdr pass log on wan0 inet proto tcp from any to 192.168.10.81 port 8080 -> 192.168.200.2 port 80
 nat on wan0 inet from lan0:network to any -> (wan0:0)
@@ -88,8 +88,7 @@ holds "one record, of rdr" grep \
 	-Eq 'rule 0/0\(match\): rdr in on wan0: .* > 192.168.10.81.8080: Flags \[S\]' \
 	"$WORK/tcpdump"
 
-# Without them nothing is translated any more; all other rules stay as they are, with what they
-# counted.
+# Without the legacy rules nothing is translated; all other rules keep their counters.
 filters=$(pf gateway -sr | wc -l)
 pf gateway -F nat
 same "translation rules" "" "$(pf gateway -sn)"

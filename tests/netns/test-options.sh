@@ -1,5 +1,5 @@
-# IP options, hop-by-hop and destination options, IGMP and MLD with their router alert: which
-# packets pass with `allow-opts`, without, and for nobody; those that do not are counted and logged.
+# IP options, hop-by-hop and destination options, and IGMP and MLD with a router alert: packets that
+# pass with `allow-opts`, without it, and never; dropped packets are counted and logged.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -12,7 +12,7 @@ link_address=$(link_address gateway lan0)
 daemon gateway
 log=$WORK/gateway-pflog0
 
-# the client is four hosts
+# the client has the addresses of four hosts
 for digit in 3 4 5; do
 	address client eth0 192.168.100.$digit/24 2001:db8:100::$digit/64 fe80::$digit/64
 done

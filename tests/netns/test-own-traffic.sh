@@ -40,7 +40,7 @@ same "unless it is skipped" passed "$(probe_web host 127.0.0.1 80)"
 same "unless it is skipped, IPv6" passed "$(probe_web host ::1 80)"
 same "which changes nothing for others" "no answer" "$(probe_web visitor 192.0.2.2 8080)"
 
-# Packets to a group, or to all, come back in for programs of the host that hear them too.
+# The kernel returns packets to a multicast or broadcast address to local programs that listen.
 cat >"$WORK/groups.py" <<'END_OF_PROGRAM'
 import socket, struct
 PORT = 5353

@@ -1,5 +1,5 @@
-# Rules about the owner of a socket, and the log of who it was. A router's own rules about users do
-# not hold for what it forwards.
+# Rules about the owner of a socket, and the owner in the log. On a router rules about users match
+# its own traffic, not forwarded packets.
 #
 #   client                gateway                server
 #   eth0 ------------ lan0      wan0 ------------ eth0
@@ -8,17 +8,17 @@ lab_begin
 gateway_between_client_and_server
 web server 80
 echo_server server 53
-# on every address of the gateway, and still no owner of what goes through it
+# the server listens on every address of the gateway, and still owns no forwarded packet
 echo_server gateway 53
 
 NOBODY=$(id -u nobody) GROUP=$(id -g nobody)
 
-# as_nobody COMMAND... - on the gateway, without root's rights
+# as_nobody COMMAND... - runs a command on the gateway without root's rights
 as_nobody() {
 	on gateway setpriv --reuid "$NOBODY" --regid "$GROUP" --clear-groups "$@"
 }
 
-# fetch COMMAND... - a page from the server's port 80, by what the words before curl say
+# fetch COMMAND... - fetches a page from the server's port 80; COMMAND comes in front of curl
 fetch() {
 	local address=$1 code
 	shift
@@ -40,7 +40,7 @@ for address in $SERVER4 $SERVER6; do
 	same "root may not, to $address" "no answer" "$(fetch $address on gateway)"
 	same "nor a host behind the gateway, to $address" "no answer" "$(fetch $address on client)"
 done
-# asked SOURCE-WORDS... - a line to the server's UDP echo
+# asked SOURCE-WORDS... - sends a line to the server's UDP echo
 asked() {
 	local heard
 	heard=$(echo hello | "$@" timeout 1 nc -u -W 1 $SERVER4 53 2>/dev/null)
@@ -54,7 +54,7 @@ daemon_stop gateway
 same "the log names the user" "$NOBODY" \
 	"$(od -A n -t u4 -j $((24 + 16 + 44)) -N 4 "$WORK/gateway-pflog0" | tr -d ' ')"
 
-# a server's user, for what comes in
+# the user of a server, for inbound packets
 filter gateway <<'END'
 block
 pass inet6 proto icmp6

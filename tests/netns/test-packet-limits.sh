@@ -130,7 +130,7 @@ limits() {
 	pf gateway -q -K 0.0.0.0/0 2>/dev/null
 	pf gateway -q -K ::/0 2>/dev/null
 
-	# states of all rules, and a limit that is raised while it is reached
+	# the limit of states of all rules, and its change while it is reached
 	pf gateway -q -F states
 	rules <<-END
 		set limit states 0
@@ -156,10 +156,10 @@ limits() {
 }
 in_every_mode limits
 
-# datagrams that come in fragments have the length of the whole
+# a fragmented datagram has the length of the whole
 daemon gateway
 await 5 on gateway ip link show pffrag0
-# answered ADDRESS BYTES - of a ping with so many bytes, which leave in fragments
+# answered ADDRESS BYTES - prints the answers to a ping of BYTES bytes, which leaves in fragments
 answered() {
 	on client ping -n -q -c 1 -W 1 -M dont -s "$2" "$1" >/dev/null 2>&1 && echo passed ||
 		echo "no answer"

@@ -1,5 +1,5 @@
-# The rule set of examples/gateway.conf as it was published, without what the demonstration adds:
-# routed TCP from inside to a few ports, anything TCP from outside, ICMP, and the gateway's own.
+# The rule set of examples/gateway.conf as it was published, without the demonstration's additions:
+# routed TCP from inside to a few ports, any TCP from outside, ICMP, and the gateway's own traffic.
 #
 #   client                      gateway                      server
 #   eth0 ------------------ lan0      wan0 ------------------ eth0
@@ -30,7 +30,7 @@ same "the gateway out to port 8080" "no answer" "$(probe_web gateway $SERVER4 80
 same "the gateway asks a name server over UDP" passed "$(probe_udp gateway $SERVER4 53)"
 same "the gateway to itself" passed "$(probe_web gateway 127.0.0.1 25)"
 
-# The rules are the same for IPv6, but nothing lets neighbour discovery pass.
+# The rules also cover IPv6, but they do not pass neighbour discovery.
 for host in client gateway server; do
 	on "$host" ip -6 neighbor flush all
 done

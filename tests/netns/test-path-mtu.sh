@@ -1,6 +1,6 @@
-# Packets that are too long for a link, and those whose hops are used up: the errors of the gateway
-# and of the router behind it reach who sent the packet, about the addresses that it was sent to,
-# also when those are redirected and hidden.
+# Packets that exceed a link's MTU, and packets whose TTL ends. The errors of the gateway and of the
+# router behind it reach the sender, and quote the addresses that it used, also with redirection and
+# NAT.
 #
 #   client ------------ gateway ------- 1400 ------- router ------- 1300 ------- server
 #   eth0           lan0       wan0                 r0      r1                      eth0
@@ -38,7 +38,7 @@ web server 80
 echo_server server 7
 
 CLIENT4=192.168.100.2 PLAIN4=192.168.20.2 PLAIN6=2001:db8:20::2
-# What nobody has: the gateway redirects it to the server and hides the client from it.
+# Addresses that no host has: the gateway redirects them to the server and hides the client.
 OTHER4=192.168.30.2 OTHER6=2001:db8:30::2
 filter gateway <<END
 block all
@@ -51,14 +51,13 @@ pass out on wan0 inet tagged other nat-to 192.168.10.81
 pass out on wan0 inet6 tagged other nat-to 2001:db8:10::81
 END
 
-# forget_mtu - what the client learned about paths
+# forget_mtu - clears the client's path MTUs
 forget_mtu() {
 	on client ip route flush cache
 	on client ip -6 route flush cache
 }
 
-# too_long ADDRESS BYTES - the MTU that the answer to a packet of so many bytes tells, and who says
-# so
+# too_long ADDRESS BYTES - prints the MTU and the sender of the error about a packet of BYTES bytes
 too_long() {
 	local header=28
 	case $1 in *:*) header=48 ;; esac
@@ -66,16 +65,15 @@ too_long() {
 		sed -n 's/^From \([0-9a-f.:]*[0-9a-f]\):* icmp_seq=1 .*mtu *= *\([0-9]*\).*/\2 from \1/p'
 }
 
-# hop ADDRESS TTL - who answers an echo request with so many hops to go
+# hop ADDRESS TTL - prints the sender of the answer to an echo request with this TTL
 hop() {
 	on client ping -n -c 1 -W 2 -t "$2" "$1" 2>&1 |
 		sed -n 's/^From \([0-9a-f.:]*[0-9a-f]\):* icmp_seq=1 Time.*exceeded.*/\1/p
 			s/^[0-9]* bytes from \([0-9a-f.:]*[0-9a-f]\): icmp_seq=1.*/reached \1/p'
 }
 
-# hop_udp ADDRESS TTL - who says that a datagram with so many hops to go went no further: the
-# client's kernel gives the error to the socket that sent it, by the addresses and ports in the
-# quoted packet
+# hop_udp ADDRESS TTL - prints the sender of the error about a datagram with this TTL. The client's
+# kernel assigns the error to a socket by the addresses and ports of the quoted packet.
 hop_udp() {
 	on client python3 - "$1" "$2" <<'END'
 import select, socket, sys
@@ -109,9 +107,8 @@ for family in 4 6; do
 		case $which$family in
 		PLAIN4) first=192.168.100.1 second=192.168.10.2 ;;
 		PLAIN6) first=2001:db8:100::1 second=2001:db8:10::2 ;;
-		# Who gets an error about a redirected packet sees the address that it sent the
-		# packet to: pf gives the error the source that the receiver of the quoted packet
-		# has.
+		# For a redirected packet, pf gives the error the original destination of the quoted
+		# packet as its source.
 		*) first=$address second=$address ;;
 		esac
 		same "ping $address" passed "$(probe_ping client "$address")"
@@ -130,7 +127,7 @@ for family in 4 6; do
 	done
 done
 stop sniffer
-# What they quote is the packet as it was sent: its length and its addresses.
+# The errors quote the packet as it was sent: its length and its addresses.
 for address in $PLAIN4 $OTHER4; do
 	for length in 1500 1400; do
 		same "an error quotes $length bytes from $CLIENT4 to $address" 1 \

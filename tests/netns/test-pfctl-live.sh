@@ -1,5 +1,5 @@
-# What pfctl does to a filter that is running, and what it leaves alone: -T load, -o profile, -r, -F
-# Reset, -k gateway, and a load, which changes no weight and with set keepcounters no counter.
+# pfctl commands on a running filter change only their own part: -T load, -o profile, -r, -F Reset,
+# -k gateway, and a load. A load keeps weights, and with set keepcounters counters.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -23,7 +23,7 @@ rules() {
 rules | filter gateway
 same "a connection" passed "$(probe_web client $SERVER4 80)"
 
-# the tables of a text alone
+# only the tables of a text
 before=$(pf gateway -sr)
 rules | sed "s/{ $CLIENT4 }/{ 198.51.100.7 }/; s/^pass out.*/block out/" >"$WORK/other.conf"
 holds "pfctl -T load" pf gateway -T load -f "$WORK/other.conf"
@@ -34,14 +34,14 @@ rules >"$WORK/rules.conf"
 holds "pfctl -T load of the first" pf gateway -T load -f "$WORK/rules.conf"
 same "a new connection" passed "$(probe_web client $SERVER4 80)"
 
-# weights of addresses that are there stay
+# addresses that are already in a table keep their weights
 sed 's/10.0.0.1 weight 5, 10.0.0.2 /10.0.0.1 weight 9, 10.0.0.2 weight 3, 10.0.0.3 weight 7 /' \
 	"$WORK/rules.conf" >"$WORK/weights.conf"
 holds "a load with other weights" pf gateway -f "$WORK/weights.conf"
 same "the weights" "10.0.0.1 Weight: 5 10.0.0.2 10.0.0.3 Weight: 7" \
 	"$(pf gateway -t weights -vT show | grep -v Cleared | xargs)"
 
-# `-o profile` sorts what skips nothing by how often it matched
+# `-o profile` sorts rules without skip steps by their number of matches
 cat >"$WORK/profile.conf" <<-END
 	block all
 	pass inet6 proto icmp6
@@ -62,7 +62,7 @@ pf gateway -q -t hosts -T add 127.0.0.1
 same "an address" 127.0.0.1 "$(pf gateway -t hosts -T show | xargs)"
 same "pfctl -r" "127.0.0.1 (localhost)" "$(pf gateway -r -t hosts -T show | xargs)"
 
-# options go back, rules, tables and states stay
+# options are reset; rules, tables and states stay
 rules | pf gateway -q -f -
 same "a connection" passed "$(probe_web client $SERVER4 80)"
 states=$(state_count gateway tcp)
@@ -75,7 +75,7 @@ same "rules" "$(pf gateway -nvf "$WORK/rules.conf" | grep -c '^pass\|^block')" \
 same "states" "$states" "$(state_count gateway tcp)"
 same "a connection" passed "$(probe_web client $SERVER4 80)"
 
-# counters over a load, if they shall stay
+# counters survive a load with set keepcounters
 counted() {
 	pf gateway -vsr | grep -A 1 '^pass in on lan0' | grep -o 'Packets: [0-9]*' |
 		grep -o '[0-9]*'
@@ -89,7 +89,7 @@ at_least "$packets" "its packets after set keepcounters" "$(counted)"
 rules | pf gateway -q -f -
 same "its packets without" 0 "$(counted)"
 
-# states are ended by the next hop that route-to gave them
+# states are killed by the next hop that route-to gave them
 rules | sed 's/^pass in on lan0.*/& route-to 192.168.10.2/' | filter gateway
 pf gateway -q -F states
 same "a connection" passed "$(probe_web client $SERVER4 80)"

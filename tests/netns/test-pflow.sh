@@ -1,6 +1,5 @@
-# pflow: states that end are reported to a collector as IPFIX, translated or not, in both families,
-# by skipstepd. Wireshark's dissector reads the reports. Without a daemon they are counted when they
-# are lost.
+# pflow: skipstepd reports ended states to a collector as IPFIX, translated or not, in both
+# families. Wireshark's dissector reads the reports. Without skipstepd lost reports are counted.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 command -v tshark >/dev/null || unable "tshark is not there"
@@ -29,7 +28,7 @@ reports() {
 	await 5 grep -q "skipstepd: ready" "$WORK/reporter.log" ||
 		die "no skipstepd: $(cat "$WORK/reporter.log")"
 }
-# fields FIELD... - of all records in the capture, a line for each message
+# fields FIELD... - prints these fields of all records in the capture, a line for each message
 fields() {
 	local arguments=() field
 	for field; do
@@ -38,7 +37,7 @@ fields() {
 	tshark -r "$WORK/flows.pcap" -d udp.port==4739,cflow -Y cflow.flowset_id \
 		-T fields -E occurrence=a "${arguments[@]}" 2>/dev/null
 }
-# reported PATTERN - whether a line of the records has it
+# reported PATTERN - true if a line of the records matches
 reported() {
 	fields srcaddr dstaddr srcaddrv6 srcport dstport protocol | grep -qE "$1"
 }
@@ -74,7 +73,7 @@ lan0=$(on gateway ip -o link show lan0 | cut -d: -f1)
 holds "interfaces of a state that came in" grep -q "InputInt: $lan0" <<<"$(messages)"
 
 
-# without a daemon the ring holds what it can, and the rest is counted
+# without skipstepd the ring keeps records up to its size, and the others are counted
 lost() {
 	pf gateway --json -si | python3 \
 		-c 'import json, sys; print(json.load(sys.stdin)["flow_lost"])'

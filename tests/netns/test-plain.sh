@@ -1,6 +1,5 @@
-# Packets that no state knows, where rules want nothing but to let them go or to drop them: judged
-# in XDP and on tc before the kernel has them, counted as by the long way, and sent where the kernel
-# would send them.
+# Packets without a state whose rules only pass or drop them. The fast path judges them on tcx and
+# in XDP, with the same counters as the slow path, and forwards them like the kernel.
 # long: every shape of packets, on both ways
 . "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
@@ -23,7 +22,7 @@ rules() { # SETTING
 		pass inet proto icmp
 	END_OF_RULES
 }
-counters() { # all that was counted for the packets of a run
+counters() { # prints all counters for the packets of a run
 	pf gateway -s labels | awk '$3 > 100 { print }'
 	pf gateway -sr -v | grep -A1 'label "\(there\|back\|bad\)"' |
 		grep -o 'Evaluations: [0-9]*  *Packets: [0-9]*  *Bytes: [0-9]*'
@@ -33,7 +32,7 @@ counters() { # all that was counted for the packets of a run
 	done
 }
 
-# Datagrams that nobody answers, from whom they say they are.
+# Datagrams with forged sources, which are not answered.
 cat >"$WORK/send.py" <<'END_OF_PROGRAM'
 import socket, struct, sys
 sender, server, ttl, port, count = sys.argv[1:]
@@ -56,11 +55,11 @@ for setting in "set fast-forward no" "set xdp on none" "set xdp on any"; do
 	before=$(by tc) before_xdp=$(by XDP)
 	same "$setting: every datagram comes and goes, one hop less" "500 63" \
 		"$(ask "$SERVER4" 500)"
-	send "$CLIENT4" 64 17 200	# which the anchor blocks
-	send 192.168.100.66 64 7 200	# in the table
-	send 192.168.100.5 64 7 200	# in a network of it
-	send "$CLIENT4" 64 9 200	# for no rule but the first
-	# neighbours of IPv6 look for each other when they like: their packets are not compared
+	send "$CLIENT4" 64 17 200	# the anchor blocks these
+	send 192.168.100.66 64 7 200	# an address in the table
+	send 192.168.100.5 64 7 200	# a network in the table
+	send "$CLIENT4" 64 9 200	# only the first rule matches
+	# IPv6 hosts send neighbour discovery at any time, so its packets are not compared
 	counters | grep -v inet6 >"$WORK/counters-$setting"
 	same "$setting: over IPv6 too" "500 63" "$(ask "$SERVER6" 500)"
 	forwarded=$(($(by tc) - before)) by_xdp=$(($(by XDP) - before_xdp))
@@ -76,7 +75,7 @@ for setting in "set xdp on none" "set xdp on any"; do
 		"$(cat "$WORK/counters-$setting")"
 done
 
-# A state where it leaves, none where it comes in.
+# A state on the outbound interface only.
 for setting in "set xdp on none" "set xdp on any"; do
 	filter gateway <<-END_OF_RULES
 		$setting
@@ -91,12 +90,12 @@ for setting in "set xdp on none" "set xdp on any"; do
 	same "$setting: one side with a state" "500 63" "$(ask "$SERVER4" 500)"
 	same "which counts both ways" "500:500 pkts, 64000:64000 bytes" \
 		"$(pf gateway -ss -v | grep -o '[0-9]*:[0-9]* pkts, [0-9]*:[0-9]* bytes')"
-	# back there is no state where they leave, that could tell the one where they come in
+	# answers have no state on their outbound interface that could name their inbound one
 	at_least 450 "of 500 went past the kernel" $(($(by tc) + $(by XDP) - before))
 done
 
-# Datagrams each of which is the first of its flow: states are made, counted and named as by the
-# long way, on both sides, on one, or where rules drop it then.
+# Datagrams of which each begins a flow. The fast path creates, counts and names states like the
+# slow path: on both interfaces, on one interface, or where rules then drop the packet.
 cat >"$WORK/flows.py" <<'END_OF_PROGRAM'
 import socket, struct, sys
 sender, server, port, count = sys.argv[1:]
@@ -139,11 +138,11 @@ states_of() \
 		pf gateway -sI -vv -i "$interface" | grep 4/ | tr -s ' \t' ' '
 	done
 }
-# nobody is told that nobody listens there
+# the server must not send ICMP errors about closed ports
 on server nft 'table ip t { chain c { type filter hook input priority 0; udp dport 9-12 drop; }; }'
 for setting in "set fast-forward no" "set xdp on none" "set xdp on any"; do
 	state_rules "$setting"
-	ask "$SERVER4" 5 >/dev/null	# the way is known
+	ask "$SERVER4" 5 >/dev/null	# the cached route exists
 	pf gateway -q -F states
 	pf gateway -q -F info
 	pf gateway -q -z
@@ -173,7 +172,7 @@ for setting in "set xdp on none" "set xdp on any"; do
 done
 on server nft delete table ip t
 
-# Where the kernel would do something else it does.
+# Changes of the kernel's forwarding are effective.
 for setting in "set xdp on none" "set xdp on any"; do
 	rules "$setting"
 	kernel_has_its_way "$setting"
@@ -184,9 +183,9 @@ for setting in "set xdp on none" "set xdp on any"; do
 	ask "$SERVER4" 3 | cut -d' ' -f1)"
 done
 
-# Sources that the kernel does not believe in: its own address, those of no host, and with rp_filter
-# those that are somewhere else. The server hears of none.
-arrives() { # SOURCE [TTL] - datagrams of 20 from it that come as far as the server's wire
+# Sources that the kernel rejects: its own address, loopback addresses, and with rp_filter sources
+# behind another interface. None of them reaches the server.
+arrives() { # SOURCE [TTL] - prints how many of 20 datagrams reach the server's wire
 	start listener server timeout 2 tcpdump -n -i eth0 -Q in --immediate-mode udp and src host \
 		"$1"
 	await 3 grep -q listening "$WORK/listener.log" || die "tcpdump does not listen"
@@ -213,7 +212,7 @@ for setting in "set xdp on none" "set xdp on any"; do
 	on gateway sh -c 'echo 0 >/proc/sys/net/ipv4/conf/lan0/rp_filter'
 done
 
-# A neighbour that gets another link address is found again.
+# A neighbour with a new link address is found again.
 rules "set xdp on any"
 same "before" 20 "$(goes_on "$SERVER4")"
 on server ip link set eth0 address 02:00:00:00:77:01

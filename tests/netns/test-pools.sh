@@ -1,6 +1,5 @@
-# Pools on a live gateway: who keeps the address that it got, what becomes of it when the address
-# leaves the pool, ports that run out, ports that nobody can foretell, and what the log says of all
-# this.
+# Pools on a live gateway: sticky addresses, removal of an address from the pool, exhausted ports,
+# unpredictable ports, and the log records of these packets.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0  192.168.10.81, .82
@@ -10,7 +9,7 @@ gateway_between_client_and_server
 on gateway ip address add 192.168.10.82/24 dev wan0
 echo_server server 53
 
-# chosen - the addresses that the gateway remembers for sources
+# chosen - prints the addresses that the gateway has stored for sources
 chosen() {
 	pf gateway -sS | sed -n 's/^192.168.100.2 nat-to \([^ ]*\) .*/\1/p'
 }
@@ -38,7 +37,7 @@ holds "another address" test "$(chosen)" != "$first"
 same "its node counts no old states" 1 "$(pf gateway -sS | grep -c '( states 1,')"
 same "which are nobody's" 1 "$(pf gateway -ss -v | grep -c source-track)"
 
-# what the log says: addresses as translated, and that they are not those of the packet
+# the log records have the translated addresses, and a flag that the addresses were rewritten
 log=$WORK/gateway-pflog0
 await 5 has_records 1 "$log" .
 same "pflog: rewritten, source as translated" "01 192.168.10" "$(python3 - "$log" <<'END'
@@ -75,7 +74,7 @@ same "two ports for three flows; the first goes on" yyny \
 	"$(on client python3 "$WORK/flows.py" "$SERVER4" 53 3)"
 same "which is counted" $((before + 1)) "$(reason gateway translate)"
 
-# who sees some ports does not know the next
+# some ports do not allow to predict the next
 filter gateway <<'END'
 pass
 pass out on wan0 inet proto udp nat-to (wan0:0)

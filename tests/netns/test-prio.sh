@@ -1,5 +1,5 @@
-# Priorities of packets: rules set them, other rules compare them where the packet leaves, and a
-# VLAN device writes them into its frames.
+# Priorities of packets: rules set them, rules on the outbound interface compare them, and a VLAN
+# device writes them into its frames.
 #
 #   client ----------------- gateway ----------------- server
 #   c4, c6         lan0                wan0        s4, s6
@@ -47,7 +47,7 @@ priorities() {
 }
 in_every_mode priorities
 
-# Real hosts in a VLAN: the device writes the priority into the frame as egress-qos-map says.
+# Real hosts in a VLAN: the device writes the priority into the frame according to egress-qos-map.
 on gateway ip link add link wan0 name vlan5 type vlan id 5 \
 	egress-qos-map 1:1 2:2 3:3 4:4 5:5 6:6 7:7 2>/dev/null || {
 	echo "left out: frames of VLANs, for this kernel has no VLAN devices"
@@ -58,7 +58,7 @@ address gateway vlan5 192.168.50.1/24 2001:db8:50::1/64
 address server vlan5 192.168.50.2/24 2001:db8:50::2/64
 on server ip route add 192.168.100.0/24 via 192.168.50.1
 on server ip -6 route add 2001:db8:100::/64 via 2001:db8:50::1
-# written PRIORITIES - the priorities of that many frames with echo requests to the server
+# written PRIORITIES - prints the priorities of the frames with echo requests to the server
 written() {
 	start ear server tcpdump --immediate-mode -n -l -e -i eth0 -Q in \
 		'vlan 5 and (icmp[icmptype] == icmp-echo or icmp6[0] == 128)'

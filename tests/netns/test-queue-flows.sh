@@ -1,5 +1,5 @@
-# A queue with `flows` lets who sends little pass by who sends much, which a plain line of packets
-# would not.
+# In a queue with `flows` packets of a small flow overtake packets of a large flow, unlike in a FIFO
+# queue.
 #
 #   client 10.0.1.2 ------- lan0 10.0.1.1 [gateway] wan0 10.0.2.1 ------- 10.0.2.2 server
 #                                                 1 Mbit/s
@@ -19,8 +19,8 @@ await 5 on client ping -n -q -c 1 -W 1 10.0.2.2 || die "no way to the server"
 on gateway tc qdisc add dev lan0 root fq_codel 2>/dev/null || unable "this kernel has no fq_codel"
 on gateway tc qdisc del dev lan0 root
 
-# Past the kernel a packet stays its sender's, who is on this very machine here, and waits for those
-# that wait.
+# A packet on the fast path stays charged to the socket of its sender, which is on this machine. That
+# socket waits while its buffer is full, so no long queue would form.
 filter gateway <<'END'
 set fast-forward no
 queue line on wan0 bandwidth 1M
@@ -32,7 +32,7 @@ same "it is told as it was written" "queue rest parent line flows 16 bandwidth 1
 same "packets wait by flows" 1 \
 	"$(on gateway tc qdisc show dev wan0 | grep -c 'fq_codel.* flows 16 ')"
 
-# what the line takes half a minute for; a plain line of packets would hold fifty of them
+# half a minute of the link's rate; a FIFO queue would hold fifty of these packets
 on client bash \
 	-c 'exec 3>/dev/udp/10.0.2.2/9; for ((i = 0; i < 3000; i++)); do printf %1000s x >&3; done' \
 	2>/dev/null # the server has no such port

@@ -1,5 +1,5 @@
-# Queues share a slow line: bulk may not push aside what has a queue of its own, chosen on the way
-# in or on the way out.
+# Queues share a slow link: bulk traffic does not displace traffic with its own queue. An inbound or
+# an outbound rule chooses the queue.
 #
 #   client                gateway                server
 #   eth0 ------------ lan0      wan0 ------------ eth0
@@ -10,13 +10,13 @@ gateway_between_client_and_server
 echo_server server 53
 web server 80
 
-# sent QUEUE - packets that went through a queue
+# sent QUEUE - prints the number of packets of a queue
 sent() {
 	pf gateway -s queue -v | awk -v name="$1" \
 		'$1 == "queue" { here = $2 == name } here && /pkts:/ { print $3; exit }'
 }
 
-# classes - how many classes the kernel has at the outer interface
+# classes - prints the number of the kernel's classes on the outer interface
 classes() {
 	on gateway tc class show dev wan0 | grep -c 'class htb'
 }
@@ -48,7 +48,7 @@ at_least 4 "packets in the default queue" "$(sent bulk)"
 same "a page over IPv6" passed "$(probe_web client $SERVER6 80)"
 at_least 4 "packets in the queue that the way out chose" "$(sent other)"
 
-# rate ADDRESS - kbit/s of what is sent there in requests of 8 kB, one after the other
+# rate ADDRESS - prints the kbit/s of requests of 8 kB, one after the other
 rate() {
 	on client "$BIN/fwlab" rr tcp "$1:53" --size 8000 --seconds 3 |
 		sed -n 's/^rate=\([0-9.]*\).*/\1/p' | awk '{ printf "%d", $1 * 64 }'

@@ -1,6 +1,5 @@
-# Nobody can compute the next numbers that `random-id` draws from those before: the low bits of the
-# identifications of 400 packets obey no linear recurrence, as those of the kernel's own generator
-# do.
+# The values of `random-id` cannot be computed from earlier values: the low bits of the
+# identifications of 400 packets obey no linear recurrence. Those of the kernel's own generator do.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -13,7 +12,7 @@ match out on eth0 inet proto udp scrub (random-id)
 END
 start ear server tcpdump --immediate-mode -n -l -v -i eth0 -Q in udp port 9
 await 3 grep -q "listening on" "$WORK/ear.log"
-# the generator of the kernel has a state for each CPU
+# the kernel's generator has a state for each CPU
 on client taskset -c 0 python3 -c '
 import socket, sys, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -41,9 +40,9 @@ def linear_complexity(bits):
 
 shortest = min(linear_complexity([i >> bit & 1 for i in ids]) for bit in range(16))
 print(len(ids), len(set(ids)), shortest)')
-# a busy tcpdump loses some
+# a busy tcpdump loses some packets
 at_least 390 "packets seen" "$packets"
 at_least 380 "different identifications" "$different"
-# of 400 random bits it is 200, give or take a few; the kernel generator has a state of 113 bits
+# about 200 for 400 random bits; the kernel's generator has a state of 113 bits
 at_least 180 "terms of the shortest linear recurrence of a bit" "$complexity"
 verdict

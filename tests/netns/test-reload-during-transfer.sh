@@ -1,5 +1,5 @@
-# Rules are replaced again and again while a transfer runs: the connection keeps its state, and at
-# no moment is there anything but one whole rule set, even when loads race or are killed half way.
+# Rules are replaced repeatedly during a transfer. The connection keeps its state, and at every
+# moment exactly one whole rule set is in force, even if loads race or are killed.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -8,7 +8,7 @@ lab_begin
 gateway_between_client_and_server
 web server 80
 
-# rules N PORT - a rule set of N rules that all carry the same label
+# rules N PORT - prints a rule set of N rules with the same label
 rules() {
 	echo "block all"
 	seq -f "block in proto tcp to port %.0f label set-$1" 10001 $((10000 + $1))
@@ -19,7 +19,7 @@ rules 200 80 >"$WORK/small"
 rules 900 81 >"$WORK/large"
 pf gateway -q -ef "$WORK/small" || die "the rules were not loaded"
 
-# 64 MB at 8 MB/s: about eight seconds, of which ten loads take one or two.
+# 64 MB at 8 MB/s take about eight seconds, of which ten loads take one or two.
 start transfer client curl --silent --show-error --output /dev/null --limit-rate 8M \
 	--write-out '%{size_download}' "http://$SERVER4/large"
 await 2 eval '[ "$(state_count gateway ESTABLISHED:ESTABLISHED)" = 2 ]' ||
@@ -37,7 +37,7 @@ same "curl's exit status" 0 $?
 unset "PROCESSES[transfer]"
 same "bytes transferred" 67108864 "$(cat "$WORK/transfer.log")"
 
-# Two loads at once, and one of them killed at a random instant, twenty times.
+# Two loads at once, of which one is killed at a random time, twenty times.
 torn=0
 for ((i = 0; i < 20; i++)); do
 	pf gateway -q -f "$WORK/small" & one=$!

@@ -1,6 +1,5 @@
-# fwlab's report in a real browser, with a phone's width: everything is there, drawn and inside of
-# the page, and nothing is fetched or complained about. fwlab-run.json is a made-up run of three
-# systems.
+# fwlab's report in a real browser at a phone's width: all parts are drawn inside the page, nothing
+# is fetched, and there are no errors. fwlab-run.json is an invented run of three systems.
 . "$(dirname "$0")/lab.sh"
 
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) ||
@@ -11,8 +10,8 @@ trap 'rm -rf "$WORK"' EXIT
 "$BIN/fwlab" report "$HERE/fwlab-run.json" "$HERE/fwlab-run.json" --out "$WORK/report.html" ||
 	die "no report"
 
-# What the browser makes of the page, as its title. A frame has the width of a phone whatever the
-# window's least is.
+# Measures the page in the browser; a script writes the results to the title. A frame has the width
+# of a phone, because a window has a larger minimum.
 cat >"$WORK/look.html" <<'END'
 <iframe id="page" style="width: 360px; height: 800px"></iframe>
 <script>

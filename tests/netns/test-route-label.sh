@@ -1,4 +1,4 @@
-# Labels of routes: realms, by name and by number, which skipstepd follows as routes change.
+# Labels of routes: realms, by name and by number, which skipstepd updates as routes change.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_between_client_and_server
@@ -14,7 +14,7 @@ daemon gateway
 same "a route with the label" passed "$(probe_ping client 198.51.100.7)"
 same "one without" "no answer" "$(probe_ping client "$SERVER4")"
 on gateway ip route replace 198.51.100.0/24 via "$SERVER4" realm 8
-# states of pings before are not to answer for the rule
+# the states of earlier pings must not pass the next ones
 unlabelled() {
 	pf gateway -F states
 	[ "$(probe_ping client 198.51.100.7)" = "no answer" ]

@@ -1,5 +1,6 @@
-# A gateway with two providers: route-to sends some connections by the second, reply-to answers by
-# the one that asked, dup-to copies to a collector; and what a router tells a sender, through it.
+# A gateway with two providers: route-to sends some connections by the second provider, reply-to
+# sends answers by the provider of the request, dup-to copies to a collector. ICMP errors of a
+# router reach the sender through them.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_with_two_ways_out
@@ -37,7 +38,7 @@ END_OF_RULES
 )
 filter gateway <<<"$rules"
 
-# route-to, in both families; only what the rule names
+# route-to, in both families; other packets keep their route
 same "the routing table's way" 10.1.0.2 "$(seen_from client 192.0.2.80 80)"
 same "the other way" 10.2.0.2 "$(seen_from client 192.0.2.80 8080)"
 same "the routing table's way, IPv6" 2001:db8:1::2 "$(seen_from client 2001:db8:80::80 80)"
@@ -45,10 +46,10 @@ same "the other way, IPv6" 2001:db8:2::2 "$(seen_from client 2001:db8:80::80 808
 at_least 1 "states that show the next hop" \
 	"$(pf gateway -ss | grep -c '192.0.2.80:8080 {10.2.0.1} <- 192.168.100.2')"
 
-# the packet is filtered once more where it leaves
+# the packet is filtered once more on its outbound interface
 same "refused where it leaves" "no answer" "$(seen_from client 192.0.2.80 81)"
 
-# time to live: the gateway spends one, and answers when it was the last
+# TTL: the gateway decrements it, and answers if it ends
 expired_at() {
 	on client ping -n -c 1 -W 2 -t "$1" "$2" |
 		sed -n 's/^From \([0-9a-f.:]*[0-9a-f]\).*[Tt]ime.*exceeded.*/\1/p'
@@ -60,7 +61,7 @@ same "the first router, IPv6" 2001:db8:100::1 "$(expired_at 1 2001:db8:80::80)"
 same "the second router, IPv6" 2001:db8:2::1 "$(expired_at 2 2001:db8:80::80)"
 same "ping, IPv6" passed "$(probe_ping client 2001:db8:80::80)"
 
-# broadcast and multicast: to the next hop alone, and nobody hears of their end
+# broadcast and multicast: to the next hop only, without errors when the TTL ends
 filter gateway <<'END_OF_MORE_RULES'
 pass
 pass in on lan0 inet proto udp to port 9 route-to 10.2.0.1
@@ -105,7 +106,7 @@ same "errors, about the last packet and none to all" 1 \
 stop ear
 filter gateway <<<"$rules"
 
-# a link that takes less: told, or fragmented
+# a link with a smaller MTU: an error, or fragments
 on gateway ip link set wan2 mtu 1400
 on isp2 ip link set gw0 mtu 1400
 same "too big" 1400 \
@@ -121,7 +122,7 @@ same "fragmented" passed \
 on gateway ip link set wan2 mtu 1500
 on isp2 ip link set gw0 mtu 1500
 
-# reply-to: of the gateway's own, and through it
+# reply-to: for the gateway's own answers, and for forwarded ones
 echo_server gateway 22
 same "answers go back where the question came from" passed \
 	"$(on server timeout 3 sh -c 'echo hello | nc -w 2 10.2.0.2 22' | grep -q hello &&
@@ -131,7 +132,7 @@ same "the same in IPv6" passed \
 	echo passed)"
 same "a web server behind it" passed "$(PATIENCE=3 probe_web server 10.2.0.2 8000)"
 
-# reply-to on a host that forwards nothing, and whose own way back leads nowhere
+# reply-to on a host that does not forward, and whose routes lead nowhere
 on server ip route replace 10.2.0.0/24 via 10.11.0.1
 on server ip -6 route replace 2001:db8:2::/64 via 2001:db8:11::1
 on gateway ip route add 10.12.0.0/24 via 10.2.0.1
@@ -146,7 +147,7 @@ same "with reply-to" 10.2.0.2 "$(seen_from gateway 10.12.0.2 8080)"
 same "with reply-to, IPv6" 2001:db8:2::2 "$(seen_from gateway 2001:db8:12::2 8080)"
 pf server -q --remove
 
-# tun9 between the gateway and isp2, which has no link header and lives as long as who made it
+# tun9 between the gateway and isp2: no link header, and it exists as long as its process
 point_to_point() {
 	start tun9 gateway python3 -c '
 import ctypes, fcntl, os, select, struct, sys
@@ -172,7 +173,7 @@ while True:
 	on isp2 ip route add 192.168.100.0/24 dev tun9
 }
 
-# FreeBSD's words: the rule names the interface, and the routing table is not asked
+# FreeBSD's syntax: the rule names the interface, and the routing table is not used
 on gateway ip route add 10.2.0.9/32 via 10.1.0.1
 on isp2 ip address add 10.2.0.9/32 dev gw0
 point_to_point
@@ -200,7 +201,7 @@ on gateway ip route replace 10.12.0.0/24 via 10.1.0.1
 same "answers by the named way" passed \
 	"$(on server timeout 3 sh -c 'echo hello | nc -w 2 -s 10.12.0.2 10.2.0.2 22' |
 	grep -q hello && echo passed)"
-# IPv4 by way of an IPv6 neighbour
+# IPv4 by an IPv6 neighbour
 filter gateway <<END_OF_RULES
 nat on wan2 inet from 192.168.100.0/24 to any -> (wan2)
 pass
@@ -218,7 +219,7 @@ holds "a copy of IPv4 by an address of IPv6" await 3 grep -q "> 10.11.0.2\.53: "
 	"$WORK/copies-ear.log"
 stop copies-ear
 
-# the interface may go, and come back as another
+# the interface may disappear, and come back with another index
 stop tun9
 same "without it" "no answer" "$(seen_from client 192.0.2.80 81)"
 point_to_point
@@ -228,7 +229,7 @@ back() {
 holds "back, and in use again" await 5 back
 filter gateway <<<"$rules"
 
-# dup-to: the collector hears what the server hears, the client notices nothing
+# dup-to: the collector receives the server's packets, and the client is not affected
 heard() {
 	on collector awk '$1 == "eth0:" { print $3 }' /proc/net/dev
 }

@@ -1,5 +1,5 @@
-# A gateway with two providers whose rules choose between routing tables: what a rule with `rtable`
-# lets in is forwarded as that table says, with all that a router does.
+# A gateway with two providers whose rules choose between routing tables: packets of an inbound rule
+# with `rtable` are forwarded by that table, with all features of a router.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 gateway_with_two_ways_out

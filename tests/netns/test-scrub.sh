@@ -1,5 +1,5 @@
-# Headers as the server sees them: options of `scrub`, of match rules and of the old statement, and
-# `set tos`; and rules that compare the type of service.
+# Headers as the server sees them: options of `scrub`, of match rules and of the legacy statement,
+# and `set tos`; and rules that compare the type of service.
 #
 #   client ----------------- gateway ----------------- server
 #   c4, c6         lan0                wan0        s4, s6
@@ -10,7 +10,7 @@ lab_begin
 between_peers
 peer t4 wan0 server 192.168.10.10
 
-# the same of both forms; several packets of a state, which may take another way than the first
+# the same for both forms; several packets of a state, because the first takes another path
 scrubbed() {
 	converse <<-END
 		# $1: max-mss lowers a higher MSS, also at an odd place
@@ -83,8 +83,8 @@ every_form() {
 	END
 	scrubbed "the old statement"
 
-	# match rules add up in a state, where packets leave as well; without a state the options of
-	# the pass rule count alone
+	# match rules add up in a state, on the outbound interface, too; without a state only the
+	# options of the pass rule are effective
 	rules <<-END
 		match out on wan0 proto udp scrub (min-ttl 50)
 		match out on wan0 proto udp set tos 0x40

@@ -1,5 +1,5 @@
-# SCTP through the gateway: ports in rules and states, translation, errors, which are packets that
-# the test writes itself; and where the kernel has SCTP, associations of real hosts.
+# SCTP through the gateway: ports in rules and states, translation, and errors, with packets that
+# the test builds itself. If the kernel has SCTP, also associations of real hosts.
 #
 #   client ----------------- gateway ----------------- server
 #   c4, c6         lan0                wan0        s4, s6
@@ -10,7 +10,7 @@ lab_begin
 between_peers
 peer d4 lan0 client 192.168.100.10
 
-# Packets bear a tag and a chunk: 1 is INIT, 2 its answer, 10 and 11 the cookie and its answer.
+# Packets have a tag and a chunk: 1 is INIT, 2 its answer, 10 and 11 the cookie and its answer.
 packets() {
 	rules <<-END
 		block
@@ -47,7 +47,7 @@ packets() {
 		server sends s6 c6 icmp 1 3 about c6 s6 sctp 40001 3868
 	END
 
-	# addresses are translated, ports stay; scrub is no hindrance
+	# addresses are translated, ports stay; scrub has no effect
 	rules <<-END
 		scrub in all
 		nat on wan0 inet6 proto sctp from any to any port 3868 -> (wan0:0)
@@ -81,7 +81,7 @@ packets() {
 		server hears 5 times w4 s4 sctp 3868 50000 7 2
 	END
 
-	# where no rule names a port there are none
+	# without a port in any rule, ports are not compared
 	rules <<-END
 		block
 		pass inet proto sctp
@@ -141,7 +141,7 @@ done
 seen_by_server() {
 	on client python3 "$WORK/associate.py" associate "$@"
 }
-SETTINGS='' # SCTP goes by the kernel
+SETTINGS='' # SCTP takes the slow path
 rules <<-END
 	block
 	pass inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state

@@ -1,6 +1,6 @@
-# A kernel's security module stands among netfilter's hooks in every namespace (AppArmor does, and
-# SELinux), and does nothing there with packets that are forwarded: they go past the kernel still. A
-# rule beside it stops that.
+# A kernel's security module has netfilter hooks in every namespace (AppArmor and SELinux do). The
+# hooks do nothing with forwarded packets, so the fast path stays active. An nftables rule disables
+# the fast path.
 . "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
 lab_begin
@@ -12,8 +12,7 @@ filter gateway <<-'END'
 END
 echo_server server 7
 
-# talk ADDRESS - 20 small segments to an echo server, and its answers; $past of all these went past
-# the kernel
+# talk - sends 20 small segments to an echo server; $past is the number of packets on the fast path
 talk() {
 	local before answers
 	before=$(by tc)

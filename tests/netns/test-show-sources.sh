@@ -1,5 +1,4 @@
-# What `pfctl -s Sources` shows of sources that are tracked, and of the address that a pool keeps
-# for one; -v, --json and -K.
+# The output of `pfctl -s Sources` about tracked sources and sticky addresses; -v, --json and -K.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0

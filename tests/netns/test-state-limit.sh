@@ -1,4 +1,4 @@
-# A full state table refuses new states and counts them; those that are in it go on undisturbed.
+# A full state table refuses new states and counts them; existing states continue.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -22,7 +22,7 @@ passed=0
 for ((i = 0; i < 14; i++)); do
 	[ "$(probe_udp client $SERVER4 53)" != passed ] || passed=$((passed + 1))
 done
-# Each exchange takes a state on each of the gateway's interfaces.
+# Each exchange needs a state on each of the gateway's interfaces.
 same "exchanges that found room" 9 $passed
 same "states" 20 "$(state_count gateway)"
 at_least 5 "packets refused for want of memory" "$(reason gateway memory)"

@@ -1,5 +1,5 @@
-# Very many states are put in place and listed in all forms, while connections go on to be made.
-# Says how long it takes, and with how much memory; STATES says how many.
+# Very many states are restored and listed in all formats, while new connections are made. Prints
+# time and memory; STATES is the number of states.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -17,7 +17,7 @@ END
 web_works() { probe_web client $SERVER4 80; }
 same "a connection" passed "$(web_works)"
 pf gateway -q -S "$WORK/states"
-# states of packets that never came: as many as there may be
+# states without packets, up to the limit
 python3 - "$WORK/states" "$STATES" <<'END'
 import json, sys
 path, count = sys.argv[1], int(sys.argv[2])

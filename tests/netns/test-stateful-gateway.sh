@@ -1,4 +1,4 @@
-# A gateway that lets the inside call out and the outside only answer, over both families.
+# A gateway passes connections from inside, and only answers from outside, in both families.
 #
 #   client (inside)             gateway            server (outside)
 #   eth0 ------------------ lan0      wan0 ------------------ eth0
@@ -31,11 +31,11 @@ for address in $CLIENT4 $CLIENT6; do
 done
 
 pf gateway -ss
-# A forwarded connection has a state for each interface it crosses.
+# A forwarded connection has a state for each interface that it crosses.
 at_least 4 "TCP states, closed by both sides" "$(state_count gateway 'tcp.*FIN_WAIT_2:FIN_WAIT_2')"
 at_least 4 "UDP states" "$(state_count gateway 'udp')"
 
-# A segment that belongs to no connection opens none, though the rules pass its port.
+# A segment without a connection creates no state, though the rules pass its port.
 before=$(state_count gateway tcp)
 on client python3 - "$SERVER4" <<'END'
 import socket, struct, sys

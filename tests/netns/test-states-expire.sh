@@ -1,4 +1,4 @@
-# States end on time while no process of skipstep is alive.
+# States expire on time without any process of skipstep.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0

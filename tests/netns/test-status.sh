@@ -1,5 +1,5 @@
-# What `pfctl -si` and its kin count, and what clears it: status, an interface of its own, rules and
-# labels, limits, the debug level, a rule that is used up.
+# The counters of `pfctl -si` and related commands, and the commands that reset them: status, the
+# log interface, rules and labels, limits, the debug level, and an expired `once` rule.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -16,12 +16,12 @@ END
 same "ping $SERVER4" passed "$(probe_ping client $SERVER4)"
 same "ping $SERVER6" passed "$(probe_ping client $SERVER6)"
 
-# An echo goes in and out of each of two interfaces: four look-ups of a family, two of which make a
+# An echo enters and leaves by two interfaces: four state lookups of a family, of which two create a
 # state.
 at_least 8 "searches" "$(reason gateway searches)"
 at_least 4 "inserts" "$(reason gateway inserts)"
 at_least 4 "packets that rules decided" "$(reason gateway match)"
-# interface NAME - of the interface that `set loginterface` names, over IPv4
+# interface NAME - prints a counter of the interface that `set loginterface` names, over IPv4
 interface() {
 	pf gateway -si | awk -v name="$1" '/Packets In/ { at = "in " } /Packets Out/ { at = "out " }
 		/Bytes (In|Out)/ && tolower($1 " " $2) == name { print $3 } tolower(at $1) == name { print $2 }'
@@ -39,7 +39,7 @@ holds "-z clears those of rules" pf gateway -z
 same "labels" "ping lan0 1 0 0 0 0 0 0 0 0 six 0 0 0 0 0 0 0 0" "$(pf gateway -sl | xargs)"
 at_least 4 "and nothing else, inserts" "$(reason gateway inserts)"
 holds "-F info clears the rest" pf gateway -F info
-# hosts may have asked for routers and groups meanwhile
+# hosts may have sent router solicitations and multicast reports meanwhile
 holds "inserts are counted anew" [ "$(reason gateway inserts)" -lt 4 ]
 same "bytes into lan0" 0 "$(interface "bytes in")"
 at_least 4 "and ends no state" "$(state_count gateway icmp)"

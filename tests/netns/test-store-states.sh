@@ -1,5 +1,5 @@
-# States that `pfctl -S` has stored and `pfctl -L` loads again go on where they were, under rules
-# that pass new connections only.
+# States that `pfctl -S` stores and `pfctl -L` restores continue, under rules that pass new
+# connections only.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -17,7 +17,7 @@ rules() {
 		pass out on wan0 proto tcp to port 80 label "web"
 	RULES
 }
-# matched COUNTER - of the match rule
+# matched COUNTER - prints a counter of the match rule
 matched() {
 	pf gateway -vsr -R 2 | grep -o "$1: [0-9]*" | grep -o '[0-9]*$'
 }
@@ -27,7 +27,7 @@ start transfer client curl --silent --output /dev/null --limit-rate 16M --speed-
 	--write-out '%{size_download}' "http://$SERVER4/large"
 await 2 eval '[ "$(state_count gateway ESTABLISHED:ESTABLISHED)" = 2 ]' ||
 	die "the transfer does not start"
-# nothing moves on while the states are away: stored ones are behind by what passes meanwhile
+# connections pause while the states are stored, because packets would make the stored states stale
 kill -STOP "${PROCESSES[transfer]}"
 await 3 eval 'now=$(pf gateway -ss -v | grep pkts | cut -d , -f 3); sleep 0.3
 	[ "$now" = "$(pf gateway -ss -v | grep pkts | cut -d , -f 3)" ]' ||
@@ -46,7 +46,7 @@ same "states of the match rule" 2 "$(matched States)"
 packets=$(matched Packets)
 holds "pfctl -L again" pf gateway -L "$WORK/states"
 same "states, which were there" 2 "$(state_count gateway ESTABLISHED:ESTABLISHED)"
-# with other timestamps than before the servers would not hear the client any more
+# with other timestamps than before, the servers would drop the client's segments
 kill -CONT "${PROCESSES[transfer]}"
 wait "${PROCESSES[transfer]}"
 same "curl's exit status" 0 $?

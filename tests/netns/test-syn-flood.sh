@@ -1,6 +1,6 @@
-# A flood of SYNs from sources that do not exist, through a gateway with a small state table. With
-# syncookies that begin by themselves the table does not fill and clients get in as ever; without,
-# it fills and they do not. Who was connected before notices nothing either way.
+# A SYN flood from forged sources, through a gateway with a small state table. With adaptive
+# syncookies the table does not fill and clients connect; without them it fills and clients do not
+# connect. Existing connections continue in both cases.
 #
 #   client, attacker ----------------- gateway ----------------- server
 #                          lan0                    wan0
@@ -10,8 +10,8 @@ gateway_between_client_and_server
 web server 80
 echo_server server 7
 
-# flood SYNS - so many from the client's wire to the web server, half of them over IPv6, 5000 in a
-# second
+# flood SYNS - sends SYNS SYNs from the client's wire to the web server, half of them over IPv6,
+# 5000 per second
 flood() {
 	start flood client python3 -c '
 import random, socket, struct, sys, time
@@ -52,8 +52,8 @@ for number in range(count):
 	"$(on gateway ip -o link show lan0 | sed -n 's/.*ether \([^ ]*\).*/\1/p')"
 }
 
-# steady - a connection that says something twenty times a second and hears it, until it is stopped; it prints
-# how often that was
+# steady - opens a connection that sends and receives twenty times a second until it is stopped;
+# prints the number of exchanges
 steady() {
 	start "steady-$1" client python3 -c '
 import signal, socket, sys, time
@@ -75,18 +75,18 @@ print("heard", heard)' "$1"
 	await 5 grep -q ready "$WORK/steady-$1.log" || die "$1 does not answer"
 }
 
-# counter NAME - of `pfctl -si -v`
+# counter NAME - prints a counter of `pfctl -si -v`
 counter() {
 	pf gateway -si -v | awk -v name="$1" \
 		'index($0, "  " name " ") == 1 { $0 = substr($0, length(name) + 3); print $1; exit }'
 }
 
-# states - how many there are
+# states - prints the number of states
 states() {
 	counter "current entries"
 }
 
-# clients N - so many fetch a page, one after the other; how many were served
+# clients N - fetches a page N times, one after the other; prints the number of successes
 clients() {
 	local served=0 n
 	for ((n = 0; n < $1; n++)); do
@@ -109,7 +109,7 @@ pass out on wan0 proto tcp
 END
 }
 
-# end_of_flood - when it is over, and that those who were connected are so still
+# end_of_flood - checks that the flood is over, and that existing connections continue
 end_of_flood() {
 	local address
 	wait "${PROCESSES[flood]}"
@@ -133,7 +133,8 @@ at_least 5000 "cookies sent" "$(counter "syncookies sent")"
 at_least 10 "cookies that came back" "$(counter "syncookies validated")"
 same "floods noticed" 1 "$(counter "synfloods detected")"
 same "packets for which there was no room" 0 "$(counter memory)"
-# Half of them wait for a client and are what the watermarks are about, the other half for a way to the client.
+# Half of the states wait for a client, and count for the watermarks; the other half are the
+# outbound ones.
 holds "the table has not filled: $(states) states" [ "$(states)" -lt 700 ]
 same "clients who are served when it is over" 6 "$(clients 3)"
 

@@ -1,5 +1,5 @@
-# synproxy state and syncookies as real programs see them: a server behind the gateway, and one on
-# the gateway itself, in both families. Every transfer arrives whole.
+# synproxy state and syncookies with real programs: a server behind the gateway, and one on the
+# gateway itself, in both families. Every transfer is complete.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -10,7 +10,7 @@ web server 80
 web gateway 81
 head -c 5M /dev/urandom >"$WORK/www/random"
 want=$(sha256sum <"$WORK/www/random")
-# try WHAT - a large file from each server
+# try WHAT - fetches a large file from each server
 try() {
 	local a
 	for a in "$SERVER4:80" "[$SERVER6]:80" "192.168.100.1:81" "[2001:db8:100::1]:81"; do

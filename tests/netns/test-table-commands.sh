@@ -1,4 +1,4 @@
-# `pfctl -T`: which addresses match, what each command says and leaves, counters of addresses,
+# `pfctl -T`: matches of addresses, the messages and effects of each command, counters of addresses,
 # tables of anchors, and tables that only rules mention.
 #
 #   client ----------------- gateway ----------------- server
@@ -7,7 +7,7 @@
 lab_begin
 gateway_between_client_and_server
 
-# commanded EXPECTED ARGUMENT... - what pfctl says
+# commanded EXPECTED ARGUMENT... - checks pfctl's output
 commanded() {
 	local expected=$1
 	shift
@@ -22,7 +22,7 @@ pass from <nets>
 pass from <mentioned>
 END
 
-# hit and miss, one by one and all together
+# matching addresses and others, one by one and all together
 hit="10.0.0.1 10.2.0.0 10.255.255.255 10.1.2.0 10.1.2.255 2001:db8:: 2001:db8:2::1 2001:db8:1::1"
 miss="9.255.255.255 11.0.0.0 10.1.0.0 10.1.1.255 10.1.2.3 10.1.3.0 2001:db9:: 2001:db8:1::2 ::"
 for address in $hit; do
@@ -57,7 +57,7 @@ pf gateway -q -t pinned -T add 192.0.2.2 2>/dev/null
 same "exit status of a change to a constant table" 255 $?
 commanded "192.0.2.1" -t pinned -T show
 
-# who stays in a table keeps the time since which it is there, whatever replaces its contents
+# an entry keeps its time of insertion when the contents are replaced
 commanded "1 table created. 2/2 addresses added." -t aged -T add 192.0.2.1 192.0.2.2
 aged='192.0.2.1 !192.0.2.2 192.0.2.3'
 sleep 2.1
@@ -102,7 +102,7 @@ pf gateway -q -a sub/one -F rules
 pf gateway -q -a sub/one -F Tables
 commanded "pfctl: Anchor does not exist." -a sub/one -sT
 
-# a table without counters, which is there before its rules, gets those of its definition
+# a table without counters, which exists before its rules, gets counters from its definition
 commanded "1 table created. 1/1 addresses added." -t early -T add $CLIENT4
 filter gateway <<'END'
 table <early> persist counters
@@ -147,12 +147,13 @@ done
 same "ping $SERVER6" passed "$(probe_ping client $SERVER6)"
 same "UDP to $SERVER4" "no answer" "$(probe_udp client $SERVER4 53)"
 
-# counter TABLE ADDRESS NAME - packets and bytes that `-T show -vv` has for an address
+# counter TABLE ADDRESS NAME - prints packets and bytes of an address from `-T show -vv`
 counter() {
 	pf gateway -t "$1" -T show -vv | awk -v address="$2" -v name="$3:" \
 		'NF == 1 { here = $1 == address } here && $1 == name { print $4, $6 }'
 }
-# ping sends 84 bytes over IPv4 and 104 over IPv6; without state, each side of the gateway counts.
+# a ping has 84 bytes over IPv4 and 104 over IPv6; without a state, each interface of the gateway
+# counts it
 same "from the client to the server" "3 252" "$(counter lan 192.168.100.0/24 Out/Pass)"
 same "an address that nothing came from" "" "$(counter lan 192.168.101.0/24 Out/Pass)"
 same "from the server to the client" "3 252" "$(counter lan 192.168.100.0/24 In/Pass)"

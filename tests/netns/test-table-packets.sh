@@ -1,5 +1,6 @@
-# Rules about a table match packets to each address that is in it, by the longest entry, and to no
-# other, however rules are searched and packets go; also after pfctl added and deleted entries.
+# A rule about a table matches packets to each address in the table by the longest entry, and no
+# others. The result is the same for each evaluator and path, also after pfctl added and deleted
+# entries.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0            10.0.0.0/8, 2001:db8:1000::/36
@@ -24,7 +25,7 @@ miss="10.1.0.0 10.1.1.255 10.1.2.3 10.1.3.0 10.1.255.255 10.128.0.0 10.200.0.0 1
 	2001:db8:1010:: 2001:db8:1010:0:ffff:ffff:ffff:ffff 2001:db8:1010:1::7 2001:db8:1010:2::
 	2001:db8:101f:ffff:ffff:ffff:ffff:ffff 2001:db8:1100:: 2001:db8:1fff:: 2001:db8:1fff::2"
 
-asks() { # ADDRESS... - those that answer
+asks() { # ADDRESS... - prints the addresses that answer
 	pf gateway -q -F states
 	on client python3 "$HERE/echoes.py" $SERVER4 $SERVER6 -- "$@"
 }

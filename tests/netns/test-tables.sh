@@ -1,4 +1,4 @@
-# Tables are changed while packets pass, without loading rules again; the longest match counts.
+# Tables change while packets pass, without a load of rules; the longest match decides.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0

@@ -1,5 +1,5 @@
-# A tag set on the way in is known on the way out, on another interface; so is where a packet came
-# in.
+# A tag set by an inbound rule is known to rules on the outbound interface; so is the inbound
+# interface.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -28,7 +28,7 @@ done
 same "received on another interface than the rule says" "no answer" \
 	"$(probe_web server $CLIENT4 80)"
 
-# a match rule between two rules that say the same
+# a match rule between two equal rules
 filter gateway <<'END'
 block in on lan0
 pass in on lan0 tagged SEEN

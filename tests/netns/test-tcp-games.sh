@@ -1,5 +1,5 @@
-# Segments that try to confuse the states of a connection, by whatever way packets go: SYNs, RSTs,
-# FINs and acknowledgments with numbers within the window and outside of it, from both ends.
+# Hostile segments for the states of a connection: SYNs, RSTs, FINs and ACKs with numbers within and
+# outside of the window, from both ends, on each path through the gateway.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -13,7 +13,7 @@ wan=$(link_address gateway wan0)
 unowned client lan0 192.168.100.9 2001:db8:100::9
 unowned server wan0 192.168.10.9 2001:db8:10::9
 
-# states - the client's port and the states of both sides of each connection where it came in
+# states - prints the client's port and the states of both sides of each connection on lan0
 states() {
 	pf gateway -ss | awk '$1 " " $2 " " $4 == "all tcp <-" {
 			split($6, states, ":")

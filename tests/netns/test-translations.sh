@@ -1,5 +1,5 @@
-# Addresses and ports on both sides of the gateway, packet by packet: nat, rdr and binat of the old
-# style and of match and pass rules, exemptions, pools, ports that stay, prefixes, and af-to.
+# Translation of addresses and ports with single packets: legacy nat, rdr and binat, and nat-to,
+# rdr-to and binat-to of match and pass rules; exemptions, pools, static ports, prefixes, and af-to.
 #
 #   client ----------------- gateway ----------------- server
 #   c4, c6         lan0                wan0        s4, s6
@@ -8,7 +8,7 @@
 . "$HERE/conversation.sh"
 lab_begin
 between_peers
-# another client, another server; nobody has the addresses a4, a6 and b4
+# another client and another server; no host has the addresses a4, a6 and b4
 peer d4 lan0 client 192.168.100.10
 peer t4 wan0 server 192.168.10.10
 peer a4 wan0 server 192.168.10.82
@@ -16,7 +16,7 @@ peer r6 wan0 server 2001:db8:10::3
 ADDRESSES+=" b4=192.168.10.83 a6=2001:db8:10::82 s64=64:ff9b::c0a8:a09 n6=2001:db8:99::9"
 NEIGHBOURS="pass quick inet6 proto icmp6 icmp6-type { neighbrsol, neighbradv } no state"
 
-# independent - the same port outside for all that one endpoint sends to
+# independent - checks that one endpoint keeps its outer port for all destinations
 independent() {
 	converse <<-END
 		# $1: one port outside for all destinations
@@ -35,7 +35,7 @@ independent() {
 		server hears a4 s4 udp !\$p 50
 	END
 }
-# redirected - of a4, over both families; with an exemption of d4
+# redirected - checks the redirection of a4, in both families, with an exemption of d4
 redirected() {
 	converse <<-END
 		# $1: to another host and port, in both families
@@ -52,7 +52,7 @@ redirected() {
 		server hears d4 a4 udp 1000 50
 	END
 }
-# both_ways - c4 is a4 outside
+# both_ways - checks that c4 is a4 outside
 both_ways() {
 	converse <<-END
 		# $1: out and in
@@ -133,7 +133,7 @@ translations() {
 	END
 	redirected rdr-to
 
-	# what would be the connection of another flow behind the redirection is dropped
+	# a packet that would conflict with another flow behind the redirection is dropped
 	rules <<-END
 		pass
 		pass in on lan0 inet proto udp to 192.168.10.82/31 rdr-to 192.168.10.9
@@ -151,7 +151,7 @@ translations() {
 		client hears 5 times a4 c4 udp 50 1000
 	END
 
-	# pass of old translation rules asks no filter rule
+	# legacy translation rules with `pass` skip the filter rules
 	rules <<-END
 		rdr pass on lan0 inet proto udp from any to 192.168.10.82 port 50 -> 192.168.10.9
 		nat pass on wan0 inet proto udp from any to any port 50 -> 192.168.10.83 static-port
@@ -196,7 +196,7 @@ translations() {
 		client hears 5 times s4 c4 udp 50 1000
 	END
 
-	# prefixes of IPv6 keep the host; errors come back to it, also by way of another router
+	# IPv6 prefixes keep the host part; errors are translated back, also from another router
 	rules <<-END
 		pass
 		match on wan0 inet6 from 2001:db8:100::/64 binat-to 2001:db8:99::/64 bitmask
@@ -217,7 +217,7 @@ translations() {
 		client hears r6 c6 icmp 1 0 about c6 s6 udp 1000 51
 	END
 
-	# pools without an address drop, and ports of a MAP-E set
+	# a pool without an address drops packets; and ports of a MAP-E port set
 	rules <<-END
 		table <none> persist
 		nat on wan0 inet proto udp from any to any port 51 \

@@ -1,5 +1,5 @@
-# A tunnel between the gateway and the server: its packets are filtered as what they are on the
-# interface that they travel on, and those inside of them on the tunnel's own.
+# A tunnel between the gateway and the server: the outer packets are filtered on their interface,
+# and the inner packets on the tunnel's interface.
 #
 #                           tun0 ======================= tun0
 #   client ----------------- gateway ----------------- server
@@ -20,7 +20,7 @@ on server ip route replace default via 192.168.77.1
 on server ip -6 route replace default via 2001:db8:77::1
 web server 80 81
 
-# rules OUTER - what passes inside, and a rule for the tunnel's packets
+# rules OUTER - loads rules for inner packets, and a rule OUTER for the tunnel's packets
 rules() {
 	filter gateway <<-END
 		block all

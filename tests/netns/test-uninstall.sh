@@ -1,13 +1,13 @@
-# `make uninstall` after ftp-proxy has run: every instance is taken down, and nothing is left of the
-# program. It runs in a mount namespace with a /run, an /etc and a bpffs of its own, so that other
-# instances of the machine stay.
+# `make uninstall` after a run of ftp-proxy removes every instance and all files of skipstep. The
+# test runs in a mount namespace with its own /run, /etc and bpffs, so other instances of the
+# machine stay.
 . "$(dirname "$0")/lab.sh"
 lab_begin
 command -v make >/dev/null || unable "no make here"
 PREFIX=$WORK/usr
 
-# uninstalling COMMANDS - runs the commands and `make uninstall` in namespaces of their own; prints
-# the exit status and all that is left
+# uninstalling COMMANDS - runs the commands and `make uninstall` in new namespaces; prints the exit
+# status and all remaining files
 uninstalling() {
 	mkdir -p "$PREFIX/sbin" "$PREFIX/share/man/man8" "$WORK/units"
 	cp "$BIN/pfctl" "$BIN/ftp-proxy" "$PREFIX/sbin"

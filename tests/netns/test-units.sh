@@ -1,11 +1,11 @@
-# The services of packaging/ have few rights and can do their work with them, as far as a test
-# without systemd can show: they get the capabilities and mounts of their units, but no filters for
-# system calls, address families or devices.
+# The services of packaging/ have few rights, and these rights suffice. Without systemd the test can
+# apply the capabilities and mounts of the units, but no filters for system calls, address families
+# or devices.
 #
 #   client ----------------- gateway (the services) ----------------- server
 #                  lan0                               wan0
 #
-# The gateway is this script's own namespaces.
+# The gateway is the test's own namespace.
 . "$(dirname "$0")/units.sh"
 host client server
 
@@ -15,7 +15,7 @@ for name in skipstepd skipstep-boot skipstep-closed skipstep-attached skipstep-r
 	same "is $name.service exposed less than 3.0" 0 $?
 	sed -n 's/.*\(Overall.*: [0-9.]*\).*/\1/p' <<<"$said"
 	case $name in
-	skipstep-boot | skipstep-rules) ;; # the kernel counts the filter's maps as memory of these
+	skipstep-boot | skipstep-rules) ;; # the kernel charges the filter's maps to these
 	*) holds "its memory is bounded" grep -q '^MemoryMax=[0-9]*[GM]$' "$ROOT/packaging/$name.service" ;;
 	esac
 	[[ $name = ftp-gw || $name = skipstep-closed || $name = skipstep-attached ]] ||
@@ -37,7 +37,7 @@ on client ip route add default via 192.168.100.1
 on server ip route add default via 192.168.10.81
 await 5 on client ping -n -q -c 1 -W 1 192.168.10.2 || die "the hosts do not reach each other"
 
-# the rules before the network
+# the rules before the network starts
 echo pass >"$WORK/pf.conf"
 for number in 1 2; do
 	said=$(as_command skipstep-boot ExecStart $number 2>&1)
@@ -47,7 +47,7 @@ same "the instance" main "$(ls /sys/fs/bpf/skipstep)"
 same "what others may do in /run/skipstep" "" "$(find /run/skipstep -perm /077)"
 same "the rules of boot.conf" "block drop all" "$("$BIN/pfctl" -sr | head -n 1)"
 
-# the machine's own rules, with all rights, and the daemon
+# rules that are loaded with all rights, and skipstepd
 "$BIN/pfctl" -q -f - <<-'END_OF_RULES' || die "the rules were not loaded"
 	block log all
 	pass inet proto icmp
@@ -60,7 +60,7 @@ END_OF_RULES
 # shellcheck disable=SC2046
 service skipstepd $(command_of skipstepd ExecStart)
 holds "skipstepd is ready" await 5 grep -q "skipstepd: ready" "$WORK/skipstepd.log"
-probe_udp client 192.168.10.2 53 >/dev/null # it is blocked, and logged
+probe_udp client 192.168.10.2 53 >/dev/null # a packet that is blocked and logged
 holds "it writes the log" await 5 test -s /var/log/skipstep/pflog0
 holds "it opens sockets for programs" await 5 test -S /run/skipstep/main/divert/700
 same "it puts fragments together" passed \
@@ -69,7 +69,7 @@ ip link add later0 type veth peer name later1
 holds "it attaches interfaces" await 5 eval '"$BIN/pfctl" -sI -vv -i later0 | grep -q "Hook: *tc"'
 same "it complains about nothing" "skipstepd: ready" "$(cat "$WORK/skipstepd.log")"
 
-# FTP: rules of a session come into force, and go with it
+# FTP: rules of a session are loaded, and removed with the session
 start naive server python3 "$HERE/naive_ftp.py" serve
 await 10 listening server tcp 21 || die "no FTP server: $(cat "$WORK/naive.log")"
 # shellcheck disable=SC2046
@@ -85,7 +85,7 @@ stop hold
 holds "and closes it" await 5 eval '! in_force'
 # shellcheck disable=SC2046
 service ftpsesame $(command_of ftpsesame ExecStart)
-# the file that its guardian locks names the log
+# the name of the file that the guardian locks contains the log
 holds "ftpsesame reads its log" await 5 grep -qr 1 /run/skipstep/main/owners --include='ftpsesame.*'
 for name in ftpsesame ftp-proxy; do
 	holds "$name has a worker" await 5 pgrep --parent "${PROCESSES[$name]}"

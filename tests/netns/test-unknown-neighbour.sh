@@ -1,6 +1,6 @@
-# The first packet to a next hop that ARP or neighbour discovery has yet to find: it goes to the
-# next hop that the rule names, once, and the routing table's gateway on the same network hears
-# nothing of it. The test asks the same of answers that the filter makes.
+# The first packet to a next hop whose link address is unknown. The rule's next hop receives it
+# once, and the routing table's gateway on the same network does not receive it. The same holds for
+# answers of the filter.
 #
 #   client 10.8.1.2 ---- lan0 gateway wan0 ---- lan ---- first 10.8.2.1, the default route
 #                             dmz0                 \---- second 10.8.2.2
@@ -38,7 +38,7 @@ for name in client first second collector; do
 	on $name sh -c 'echo 0 >/proc/sys/net/ipv4/conf/eth0/rp_filter'
 done
 
-# knows HOST IFACE NEIGHBOUR IFACE ADDRESS... - a neighbour that need not be asked for
+# knows HOST IFACE NEIGHBOUR IFACE ADDRESS... - makes a static neighbour entry
 knows() {
 	local host=$1 interface=$2 link address
 	link=$(link_address "$3" "$4")
@@ -53,24 +53,24 @@ knows first eth0 gateway wan0 10.8.2.9 2001:db8:2::9
 knows second eth0 gateway wan0 10.8.2.9 2001:db8:2::9
 knows client eth0 gateway lan0 10.8.1.1 2001:db8:1::1
 
-# forget ADDRESS IFACE - the gateway must ask for that neighbour
+# forget ADDRESS IFACE - removes the gateway's neighbour entry
 forget() {
 	on gateway ip neighbour flush to "$1" dev "$2" || die "$1 is not forgotten"
 	same "neighbours $1 that the gateway knows" "" \
 		"$(on gateway ip neighbour show to "$1" dev "$2" nud reachable nud stale)"
 }
 
-# listen NAME HOST FILTER - notes the frames to this host that match, in $WORK/NAME.log
+# listen NAME HOST FILTER - records the matching frames to this host in $WORK/NAME.log
 listen() {
 	start "$1" "$2" tcpdump --immediate-mode -p -n -l -e -i eth0 -Q in \
 		"ether dst $(link_address "$2" eth0) and ($3)"
 	await 5 grep -q "listening on" "$WORK/$1.log" || die "$2 does not listen"
 }
-# frames NAME - how many there are
+# frames NAME - prints the number of recorded frames
 frames() {
 	grep -c ethertype "$WORK/$1.log"
 }
-# say HOST TO PORT [FROM] - a datagram
+# say HOST TO PORT [FROM] - sends a datagram
 say() {
 	on "$1" python3 - "${@:2}" <<'END_OF_PROGRAM'
 import socket, sys
@@ -81,9 +81,9 @@ if len(sys.argv) > 3:
 s.sendto(b"the first", (to, port))
 END_OF_PROGRAM
 }
-# first_packet NAME NEIGHBOUR IFACE HOST FILTER COMMAND... - the command causes one packet, which
-# HOST alone must get, although the gateway does not know NEIGHBOUR. A second one follows by the
-# default route (port 7): before it `first` has had all that it gets.
+# first_packet NAME NEIGHBOUR IFACE HOST FILTER COMMAND... - checks that HOST alone receives the
+# packet that the command causes, although the gateway does not know NEIGHBOUR. A second packet
+# follows by the default route (port 7). When it arrives, `first` has received all earlier packets.
 first_packet() {
 	local name=$1 right=$4 filter=$5 neighbour=$2 interface=$3
 	shift 5

@@ -1,4 +1,4 @@
-# Frames with an 802.1Q tag are looked into, not waved through.
+# Frames with an 802.1Q tag are judged like other frames.
 #
 #   client ---- tagged frames ----> lan0 gateway
 . "$(dirname "$0")/lab.sh"

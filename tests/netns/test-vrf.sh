@@ -1,5 +1,5 @@
-# Two customers with the same addresses on one gateway, each in a VRF of its own, which is a routing
-# domain of pf. Neither sees the other's states, and rules mean one or the other.
+# Two customers with the same addresses on one gateway, each in its own VRF, which is a routing
+# domain of pf. Their states are separate, and each rule applies to one of them.
 #
 #   red    10.0.1.2 ---- red0 10.0.1.1 [gateway, VRF red, table 10] red1 10.0.2.1 ---- 10.0.2.2 redsrv
 #   blue   10.0.1.2 ---- blue0 10.0.1.1 [gateway, VRF blue, table 20] blue1 10.0.2.1 ---- 10.0.2.2 bluesrv
@@ -52,7 +52,7 @@ same "the gateway's own packets in VRF red" passed \
 same "the gateway's own packets in VRF blue" "" \
 	"$(on gateway ping -n -q -c 1 -W 1 -I blue 10.0.2.2 >/dev/null && echo passed)"
 
-# the same flow in both at once: the same ports too
+# the same flow in both at once, with the same ports
 filter gateway <<'END'
 pass
 END
@@ -71,7 +71,7 @@ pf gateway -q -V 10 -k 10.0.1.2 -k 10.0.2.2
 same "those of domain 10 are killed" 0 "$(pf gateway -ss | grep ':1234' | grep -c '(10)')"
 same "those of domain 20 are left" 2 "$(pf gateway -ss | grep ':1234' | grep -c '(20)')"
 
-# nobody is anybody's way back: routes are each VRF's own
+# each VRF has its own routes for reverse-path checks
 on gateway ip route add 203.0.113.0/24 via 10.0.2.2 table 10
 filter gateway <<'END'
 pass

@@ -1,5 +1,5 @@
-# A worker of skipstepd that hangs: the guardian notices within 40 seconds, says so, and starts
-# another one, which does the work. SIGSTOP makes a worker hang.
+# A hanging worker of skipstepd: the guardian notices within 40 seconds, reports it, and starts
+# another worker, which continues the work. SIGSTOP makes a worker hang.
 # long: a guardian waits for 40 seconds
 #
 #   client ----------------- gateway ----------------- server

@@ -1,5 +1,5 @@
-# The processes of skipstepd that read bytes of packets have no rights. One that is killed leaves
-# nothing open, and is started again.
+# The processes of skipstepd that parse packets have no rights. A killed worker is restarted, and no
+# packet passes unfiltered meanwhile.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -22,12 +22,12 @@ start "skipstepd-gateway" gateway "$BIN/skipstepd" -f "$WORK/gateway-pflog" -e "
 daemon_log=$WORK/skipstepd-gateway.log
 await 10 grep -q "skipstepd: ready" "$daemon_log" || die "no skipstepd: $(cat "$daemon_log")"
 
-# of PROCESS FIELD - from its status
+# of PROCESS FIELD - prints a field of its status
 of() {
 	sed -n "s/^$2:[[:space:]]*//p" "/proc/$1/status"
 }
 tasks=(fragments divert delay log flows)
-# `make install` makes the first: no other program has it
+# `make install` makes the first user, which no other program uses
 uid=$(id -u _skipstepd 2>/dev/null || id -u nobody)
 for task in "${tasks[@]}"; do
 	await 10 worker_of gateway "$task" || die "no worker for $task: $(cat "$daemon_log")"
@@ -51,7 +51,7 @@ done
 same "the guardian is root" 0 "$(of "${PROCESSES[skipstepd-gateway]}" Uid | cut -f 1)"
 same "workers of the guardian" ${#tasks[@]} "$(pgrep -c --parent "${PROCESSES[skipstepd-gateway]}")"
 
-# each of them does its work
+# each worker does its task
 program() {
 	[ -z "${PROCESSES[program]:-}" ] || stop program
 	start program gateway python3 "$ROOT/examples/divert.py" -p "${PINS[gateway]##*/}" 700
@@ -81,7 +81,7 @@ replaced() {
 	local now
 	now=$(worker_of gateway "$1") && [ "$now" != "$2" ]
 }
-# kill_worker TASK - and waits until the guardian has noticed
+# kill_worker TASK - kills a worker, and waits until the guardian has noticed
 kill_worker() {
 	local worker
 	worker=$(worker_of gateway "$1") || die "no worker for $1"
@@ -101,8 +101,8 @@ done
 same "files of the log, with whole records" 0 \
 	"$(tcpdump -n -r "$log" 2>&1 >/dev/null | grep -c truncated)"
 
-# A worker that dies again and again is started after longer and longer pauses. Meanwhile nothing
-# passes that it has not seen.
+# A worker that dies repeatedly is restarted after increasing pauses. Meanwhile no packet passes
+# that the worker would have to process.
 for _ in 1 2 3 4; do
 	worker=$(worker_of gateway fragments)
 	kill_worker fragments

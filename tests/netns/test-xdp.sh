@@ -1,6 +1,5 @@
-# `set xdp on`: packets of states leave by the driver of another interface before the kernel has
-# them, with the same counters and time to live, and no packet that the filter or the kernel would
-# treat otherwise does.
+# `set xdp on`: packets of states are redirected to the outbound interface in XDP, with the same
+# counters and TTL. Packets that the filter or the kernel would treat otherwise are not redirected.
 # long: loads the programs for XDP for several rule sets
 . "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
@@ -21,7 +20,7 @@ rules() { # INTERFACES
 hook() { # INTERFACE
 	pf gateway -sI -vv -i "$1" | sed -n 's/^[[:space:]]*Hook: *//p'
 }
-counters() { # all that was counted for the packets of a run
+counters() { # prints all counters for the packets of a run
 	pf gateway -ss -v | grep -o '[0-9]*:[0-9]* pkts, [0-9]*:[0-9]* bytes' | sort -u
 	pf gateway -s labels | awk '$3 > 100 { $2 = ""; print }'
 	for interface in lan0 wan0; do
@@ -35,7 +34,7 @@ clear() {
 	pf gateway -q -z
 }
 
-# The same packets by either way, counted alike.
+# The same packets on tcx and in XDP get the same counters.
 for interfaces in none '{ lan0, wan0 }'; do
 	rules "$interfaces"
 	clear
@@ -57,8 +56,8 @@ same "counters of states, rules and interfaces are the same" "$(cat "$WORK/count
 	"$(cat "$WORK/counters-{ lan0, wan0 }")"
 at_least 7 "lines of counters" "$(wc -l <"$WORK/counters-none")"
 
-# Behind translation, with the rules of most gateways: by either way the server sees the gateway,
-# and the client who it asked; a server inside is reached from outside.
+# With translation, by the rules of most gateways: on each path the server sees the gateway's
+# address, and the client sees the server's; an inside server is reached from outside.
 nat_rules() { # SETTING
 	filter gateway <<-END_OF_RULES
 		$1
@@ -111,7 +110,7 @@ for end in client server; do
 	offloads "$end" eth0 0 tx-checksum gso tso
 done
 
-# Each way by itself: the packets back come in by wan0.
+# XDP on one interface only: the answers arrive on wan0.
 rules lan0
 clear
 before=$(by XDP)
@@ -120,7 +119,7 @@ after=$(by XDP)
 at_least 900 "of the 1000 that came in there went by XDP" $((after - before))
 at_least 0 "and no others: beside those, of 1000" $((1000 - after + before))
 
-# What others leave to be made by the card XDP leaves alone.
+# XDP does not redirect packets whose checksum or segmentation is left to the card.
 rules any
 before=$(by XDP)
 for end in client server; do
@@ -137,7 +136,7 @@ for end in client server; do
 	offloads "$end" eth0 0 tx-checksum
 done
 
-# Where the kernel has more to do it has the packet at once.
+# Packets for which the kernel has other work are passed to the kernel at once.
 kernel_has_its_way "states in XDP"
 kernel_has_its_way_soon
 same "a state that is killed" 0 "$(rules any; pf gateway -q -f - <<-END_OF_RULES
@@ -146,7 +145,7 @@ same "a state that is killed" 0 "$(rules any; pf gateway -q -f - <<-END_OF_RULES
 END_OF_RULES
 stops "$SERVER4" "$BIN/pfctl" -q -F states)"
 
-# A device on which packets wait for their turn keeps them.
+# XDP does not redirect to a device with a queue.
 rules any
 same "before" 20 "$(goes_on "$SERVER4")"
 on gateway tc qdisc add dev wan0 root handle 1: htb default 1
@@ -158,7 +157,7 @@ at_least 200 "packets that it has seen" \
 on gateway tc qdisc delete dev wan0 root
 sleep 3
 
-# Another's link address, or a tag, in packets that a state knows.
+# Frames of a known state with another host's link address, or with a tag.
 cat >"$WORK/frames.py" <<'END_OF_PROGRAM'
 import socket, struct, sys
 s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
@@ -177,7 +176,7 @@ for _ in range(50):
     s.send(gateway + own + tag + b"\x08\x00" + packet)
 END_OF_PROGRAM
 lan_address=$(link_address gateway lan0)
-intruders() { # KIND - of 50 frames, how many went by XDP
+intruders() { # KIND - prints the number of 50 frames that XDP redirected
 	local before after
 	goes_on "$SERVER4" >/dev/null
 	before=$(by XDP)
@@ -189,7 +188,7 @@ at_least 50 "frames of a state by XDP" "$(intruders none)"
 same "to another's link address" 0 "$(intruders address)"
 same "with a VLAN tag" 0 "$(intruders tag)"
 
-# A driver without XDP, and one that somebody else has.
+# A driver without XDP.
 on gateway ip link add br7 type bridge
 on gateway ip link set br7 up
 pf gateway -q -d
@@ -201,7 +200,7 @@ on gateway ip link delete br7
 
 xdp_comes_and_goes "$SERVER4" 63
 
-# The daemon sees to interfaces that come later.
+# skipstepd attaches interfaces that appear later.
 rules any
 daemon gateway
 on gateway ip link add late0 type veth peer name late1

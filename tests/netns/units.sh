@@ -1,6 +1,6 @@
-# Runs the programs of packaging/ with the capabilities and mounts that their units give them, in
-# namespaces of the test's own, of which it is process 1 as systemd is of a machine's. Sourced by
-# tests in place of lab.sh.
+# Runs the programs of packaging/ with the capabilities and mounts of their units, in the test's own
+# namespaces. The script is process 1 there, like systemd on a machine. Sourced by tests in place of
+# lab.sh.
 [ -n "${UNITS:-}" ] || UNITS=1 exec unshare --mount --propagation private --net --pid --fork \
 	--kill-child=TERM --mount-proc bash "$0"
 . "$(dirname "$0")/lab.sh"
@@ -13,7 +13,7 @@ mount -t bpf -o mode=700 bpf /sys/fs/bpf # as systemd does
 lab_begin
 chmod 755 "$WORK"
 
-# unit NAME - the path of a unit whose programs are those of this test. DATA names the folder of
+# unit NAME - prints the path of a unit that runs the test's programs. DATA names the folder of
 # boot.conf
 unit() {
 	local file=$WORK/$1.service
@@ -21,25 +21,25 @@ unit() {
 		"$ROOT/packaging/$1.service" >"$file"
 	echo "$file"
 }
-# setting NAME KEY - its value in a unit
+# setting NAME KEY - prints a value of a unit
 setting() {
 	sed -n "s/^$2=//p" "$ROOT/packaging/$1.service"
 }
-# command_of NAME KEY [N] - the n-th command of a unit, without the signs before it
+# command_of NAME KEY [N] - prints the n-th command of a unit, without its prefix characters
 command_of() {
 	sed -n "s/^$2=[-+]*//p" "$(unit "$1")" | sed 's/\$\$/$/g' | sed -n "${3:-1}p"
 }
-# as_command NAME KEY [N] - runs the n-th command of a unit as the unit has it run
+# as_command NAME KEY [N] - runs the n-th command of a unit in the unit's environment
 as_command() {
 	eval "set -- \"\$1\" $(command_of "$@")"
 	(as_service "$@")
 }
-# as_service NAME COMMAND... - runs a command with capabilities and mounts like those of a unit
+# as_service NAME COMMAND... - runs a command with the capabilities and mounts of a unit
 as_service() {
 	local name=$1 capabilities
 	shift
 	capabilities=$(setting "$name" CapabilityBoundingSet | tr 'A-Z' 'a-z' | sed 's/cap_/+/g; s/ /,/g')
-	# what the manager makes before it starts a program
+	# folders that systemd makes before it starts a program
 	[ -z "$(setting "$name" RuntimeDirectory)" ] || install -d -m 700 /run/skipstep
 	[ -z "$(setting "$name" LogsDirectory)" ] || mkdir -p /var/log/skipstep
 	case $(setting "$name" ExecStartPre) in

@@ -1,5 +1,5 @@
-# Sockets on the wires of several hosts, in one program: a program of a test sends as one host and
-# hears as another, and knows what came before what.
+# Sockets on the wires of several hosts in one program, so that a test sends as one host, receives
+# as another, and knows the order of events.
 import contextlib, ctypes, os, socket, struct
 
 ETH_P_ALL = 3
