@@ -10,7 +10,7 @@ lab_begin
 between_peers
 
 priorities() {
-	# rules where packets leave compare what rules where they came in have set
+	# outbound rules compare the priorities that inbound rules have set
 	rules <<-END
 		pass in on lan0
 		pass in on lan0 proto udp to port 50 set prio 6

@@ -19,8 +19,8 @@ await 5 on client ping -n -q -c 1 -W 1 10.0.2.2 || die "no way to the server"
 on gateway tc qdisc add dev lan0 root fq_codel 2>/dev/null || unable "this kernel has no fq_codel"
 on gateway tc qdisc del dev lan0 root
 
-# A packet on the fast path stays charged to the socket of its sender, which is on this machine. That
-# socket waits while its buffer is full, so no long queue would form.
+# A packet on the fast path stays charged to the socket of its sender, which is on this machine.
+# That socket waits while its buffer is full, so no long queue would form.
 filter gateway <<'END'
 set fast-forward no
 queue line on wan0 bandwidth 1M

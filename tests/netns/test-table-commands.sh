@@ -37,7 +37,7 @@ commanded "8/8 addresses match." -t nets -T test $hit
 # shellcheck disable=SC2086
 commanded "0/9 addresses match." -t nets -T test $miss
 
-# commands, and what they leave
+# commands, and their effects
 commanded "1 table created. 3/3 addresses added." -t work -T add 192.0.2.1 192.0.2.2 198.51.100.0/24
 commanded "0/1 addresses added." -t work -T add 192.0.2.1
 commanded "1/2 addresses deleted." -t work -T delete 192.0.2.2 192.0.2.3
