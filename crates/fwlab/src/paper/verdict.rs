@@ -27,30 +27,30 @@ pub(crate) fn base(id: &str) -> &str {
     id.split(['@', '/']).next().unwrap_or(id)
 }
 
-/// Returns all samples of a place.
+/// Returns all samples of a system at a point.
 pub(crate) fn samples<'r>(run: &'r Run, place: &Place<'_>) -> Vec<&'r Sample> {
     let all = points(run, place).flat_map(|point| &point.samples);
     all.filter(|sample| base(&sample.system) == place.system).collect()
 }
 
-/// Returns all values of a place.
+/// Returns all values of a system at a point.
 pub(crate) fn values(run: &Run, place: &Place<'_>) -> Vec<f64> {
     samples(run, place).iter().map(|sample| sample.value).collect()
 }
 
-/// Returns the median of a place.
+/// Returns the median of a system at a point.
 pub(crate) fn middle(run: &Run, place: &Place<'_>) -> Option<f64> {
     median(&values(run, place))
 }
 
-/// Returns the ratio of two places that were measured in the same rounds.
+/// Returns the ratio of two systems that were measured in the same rounds.
 pub(crate) fn ratio(run: &Run, one: &Place<'_>, other: &Place<'_>) -> Option<Interval> {
     let ratio = ratio_interval(&paired(&samples(run, one), &samples(run, other)), SEED)?;
     Some(widened(run, &[one], ratio))
 }
 
-/// Returns the ratio of two places from different rounds. Each place is first divided by the cable
-/// of its own rounds, or by the plain router if there is no cable.
+/// Returns the ratio of two systems or points of different rounds. Each is first divided by the
+/// cable of its own rounds, or by the plain router if there is no cable.
 pub(crate) fn change(run: &Run, from: &Place<'_>, to: &Place<'_>) -> Option<Interval> {
     let beside_cable = |place: &Place<'_>| {
         let reference = if run.mode == Mode::Cost { "null" } else { "router" };
@@ -61,15 +61,15 @@ pub(crate) fn change(run: &Run, from: &Place<'_>, to: &Place<'_>) -> Option<Inte
     Some(widened(run, &[from, to], change))
 }
 
-/// Returns all points to which a place refers.
+/// Returns all points of a series at a value of its dimension.
 fn points<'r>(run: &'r Run, place: &Place<'_>) -> impl Iterator<Item = &'r Point> {
     let (title, at) = (place.title.to_owned(), place.at);
     let series = run.series.iter().filter(move |series| series.title == title);
     series.flat_map(|series| &series.points).filter(move |point| point.at == at)
 }
 
-/// Returns an interval, widened by the noise at these places if the noise exceeds the tolerance.
-/// The noise is the difference between systems that should be equal.
+/// Returns an interval, widened by the noise at these points if the noise exceeds the tolerance. The
+/// noise is the difference between systems that should be equal.
 pub(crate) fn widened(run: &Run, places: &[&Place<'_>], interval: Interval) -> Interval {
     let points = places.iter().flat_map(|place| points(run, place));
     let noise = points.filter_map(|point| summary::noise(run, point)).fold(0.0, f64::max);
