@@ -68,8 +68,8 @@ fn points<'r>(run: &'r Run, place: &Place<'_>) -> impl Iterator<Item = &'r Point
     series.flat_map(|series| &series.points).filter(move |point| point.at == at)
 }
 
-/// Returns an interval, widened by the noise at these points if the noise exceeds the tolerance. The
-/// noise is the difference between systems that should be equal.
+/// Returns an interval, widened by the noise at these points if the noise exceeds the tolerance.
+/// The noise is the difference between systems that should be equal.
 pub(crate) fn widened(run: &Run, places: &[&Place<'_>], interval: Interval) -> Interval {
     let points = places.iter().flat_map(|place| points(run, place));
     let noise = points.filter_map(|point| summary::noise(run, point)).fold(0.0, f64::max);
