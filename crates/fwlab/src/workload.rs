@@ -55,8 +55,8 @@ pub struct Arguments {
 /// printed, and sets the exit status.
 ///
 /// # Errors
-/// Fails if the file cannot be read, if no workload can be made from the capture, if the output
-/// cannot be written, or if the system refuses what `execute` needs.
+/// Fails if the file cannot be read, or if no workload can be made from the capture. Also fails if
+/// the output cannot be written, or if [`execute`] fails.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout();
     if let Some(path) = &arguments.from {
