@@ -1,5 +1,5 @@
-//! Systems under test. Each has a file with its name, the exact text of its configuration and the
-//! hooks that a packet crosses. The file also says how the text is loaded on the host in the middle.
+//! Systems under test. Each has a file with its name, the exact text of its configuration, and the
+//! hooks that a packet crosses. The file also loads the text on the host in the middle.
 //! docs/fwlab.md explains how to add a system.
 
 mod bare_route;
