@@ -1,5 +1,5 @@
 //! `fwlab speed`: compares skipstep's speed on this machine with its targets. Each row of the table
-//! is a ratio of values from the same rounds; docs/speed.md explains the rows.
+//! is a ratio of values from the same rounds; docs/reference/speed.md explains the rows.
 
 mod cores;
 mod loading;
@@ -128,7 +128,7 @@ impl Paper for Speed {
     }
 
     fn source(&self) -> &'static str {
-        "targets of docs/speed.md; ns of a system are its own: those of a cable in the same round are taken off"
+        "targets of docs/reference/speed.md; ns of a system are its own: those of a cable in the same round are taken off"
     }
 
     fn differences(&self) -> Vec<&'static str> {

@@ -1,6 +1,6 @@
 //! Systems under test. Each has a file with its name, the exact text of its configuration, and the
 //! hooks that a packet crosses. The file also loads the text on the host in the middle.
-//! docs/fwlab.md explains how to add a system.
+//! docs/reference/fwlab.md explains how to add a system.
 
 mod bare_route;
 mod ftp_gw;
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn each_has_its_place_on_the_page_and_no_long_file() {
-        let page = include_str!("../../../docs/systems.md");
+        let page = include_str!("../../../docs/reference/systems.md");
         for system in all() {
             assert!(page.contains(&format!("| `{}` |", system.name())), "{}", system.name());
         }

@@ -1,5 +1,5 @@
 //! `fwlab workload`: runs commands from a file in the language of the workload tool of "Firewall
-//! Performance" (Molitor), or makes such a file from a capture. docs/workload.md describes the
+//! Performance" (Molitor), or makes such a file from a capture. docs/reference/workload.md describes the
 //! language.
 
 mod capture;

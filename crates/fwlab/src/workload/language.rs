@@ -1,5 +1,5 @@
 //! The language of workload files: `command`, `sequential`, `parallel`, `random` and comments.
-//! docs/workload.md has its grammar.
+//! docs/reference/workload.md has its grammar.
 
 use std::fmt;
 
