@@ -1,6 +1,6 @@
 //! `fwlab paper`: repeats published measurements. A paper is a plan of measurements, its own table
-//! beside the figures of today, and a verdict on each of its findings. docs/reference/fwlab.md lists the
-//! differences between each repetition and its original.
+//! beside the figures of today, and a verdict on each of its findings. docs/reference/fwlab.md
+//! lists the differences between each repetition and its original.
 
 mod adamo_tablo;
 mod freebsd_openbsd;

@@ -68,7 +68,7 @@ pub fn write(
     Ok(())
 }
 
-/// Returns the output of [`write`] as one text.
+/// Returns the output of [`write()`] as one text.
 pub fn text(view: &StatesView, interface: Option<&str>, detail: Detail) -> String {
     let mut text = Vec::new();
     write(view, interface, detail, &mut text).expect("memory takes everything");
