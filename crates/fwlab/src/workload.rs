@@ -56,7 +56,7 @@ pub struct Arguments {
 ///
 /// # Errors
 /// Fails if the file cannot be read, or if no workload can be made from the capture. Also fails if
-/// the output cannot be written, or if [`execute`] fails.
+/// the output cannot be written, or if [`execute()`] fails.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout();
     if let Some(path) = &arguments.from {

@@ -92,7 +92,9 @@ pub(super) fn measure(study: &mut Study) -> anyhow::Result<()> {
             std::fs::write(&file, text).with_context(|| file.display().to_string())?;
             loaders.push(Box::new(Loader { id, host, file }));
             let label = if id == PFCTL { "skipstep, pfctl -f" } else { "nftables, nft -f" };
-            let what = format!("{count} of what docs/reference/speed.md says, on a host without a network");
+            let what = format!(
+                "{count} of what docs/reference/speed.md says, on a host without a network"
+            );
             // results have no topology for a host without links
             systems.push(results::System::new(id, label, Role::Subject, "router", what));
         }
