@@ -4,122 +4,123 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::state::timeout;
 
-/// `enum pf_reassemble`: bits of [`Config::reassemble`]; none: fragments are matched one by one.
+/// `enum pf_reassemble`: bits of [`Config::reassemble`]. Without a bit, each fragment is filtered
+/// alone.
 pub mod reassemble {
-    /// fragments are put together before rules see them
+    /// skipstepd reassembles fragments before rules are evaluated.
     pub const YES: u32 = 1 << 0;
-    /// `no-df`: fragments with DF are not bad, DF is cleared
+    /// `no-df`: fragments with DF are accepted, and DF is cleared.
     pub const NO_DF: u32 = 1 << 1;
-    /// but not those that a `scrub` rule wants left alone
+    /// Exempts fragments that match a `scrub` rule with `fragment no reassemble`.
     pub const BY_RULE: u32 = 1 << 2;
 }
 
-/// `struct pf_config`: one for each of the two generations.
+/// `struct pf_config`: the settings of a generation; the map has two.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct Config {
-    /// How many rules there are in the main rule set.
+    /// Number of rules in the main rule set.
     pub rules: u32,
-    /// Most rules to look at for one packet.
+    /// Maximum number of rules evaluated for one packet.
     pub steps: u32,
-    /// [`crate::verdict::evaluator`]
+    /// One of [`crate::verdict::evaluator`].
     pub evaluator: u32,
-    /// `set limit states`
+    /// `set limit states`: maximum number of states.
     pub limit_states: u32,
-    /// [`reassemble`]
+    /// Bits of [`reassemble`].
     pub reassemble: u32,
-    /// Interface id, 0 for none.
+    /// `set loginterface`: interface id, 0 for none.
     pub loginterface: u32,
-    /// `set hostid`
+    /// `set hostid`: the host's number in records of states.
     pub hostid: u32,
-    /// `set limit src-nodes`
+    /// `set limit src-nodes`: maximum number of source nodes.
     pub limit_src_nodes: u32,
-    /// `set limit table-entries`
+    /// `set limit table-entries`: maximum number of entries in all tables.
     pub limit_table_entries: u32,
-    /// [`syncookies`]
+    /// One of [`syncookies`].
     pub syncookies: u32,
-    /// Adaptive: with more half-open states than these …
+    /// Adaptive: number of half-open states above which syncookies are sent.
     pub syncookies_start: u32,
-    /// … until there are fewer than these.
+    /// Adaptive: number of half-open states below which syncookies end.
     pub syncookies_end: u32,
-    /// Index of what decides if no rule does.
+    /// Index of the default rule, which decides if no other rule does.
     pub default_rule: u32,
-    /// Lists of old rules of the main rule set, by [`old_list`].
+    /// Ranges of legacy rules of the main rule set, by [`old_list`].
     pub old: [Stretch; old_list::LISTS],
-    /// Seconds; the adaptive ones count states.
+    /// Timeouts in seconds, by [`timeout`]; the adaptive ones are numbers of states.
     pub timeouts: [u32; timeout::MAX],
-    /// How many fingerprints there are.
+    /// Number of fingerprints.
     pub fingerprints: u32,
-    /// 1 if some rule names ports of SCTP.
+    /// 1 if a rule has ports of SCTP, so the data plane reads them.
     pub sctp_ports: u32,
     /// One of [`fast_forward`].
     pub fast_forward: u32,
-    /// 1 if rules may be asked by those who have the packet's headers and nothing else.
+    /// 1 if the fast path may evaluate the rules; it reads header fields only.
     pub plain: u32,
     /// [`crate::Rule::segment`] of the first rule of the main rule set.
     pub segment: u32,
     /// One of [`unattached`].
     pub unattached: u32,
-    /// Rules that a packet may be tested against, as far as a load can tell.
+    /// Most rules that one packet may be evaluated against, as computed at load.
     pub longest_walk: u32,
-    /// As [`crate::Fingerprint::systems`], if none fits.
+    /// Value of [`crate::Fingerprint::systems`] for packets that no fingerprint matches.
     pub unknown_systems: u64,
 }
 
-/// `struct pf_stretch`: rules that stand together.
+/// `struct pf_stretch`: a range of neighbouring rules.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct Stretch {
-    /// Index of the first.
+    /// Index of the first rule.
     pub first: u32,
-    /// One more than that of the last.
+    /// Index of the last rule plus 1.
     pub end: u32,
 }
 
-/// `enum pf_old_list`: lists of old rules, walked before the filter rules.
+/// `enum pf_old_list`: lists of legacy rules, evaluated before the filter rules.
 pub mod old_list {
-    /// `nat`
+    /// `nat` rules.
     pub const NAT: usize = 0;
-    /// `rdr`
+    /// `rdr` rules.
     pub const RDR: usize = 1;
-    /// `binat` for packets that leave
+    /// `binat` rules for packets that leave.
     pub const BINAT_OUT: usize = 2;
-    /// `binat` for packets that arrive
+    /// `binat` rules for packets that arrive.
     pub const BINAT_IN: usize = 3;
-    /// `scrub`, which is walked before the others
+    /// `scrub` rules, evaluated before the other lists.
     pub const SCRUB: usize = 4;
-    /// How many there are.
+    /// Number of lists.
     pub const LISTS: usize = 5;
 }
 
-/// `enum pf_unattached`: `set unattached`.
+/// `enum pf_unattached`: `set unattached`, for interfaces that pf is not attached to.
 pub mod unattached {
-    /// packets of interfaces that pf is not attached to are dropped
+    /// The guard drops the packets of such interfaces.
     pub const BLOCK: u32 = 0;
-    /// nobody judges them
+    /// The packets of such interfaces pass unfiltered.
     pub const PASS: u32 = 1;
 }
 
 /// `enum pf_fast_forward`: `set fast-forward`.
 pub mod fast_forward {
-    /// every packet goes the long way
+    /// All packets take the slow path.
     pub const NO: u32 = 0;
-    /// the short way, past the kernel's where that has nothing more to do
+    /// The fast path forwards packets that the kernel would only forward.
     pub const AUTO: u32 = 1;
-    /// past netfilter too
+    /// As [`AUTO`], and forwarded packets bypass netfilter's rules, too.
     pub const YES: u32 = 2;
 }
 
 /// `enum pf_syncookie_mode`: `set syncookies`.
 pub mod syncookies {
-    /// no
+    /// Never sends syncookies.
     pub const NEVER: u32 = 0;
-    /// every SYN is answered with one
+    /// Answers each SYN with a syncookie.
     pub const ALWAYS: u32 = 1;
-    /// while there are too many handshakes under way
+    /// Sends syncookies while too many states are half-open.
     pub const ADAPTIVE: u32 = 2;
 }

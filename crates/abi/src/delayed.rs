@@ -2,65 +2,65 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// `struct pf_delayer`: value of the map that skipstepd writes.
+/// `struct pf_delayer`: value of the delayer map, which skipstepd writes.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct Delayer {
-    /// Index of its device, 0 if there never was one.
+    /// Index of skipstepd's device; 0: skipstepd has never created one.
     pub ifindex: u32,
-    /// Packets it holds.
+    /// Number of packets that skipstepd holds.
     pub waiting: u32,
-    /// Of frames by its device.
+    /// Nonce of the frames that pass the device.
     pub nonce: u64,
-    /// Packets whose time has come.
+    /// Packets sent after their delay.
     pub sent: u64,
-    /// Packets dropped because it holds as many as it may …
+    /// Packets dropped because skipstepd holds its maximum number of packets.
     pub refused: u64,
-    /// … or because it did not take them in time.
+    /// Packets dropped because skipstepd read too slowly.
     pub full: u64,
-    /// Frames that the daemon dropped because the data plane had not sent them.
+    /// Frames dropped by skipstepd because another process had sent them.
     pub foreign: u64,
 }
 
-/// `enum pf_delayed_order`: what is to be done with a packet.
+/// `enum pf_delayed_order`: the orders that a frame carries.
 pub mod delayed_order {
-    /// to the daemon
+    /// To skipstepd: delay the packet.
     pub const HOLD: u8 = 1;
-    /// back: send it
+    /// From skipstepd: send the packet.
     pub const SEND: u8 = 2;
-    /// back: the first bytes of one that was dropped
+    /// From skipstepd: the first bytes of a dropped packet, to count the drop.
     pub const REFUSED: u8 = 3;
 }
 
-/// The longest delay (`PF_MAX_DELAY`): what is more in `skb->tstamp` is a time.
+/// The longest delay in milliseconds (`PF_MAX_DELAY`); more in `skb->tstamp` is a time.
 pub const MAX_DELAY: u32 = 0xffff;
 
-/// `struct pf_delayed`: the first bytes of a frame on its way to the daemon; on the way back they
-/// stand behind its Ethernet header.
+/// `struct pf_delayed`: the first bytes of a frame on its way to skipstepd. On the way back they
+/// follow the Ethernet header.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct Delayed {
-    /// [`Delayer::nonce`]
+    /// [`Delayer::nonce`] of the device.
     pub nonce: u64,
-    /// Nanosecond of the boot clock before which the packet does not leave.
+    /// Boot-clock nanosecond before which the packet must not leave.
     pub due: u64,
-    /// Interface by which it leaves.
+    /// Index of the interface where the packet leaves.
     pub ifindex: u32,
-    /// The user's half of its mark.
+    /// Lower half of the packet's `skb->mark`, which belongs to the user.
     pub mark: u32,
-    /// `skb->priority`, with the queue.
+    /// The packet's `skb->priority`, which names its queue.
     pub priority: u32,
-    /// Of the tag that the packet has besides, 0 for none, in network byte order.
+    /// EtherType of the packet's VLAN tag in network byte order, 0 for no tag.
     pub vlan_protocol: [u8; 2],
-    /// That tag.
+    /// The VLAN tag, in host byte order.
     pub vlan_tag: u16,
-    /// [`delayed_order`]
+    /// One of [`delayed_order`].
     pub order: u8,
-    /// Bytes between this and the IP header: 0, or those of an Ethernet header.
+    /// Bytes between this struct and the IP header: 0, or the length of an Ethernet header.
     pub link_header: u8,
     /// Zero.
     pub pad: [u8; 6],

@@ -1,54 +1,54 @@
-//! Packets for programs on their way to skipstepd's device and back.
+//! Packets for programs (`divert-packet`) on their way to skipstepd's device and back.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// `struct pf_diverter`: value of the map that skipstepd writes.
+/// `struct pf_diverter`: value of the diverter map, which skipstepd writes.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct Diverter {
-    /// Index of its device, 0 if there never was one.
+    /// Index of skipstepd's device; 0: skipstepd has never created one.
     pub ifindex: u32,
     /// Zero.
     pub pad: u32,
-    /// Of frames by its device.
+    /// Nonce of the frames that pass the device.
     pub nonce: u64,
-    /// Packets that programs got …
+    /// Packets that programs received.
     pub delivered: u64,
-    /// … and that they wrote.
+    /// Packets that programs wrote.
     pub returned: u64,
-    /// Packets dropped because no program is at their port …
+    /// Packets dropped because no program has the port.
     pub no_program: u64,
-    /// … or because it does not keep up.
+    /// Packets dropped because the program reads too slowly.
     pub full: u64,
-    /// What programs wrote and is no packet.
+    /// Writes of programs that are not valid packets.
     pub malformed: u64,
-    /// Frames that the daemon dropped because the data plane had not sent them.
+    /// Frames dropped by skipstepd because another process had sent them.
     pub foreign: u64,
 }
 
-/// `struct pf_diverted`: the first bytes of a frame on its way to the daemon; on the way back they
-/// stand behind its Ethernet header.
+/// `struct pf_diverted`: the first bytes of a frame on its way to skipstepd. On the way back they
+/// follow the Ethernet header.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct Diverted {
-    /// [`Diverter::nonce`]
+    /// [`Diverter::nonce`] of the device.
     pub nonce: u64,
-    /// Where the packet was.
+    /// Index of the interface where the packet was diverted.
     pub ifindex: u32,
-    /// The user's half of its mark.
+    /// Lower half of the packet's `skb->mark`, which belongs to the user.
     pub mark: u32,
-    /// Of the program, in network byte order.
+    /// Port of the program, in network byte order.
     pub port: [u8; 2],
-    /// [`crate::verdict::direction`]
+    /// [`crate::verdict::direction`]: in or out.
     pub direction: u8,
-    /// Bytes between this and the IP header: 0, or those of an Ethernet header.
+    /// Bytes between this struct and the IP header: 0, or the length of an Ethernet header.
     pub link_header: u8,
-    /// Of the tag that the packet has besides, 0 for none, in network byte order.
+    /// EtherType of the packet's VLAN tag in network byte order, 0 for no tag.
     pub vlan_protocol: [u8; 2],
-    /// That tag.
+    /// The VLAN tag, in host byte order.
     pub vlan_tag: u16,
 }

@@ -2,59 +2,59 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// `enum pf_measure`: how a number must fit.
+/// `enum pf_measure`: comparisons of a packet's number with a fingerprint's.
 pub mod measure {
-    /// any number does
+    /// Any number matches.
     pub const ANY: u8 = 0;
-    /// this number
+    /// The number must be equal.
     pub const EXACTLY: u8 = 1;
-    /// a multiple of it
+    /// The number must be a multiple.
     pub const MULTIPLE: u8 = 2;
-    /// of a window: so many times the MSS
+    /// Window only: the number is a multiple of the MSS.
     pub const SEGMENTS: u8 = 3;
-    /// or the MTU
+    /// Window only: the number is a multiple of the MTU.
     pub const PACKETS: u8 = 4;
 }
 
-/// `enum pf_syn_flags`.
+/// `enum pf_syn_flags`: bits of [`Fingerprint::flags`].
 pub mod syn_flags {
-    /// don't fragment
+    /// The packet has DF; true for all IPv6 packets.
     pub const DF: u8 = 1 << 0;
-    /// a timestamp is 0
+    /// The TCP timestamp is 0.
     pub const ZERO_TIMESTAMP: u8 = 1 << 1;
 }
 
-/// `struct pf_fingerprint`: what the SYNs of a system look like.
+/// `struct pf_fingerprint`: the features of the SYNs of an operating system.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct Fingerprint {
-    /// Bits of the names in rules that its systems have.
+    /// Bits of the `os` names in rules that match these systems.
     pub systems: u64,
-    /// Kinds of TCP options, 3 bits each, the first one highest.
+    /// Kinds of TCP options, 3 bits each, the first option in the highest bits.
     pub options: u64,
-    /// Window.
+    /// TCP window, or its factor; see `window_kind`.
     pub window: u16,
-    /// Size of the IP packet.
+    /// Bytes of the IP packet; see `size_kind`.
     pub size: u16,
-    /// MSS.
+    /// Maximum segment size in bytes; see `mss_kind`.
     pub mss: u16,
-    /// Window scale.
+    /// Window scale; see `scale_kind`.
     pub scale: u8,
-    /// TTL.
+    /// TTL that the system sends with.
     pub ttl: u8,
-    /// How many options there are.
+    /// Number of TCP options.
     pub option_count: u8,
-    /// [`syn_flags`]
+    /// Bits of [`syn_flags`].
     pub flags: u8,
-    /// [`measure`]
+    /// Comparison of `window`, one of [`measure`].
     pub window_kind: u8,
-    /// [`measure`]
+    /// Comparison of `size`, one of [`measure`].
     pub size_kind: u8,
-    /// [`measure`]
+    /// Comparison of `mss`, one of [`measure`].
     pub mss_kind: u8,
-    /// [`measure`]
+    /// Comparison of `scale`, one of [`measure`].
     pub scale_kind: u8,
     /// Zero.
     pub pad: [u8; 2],

@@ -2,39 +2,39 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// `struct pf_flow_record`: a state with `pflow` that has ended.
+/// `struct pf_flow_record`: a closed state whose rule has `pflow`.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct FlowRecord {
-    /// Of who made it, and of the other side, …
+    /// Addresses of the initiator and the responder, in network byte order.
     pub address: [[u8; 16]; 2],
-    /// … and as the other side knows them.
+    /// The same addresses as the responder sees them.
     pub translated_address: [[u8; 16]; 2],
-    /// In the same order, in network byte order.
+    /// Ports of the initiator and the responder, in network byte order.
     pub port: [[u8; 2]; 2],
-    /// As the other side knows them.
+    /// The same ports as the responder sees them.
     pub translated_port: [[u8; 2]; 2],
-    /// Where its first packet came in, 0 if none did.
+    /// Index of the interface where the first packet came in, 0 for none.
     pub ifindex_in: u32,
-    /// Where one left, 0 if none did.
+    /// Index of the interface where a packet left, 0 for none.
     pub ifindex_out: u32,
-    /// Of who made it, of the other side.
+    /// Packets of the initiator and of the responder.
     pub packets: [u64; 2],
-    /// In the same order.
+    /// Bytes of the initiator and of the responder.
     pub bytes: [u64; 2],
-    /// Second of the boot clock.
+    /// Boot-clock second of the state's creation.
     pub creation: u32,
-    /// Second of the last packet.
+    /// Boot-clock second of the last packet.
     pub last: u32,
     /// [`crate::INET`] or [`crate::INET6`]
     pub family: u8,
     /// IP protocol.
     pub protocol: u8,
-    /// That its rule asks for.
+    /// TOS criterion of the state's rule.
     pub tos: u8,
-    /// 1: the other side knows other ends, in the same family.
+    /// 1: the responder sees other addresses or ports, in the same family.
     pub translated: u8,
     #[allow(missing_docs)]
     pub pad: u32,

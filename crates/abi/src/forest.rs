@@ -1,81 +1,81 @@
-//! Trees that find the deciding rule among many.
+//! Trees that find the deciding rule among many; `bpf/abi/forest.h` has the layout.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Words of a cell.
+/// 32-bit words of a cell.
 pub const CELL_WORDS: usize = 16;
-/// Cuts of a node.
+/// Maximum number of cuts of a node.
 pub const CELL_CUTS: usize = 14;
-/// Word of a leaf, or a line, in which its rules begin.
+/// Index of the word where the rules of a leaf or of a line begin.
 pub const CELL_RULES: usize = 2;
-/// Words of a rule of IPv4 there; one of IPv6 has twice as many.
+/// Words of an IPv4 rule in a leaf; an IPv6 rule has twice as many.
 pub const RULE_WORDS: usize = 6;
-/// A chunk has 1 << so many cells.
+/// Binary logarithm of the number of cells of a chunk.
 pub const CHUNK_BITS: u32 = 16;
-/// Cells of a chunk.
+/// Number of cells of a chunk.
 pub const CHUNK_CELLS: usize = 1 << CHUNK_BITS;
-/// Chunks of a generation.
+/// Maximum number of chunks of a generation.
 pub const CHUNKS: u32 = 64;
-/// The axis of a leaf.
+/// Axis number that marks a leaf.
 pub const AXIS_LEAF: u32 = 255;
-/// Forests of a stretch of rules in either direction, numbered by [`forest_of`].
+/// Number of tree sets of a superblock in either direction, numbered by [`forest_of`].
 pub const FORESTS: usize = 10;
-/// Word of a stretch's cells: not 0 if all of its rules that match are met, instead of the one that
-/// decides.
+/// Word of a superblock's cells: not 0 if each matching rule takes effect in order, instead of one
+/// rule that decides.
 pub const STRETCH_MEETS_ALL: usize = 1 + FORESTS;
-/// Word of a stretch's cells: index of its first rule.
+/// Word of a superblock's cells: index of its first rule.
 pub const STRETCH_FIRST: usize = 2 + FORESTS;
-/// Word of a stretch's cells: what trees cut along besides, [`stretch_asks`].
+/// Word of a superblock's cells: its metadata dimension, one of [`stretch_asks`].
 pub const STRETCH_ASKS: usize = 3 + FORESTS;
-/// On the axis of what is asked besides: nobody has looked at it.
+/// Value on the metadata dimension of a packet whose tag or owner has not been read.
 pub const ASKED_UNKNOWN: u32 = 0xffff_fffe;
-/// In place of a forest: no rule of the stretch can match.
+/// In place of a tree set: no rule of the superblock can match.
 pub const FOREST_NONE: u32 = 0;
-/// In place of a forest: skip steps are faster than a search.
+/// In place of a tree set: skip steps are faster than a search.
 pub const FOREST_WALK: u32 = 1;
-/// A rule's order is its place in the stretch if it is `quick`, else this less that place.
+/// Orders are positions in the superblock: `quick` rules count up from 0, others down from here.
 pub const ORDER_LAST: u32 = 0x4000_0000;
-/// In cells an order is shifted by so much.
+/// Shift of an order in a cell, in bits.
 pub const ORDER_SHIFT: u32 = 1;
-/// The bit below it: the rule's box does not say all that it asks.
+/// Bit below a shifted order: the rule has criteria beyond its hyper-rectangle.
 pub const ORDER_ASKS_MORE: u32 = 1;
-/// Class of the interfaces whose ids are not below it; an id below is a class of its own.
+/// Class of all interfaces with an id of 255 or more; a lower id is its own class.
 pub const CLASS_OTHER: u32 = 255;
 
-/// `enum pf_forest_of`.
+/// `enum pf_forest_of`: kinds of packets, each with its own tree set.
 pub mod forest_of {
-    /// first segments of TCP
+    /// TCP segments that begin a connection.
     pub const TCP: usize = 0;
-    /// all other segments
+    /// All other TCP segments.
     pub const TCP_FOLLOWS: usize = 1;
-    /// UDP
+    /// UDP datagrams.
     pub const UDP: usize = 2;
-    /// what has none of its own
+    /// Packets of no other kind.
     pub const OTHER: usize = 3;
-    /// the answer to a query of ICMP
+    /// ICMP answers to a query.
     pub const ICMP_FOLLOWS: usize = 4;
-    /// so many more are the same packets over IPv6
+    /// Offset of the same kinds over IPv6.
     pub const INET6: usize = 5;
 }
 
-/// `enum pf_stretch_asks`.
+/// `enum pf_stretch_asks`: the metadata dimension of a superblock's trees.
 pub mod stretch_asks {
-    /// no such axis
+    /// No metadata dimension.
     pub const NOTHING: u32 = 0;
-    /// the packet's tag
+    /// The packet's tag.
     pub const TAG: u32 = 1;
-    /// who owns its socket
+    /// The user that owns the packet's socket.
     pub const USER: u32 = 2;
-    /// the group of the same
+    /// The group that owns the packet's socket.
     pub const GROUP: u32 = 3;
 }
 
-/// `struct pf_cell`: what forests are made of.
+/// `struct pf_cell`: a cache line of a tree; value of the forests map.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct Cell {
-    /// What they say hangs on the way that led here.
+    /// Words whose meaning depends on the cell's place in the tree.
     pub word: [u32; CELL_WORDS],
 }

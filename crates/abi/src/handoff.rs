@@ -2,79 +2,80 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// `struct pf_reassembler`: value of the map that skipstepd writes.
+/// `struct pf_reassembler`: value of the reassembler map, which skipstepd writes.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct Reassembler {
-    /// Index of its device, 0 if there never was one.
+    /// Index of skipstepd's device; 0: skipstepd has never created one.
     pub ifindex: u32,
-    /// Fragments it holds.
+    /// Number of fragments that skipstepd holds.
     pub pieces: u32,
-    /// Of frames by its device.
+    /// Nonce of the frames that pass the device.
     pub nonce: u64,
-    /// Datagrams looked for.
+    /// Lookups of a fragment's datagram.
     pub searches: u64,
-    /// Fragments put in.
+    /// Fragments stored.
     pub inserts: u64,
-    /// Fragments taken out.
+    /// Fragments removed.
     pub removals: u64,
-    /// Dropped by the kernel, since the daemon does not keep up.
+    /// Frames dropped by the kernel because skipstepd reads too slowly.
     pub lost: u64,
-    /// Frames that the daemon dropped because the data plane had not sent them.
+    /// Frames dropped by skipstepd because another process had sent them.
     pub foreign: u64,
 }
 
-/// `enum pf_handoff_order`: what is to be done with a packet.
+/// `enum pf_handoff_order`: the orders that a frame carries.
 pub mod handoff_order {
-    /// to the daemon: put it to the others of its datagram
+    /// To skipstepd: add the fragment to its datagram.
     pub const FRAGMENT: u8 = 1;
-    /// back: the datagram, to be filtered where its fragments were
+    /// From skipstepd: filter the datagram where its fragments came in.
     pub const WHOLE: u8 = 2;
-    /// back: the fragment, to be dropped
+    /// From skipstepd: drop the fragment.
     pub const REFUSED: u8 = 3;
-    /// to the daemon: make fragments of it
+    /// To skipstepd: split the packet into fragments.
     pub const REFRAGMENT: u8 = 4;
-    /// back: one of those
+    /// From skipstepd: send the fragment.
     pub const SEND: u8 = 5;
 }
 
-/// [`Handoff::reason`] of a fragment that pf drops without one (`PF_HANDOFF_NO_REASON`).
+/// [`Handoff::reason`] of a fragment that is dropped without a reason (`PF_HANDOFF_NO_REASON`).
 pub const HANDOFF_NO_REASON: u8 = 255;
 
-/// `struct pf_handoff`: the last bytes of a frame.
+/// `struct pf_handoff`: the last bytes of a frame between the data plane and skipstepd.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct Handoff {
-    /// [`Reassembler::nonce`]
+    /// [`Reassembler::nonce`] of the device.
     pub nonce: u64,
-    /// Where the packet was.
+    /// Index of the interface where the packet is filtered.
     pub ifindex: u32,
-    /// Outbound: where it had come in, 0 if it was made here.
+    /// Outbound: index of the interface where the packet came in, 0 for a local packet.
     pub received: u32,
-    /// `skb->mark`
+    /// The packet's `skb->mark`.
     pub mark: u32,
-    /// `skb->priority`: of the way out, with the queue.
+    /// `skb->priority` of the packet when it leaves, which names its queue.
     pub priority: u32,
-    /// Length of the longest fragment as a packet: as it came, or as it may leave. 0 if unknown.
+    /// Bytes of the longest received fragment, or the longest allowed one, as IP packets; 0:
+    /// unknown.
     pub longest: u16,
-    /// [`handoff_order`]
+    /// One of [`handoff_order`].
     pub order: u8,
-    /// [`crate::verdict::direction`]
+    /// [`crate::verdict::direction`]: in or out.
     pub direction: u8,
-    /// Of a refused fragment.
+    /// Reason of a refused fragment, or [`HANDOFF_NO_REASON`].
     pub reason: u8,
-    /// Bytes in front of the IP header; 0: a made-up Ethernet header is.
+    /// Bytes in front of the IP header; 0: the frame has an invented Ethernet header.
     pub link_header: u8,
-    /// Milliseconds that it waits before it leaves.
+    /// Milliseconds that the packet waits before it leaves.
     pub delay: u16,
     /// Routing domain of the interface.
     pub rdomain: u32,
-    /// Makes the Internet checksum of this 0.
+    /// Number that makes the Internet checksum of this struct 0.
     pub balance: u16,
-    /// Unused.
+    /// Zero.
     pub pad: u16,
 }

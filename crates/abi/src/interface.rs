@@ -1,34 +1,34 @@
-//! Interfaces as rules see them.
+//! Interfaces as criteria of rules.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::limits::IFNAMSIZ;
 
-/// `enum pf_interface_match`: how [`crate::Rule::interface`] is compared.
+/// `enum pf_interface_match`: comparisons with [`crate::Rule::interface`].
 pub mod interface_match {
-    /// rule does not say `on`
+    /// No criterion: the rule has no `on`.
     pub const NONE: u8 = 0;
-    /// id of an interface name
+    /// Id of an interface name.
     pub const NAME: u8 = 1;
-    /// bit of [`super::Interface::groups`]
+    /// A bit of [`super::Interface::groups`].
     pub const GROUP: u8 = 2;
-    /// everything but loopback
+    /// `on any`: all interfaces but loopback.
     pub const ANY: u8 = 3;
-    /// number of a routing domain
+    /// Number of a routing domain.
     pub const RDOMAIN: u8 = 4;
 }
 
-/// `enum pf_interface_flags`.
+/// `enum pf_interface_flags`: bits of [`Interface::flags`].
 pub mod interface_flags {
-    /// loopback
+    /// A loopback interface.
     pub const LOOPBACK: u32 = 1 << 0;
-    /// frames begin with the IP header
+    /// An interface whose frames begin with the IP header.
     pub const NO_LINK: u32 = 1 << 1;
-    /// `set skip on` in even generations
+    /// `set skip on` in even generations.
     pub const SKIP_0: u32 = 1 << 2;
-    /// `set skip on` in odd generations
+    /// `set skip on` in odd generations.
     pub const SKIP_1: u32 = 1 << 3;
-    /// port of a bridge, ours or the kernel's
+    /// A port of a bridge, ours or the kernel's.
     pub const PORT: u32 = 1 << 4;
 }
 
@@ -38,45 +38,45 @@ pub mod interface_flags {
 )]
 #[repr(C)]
 pub struct Interface {
-    /// Names an interface for good; 0 is no interface.
+    /// Number of the interface that never changes; 0 is no interface.
     pub id: u32,
-    /// [`interface_flags`]
+    /// Bits of [`interface_flags`].
     pub flags: u32,
-    /// Bit per group.
+    /// One bit for each group of the interface.
     pub groups: u64,
-    /// Name, padded with zeros.
+    /// Interface name, padded with zeros.
     pub name: [u8; IFNAMSIZ],
-    /// The table of the VRF it is in, 0 if it is in none.
+    /// Table of the interface's VRF, 0 without a VRF.
     pub rdomain: u32,
     #[allow(missing_docs)]
     pub pad: u32,
-    /// Its link-local IPv6 address; 0 if it has none.
+    /// Link-local IPv6 address of the interface, 0 for none.
     pub link_address: [u8; 16],
 }
 
-/// `struct pf_near_interface`: the same in two places, of which packets read one while the other is
-/// written.
+/// `struct pf_near_interface`: two copies of an interface. Packets read one while pfctl writes the
+/// other.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct NearInterface {
-    /// 1 or 2: which of them is known; 0 if neither is.
+    /// Number of the valid copy, 1 or 2; 0 if neither is valid.
     pub known: u32,
     #[allow(missing_docs)]
     pub pad: u32,
-    /// Both.
+    /// The two copies.
     pub one: [Interface; 2],
 }
 
-/// `struct pf_interface_stats`, indexed `[inet, inet6][in, out][pass, block]`.
+/// `struct pf_interface_stats`: counters indexed `[inet, inet6][in, out][pass, block]`.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct InterfaceStats {
-    /// Packets.
+    /// Packets, indexed `[inet, inet6][in, out][pass, block]`.
     pub packets: [[[u64; 2]; 2]; 2],
-    /// Bytes from the IP header on.
+    /// Bytes from the IP header on, indexed in the same way.
     pub bytes: [[[u64; 2]; 2]; 2],
 }

@@ -1,10 +1,10 @@
-//! The Rust mirror of `bpf/abi.h`: what the data plane and userland share.
+//! The Rust mirror of `bpf/abi.h`: the types that data plane and userland share.
 //!
-//! A struct here has the name of its C twin without `pf_`, its fields in the same order and, but
-//! for `type`-like keywords, the same names. A test in `skipstep-kernel` compares every size and
-//! offset with the BTF of the compiled object, in both directions. Units and byte order are those
-//! that `bpf/abi.h` states: addresses and ports of packets and states are in network order,
-//! everything else is in host order; times are seconds of the boot clock.
+//! A struct here has the name of its C twin without `pf_`, the same fields and the same order.
+//! Names that are Rust keywords differ. A test in `skipstep-kernel` compares each size and offset
+//! with the BTF of the compiled object, in both directions. Units and byte order are those of
+//! `bpf/abi.h`: addresses and ports of packets and states are in network byte order, all other
+//! numbers in host order. Times are seconds of the boot clock.
 
 pub mod bridge;
 pub mod config;
@@ -55,7 +55,7 @@ pub use status::{Counters, Outcome, Status, Syncookies, Test};
 pub use table::{EntryStats, Table, TableEntry, TableKey, TableStats};
 pub use table_index::{IndexCell, IndexEntry, IndexHead, IndexLine, IndexNode};
 
-/// Version of the layout; pins of another version are refused (`PF_ABI_VERSION`).
+/// Version of the layout (`PF_ABI_VERSION`); pins of another version are refused.
 pub const VERSION: u32 = 70;
 
 /// Family number of IPv4 in rules, keys and records (Linux's `AF_INET`).
@@ -63,7 +63,7 @@ pub const INET: u8 = 2;
 /// Family number of IPv6 in rules, keys and records (Linux's `AF_INET6`).
 pub const INET6: u8 = 10;
 
-/// An address as the data plane keeps it: 16 bytes in network order, IPv4 in the first four.
+/// Returns the address as the data plane stores it: network byte order, IPv4 in the first 4 bytes.
 pub fn address_bytes(address: std::net::IpAddr) -> [u8; 16] {
     match address {
         std::net::IpAddr::V4(v4) => {
@@ -75,7 +75,7 @@ pub fn address_bytes(address: std::net::IpAddr) -> [u8; 16] {
     }
 }
 
-/// The address that `bytes` hold for `family` ([`INET`] or [`INET6`]).
+/// Returns the address that `bytes` have for `family` ([`INET`] or [`INET6`]).
 pub fn address_from(family: u8, bytes: [u8; 16]) -> std::net::IpAddr {
     if family == INET {
         std::net::IpAddr::from([bytes[0], bytes[1], bytes[2], bytes[3]])

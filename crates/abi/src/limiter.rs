@@ -2,73 +2,74 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Kinds there are (`PF_LIMITER_KINDS`).
+/// Number of kinds of limiters (`PF_LIMITER_KINDS`).
 pub const LIMITER_KINDS: usize = 2;
-/// In [`crate::Rule::limiter`]: beyond the limit the rule does not match (`PF_LIMITER_NO_MATCH`).
+/// Flag in [`crate::Rule::limiter`]: beyond the limit the rule does not match, instead of a drop
+/// (`PF_LIMITER_NO_MATCH`).
 pub const LIMITER_NO_MATCH: u16 = 0x100;
 
-/// `enum pf_limiter_kind`.
+/// `enum pf_limiter_kind`: indexes of the limiter maps and of [`crate::Rule::limiter`].
 #[allow(missing_docs)]
 pub mod limiter_kind {
     pub const STATE: u8 = 0;
     pub const SOURCE: u8 = 1;
 }
 
-/// `struct pf_limiter`: what was written of one.
+/// `struct pf_limiter`: the settings of a limiter.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct Limiter {
-    /// Nanoseconds in which one more state may be made.
+    /// Rate: nanoseconds until one more state is allowed.
     pub token: u64,
-    /// Nanoseconds whose states can be saved; 0 for no rate.
+    /// Rate: nanoseconds whose states can be saved up; 0 for no rate.
     pub bucket: u64,
-    /// States; 0: there is no such limiter.
+    /// Maximum number of states; 0: the limiter does not exist.
     pub limit: u32,
-    /// Sources.
+    /// Maximum number of sources.
     pub entries: u32,
-    /// Slot of the table…
+    /// Slot of the table for busy sources.
     pub table: u32,
-    /// …where a source goes with so many states; 0 for none…
+    /// Number of states with which a source enters the table; 0: there is no table.
     pub above: u32,
-    /// …and leaves with less than these.
+    /// Number of states below which a source leaves the table.
     pub below: u32,
-    /// Prefix length of sources, IPv4.
+    /// Prefix length of IPv4 sources.
     pub inet_mask: u8,
-    /// Prefix length of sources, IPv6.
+    /// Prefix length of IPv6 sources.
     pub inet6_mask: u8,
     /// Zero.
     pub pad: [u8; 2],
 }
 
-/// `struct pf_limiter_use`: what is used of one.
+/// `struct pf_limiter_use`: the counters of a limiter.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct LimiterUse {
-    /// Moment in nanoseconds, signed, from which on tokens were saved.
+    /// Signed boot-clock nanosecond since which tokens have been saved up.
     pub saved_since: u64,
-    /// States that were let be made.
+    /// Number of states created.
     pub admitted: u64,
     /// Packets refused by `limit`.
     pub hard_limited: u64,
     /// Packets refused by `rate`.
     pub rate_limited: u64,
-    /// Sources ever met.
+    /// Number of sources ever created.
     pub sources_made: u64,
     /// Packets refused by `entries`.
     pub sources_limited: u64,
-    /// Packets refused for want of memory.
+    /// Packets refused because memory was short.
     pub sources_lost: u64,
-    /// Rises when the limiter goes.
+    /// Number that rises when the limiter is removed, so references of states become void.
     pub serial: u32,
-    /// States now.
+    /// Number of states now.
     pub states: u32,
-    /// Sources now.
+    /// Number of sources now.
     pub sources: u32,
-    /// [`LimitedSource::serial`] of the source made last.
+    /// [`LimitedSource::serial`] of the newest source.
     pub last_source: u32,
 }
 
@@ -86,13 +87,13 @@ pub struct LimitedKey {
     pub family: u8,
     /// Zero.
     pub pad: [u8; 2],
-    /// Of the interface that its packets come in by.
+    /// Routing domain of the interface where the source's packets come in.
     pub rdomain: u32,
-    /// Network order, IPv4 in the first four bytes.
+    /// Address under the limiter's mask, in network byte order, IPv4 in the first 4 bytes.
     pub address: [u8; 16],
 }
 
-/// `struct pf_limited_source`: what is known of it.
+/// `struct pf_limited_source`: the counters of a limiter's source.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -100,59 +101,59 @@ pub struct LimitedKey {
 pub struct LimitedSource {
     /// The kernel's spin lock; reads as zero.
     pub lock: u32,
-    /// States now.
+    /// Number of states now.
     pub states: u32,
-    /// Moment in nanoseconds from which on tokens were saved.
+    /// Boot-clock nanosecond since which tokens have been saved up.
     pub saved_since: u64,
-    /// States that were let be made.
+    /// Number of states created.
     pub admitted: u64,
     /// Packets refused by `limit`.
     pub hard_limited: u64,
     /// Packets refused by `rate`.
     pub rate_limited: u64,
-    /// Second until which it stays without states.
+    /// Boot-clock second until which the source is kept without states.
     pub stays_until: u32,
-    /// 1 if its address was put in the limiter's table.
+    /// 1 if the source is in the limiter's table.
     pub in_table: u8,
-    /// 1 while it is being removed.
+    /// 1 while the source is being removed; no state may take a reference.
     pub gone: u8,
     /// Zero.
     pub pad: [u8; 2],
-    /// What states hold of another that had its key before is void.
+    /// Number of this source, so references to an earlier source with the same key are void.
     pub serial: u32,
     /// Zero.
     pub pad2: u32,
 }
 
-/// `struct pf_limited_turn`: a source of a limiter that waits for the sweep to look at it.
+/// `struct pf_limited_turn`: a source in the queue of the sweep.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct LimitedTurn {
-    /// The source.
+    /// Key of the source.
     pub key: LimitedKey,
     /// [`LimitedSource::serial`] of the source.
     pub source: u32,
 }
 
-/// `struct pf_leaving`: a source that is to leave its limiter's table.
+/// `struct pf_leaving`: a source that must leave its limiter's table.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct Leaving {
-    /// The source.
+    /// Key of the source.
     pub key: LimitedKey,
     /// Slot of the table.
     pub table: u32,
-    /// Length of the mask.
+    /// Prefix length of the source.
     pub prefix: u32,
-    /// It leaves unless it has as many states again.
+    /// Number of states with which the source stays in the table after all.
     pub below: u32,
 }
 
-/// `struct pf_limited`: what a state holds of a limiter.
+/// `struct pf_limited`: a state's reference to a limiter.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -162,10 +163,10 @@ pub struct Limited {
     pub serial: u32,
     /// Number of the limiter; 0 for none.
     pub id: u8,
-    /// Length of the mask.
+    /// Source limiter: prefix length of the source.
     pub prefix: u8,
     /// Zero.
     pub pad: [u8; 2],
-    /// [`LimitedSource::serial`] of the source.
+    /// Source limiter: [`LimitedSource::serial`] of the source.
     pub source: u32,
 }

@@ -4,56 +4,56 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::limits::{IFNAMSIZ, SNAPLEN};
 
-/// `enum pf_log_rewritten`: what became of the addresses and ports of a logged packet.
+/// `enum pf_log_rewritten`: relation of a record's addresses to those in its data.
 pub mod rewritten {
-    /// They are those in its data.
+    /// Addresses and ports equal those in the data.
     pub const UNCHANGED: u8 = 0;
-    /// They are others.
+    /// Addresses or ports differ from those in the data.
     pub const TRANSLATED: u8 = 1;
-    /// They are others, of the other family (`af-to`).
+    /// The addresses are of the other family than those in the data (`af-to`).
     pub const CROSSES: u8 = 2;
 }
 
-/// `struct pf_log_record`: a packet as pflog keeps it.
+/// `struct pf_log_record`: a logged packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct LogRecord {
-    /// Boot clock, nanoseconds.
+    /// Boot-clock nanosecond.
     pub time: u64,
-    /// Interface, padded with zeros.
+    /// Interface name, padded with zeros.
     pub ifname: [u8; IFNAMSIZ],
-    /// Network order.
+    /// Source address in network byte order, IPv4 in the first 4 bytes.
     pub source: [u8; 16],
-    /// Network order.
+    /// Destination address in network byte order, IPv4 in the first 4 bytes.
     pub destination: [u8; 16],
-    /// Network order: two bytes.
+    /// Source port, two bytes in network byte order.
     pub source_port: [u8; 2],
-    /// Network order: two bytes.
+    /// Destination port, two bytes in network byte order.
     pub destination_port: [u8; 2],
-    /// Rule number, -1 for the default rule.
+    /// Number of the rule, -1 for the default rule.
     pub rule: i32,
-    /// Number of the anchor rule that led to it, -1 for none.
+    /// Number of the anchor rule that called the rule, -1 for none.
     pub anchor_rule: i32,
-    /// Id of the anchor that was walked, 0 for none.
+    /// Id of the rule's anchor, 0 for none.
     pub anchor: u32,
-    /// Owner of the socket if `log (user)` asks, else all ones.
+    /// Owner of the socket if the rule has `log (user)`, else all ones.
     pub uid: u32,
     /// [`crate::INET`] or [`crate::INET6`]
     pub family: u8,
     /// [`crate::verdict::action`]
     pub action: u8,
-    /// Index of [`crate::names::REASONS`].
+    /// Index into [`crate::names::REASONS`].
     pub reason: u8,
     /// [`crate::verdict::direction`]
     pub direction: u8,
-    /// n of pflogN.
+    /// Number N of pflogN.
     pub log_to: u8,
     /// One of [`rewritten`].
     pub rewritten: u8,
-    /// Bytes in `data`.
+    /// Number of bytes in `data`.
     pub caplen: u16,
-    /// Length of the packet.
+    /// Length of the packet in bytes.
     pub wirelen: u32,
-    /// From the IP header on.
+    /// Bytes of the packet from the IP header on.
     pub data: [u8; SNAPLEN],
 }

@@ -1,8 +1,8 @@
-//! Tables of names.
+//! Names of counters and maps.
 
 use crate::status::{LCOUNT_MAX, REASON_MAX};
 
-/// Names of reasons in the order of `enum pf_reason` (`PF_REASON_NAMES`).
+/// Names of reasons, in the order of `enum pf_reason` (`PF_REASON_NAMES`).
 pub const REASONS: [&str; REASON_MAX] = [
     "match",
     "bad-offset",
@@ -25,7 +25,7 @@ pub const REASONS: [&str; REASON_MAX] = [
     "unattached",
 ];
 
-/// Names of limit counters in the order of `enum pf_limit_counter`, as `pfctl -si` prints them.
+/// Names of limit counters as `pfctl -si` prints them, in the order of `enum pf_limit_counter`.
 pub const LIMIT_COUNTERS: [&str; LCOUNT_MAX] = [
     "max states per rule",
     "max-src-states",
@@ -43,7 +43,7 @@ pub const LIMIT_COUNTERS: [&str; LCOUNT_MAX] = [
 pub mod map {
     /// generation & 1 -> array of `struct pf_rule`
     pub const RULESETS: &str = "rulesets";
-    /// generation & 1 -> array of `struct pf_cell`
+    /// generation & 1, chunk -> array of `struct pf_cell`
     pub const FORESTS: &str = "forests";
     /// generation & 1 -> `struct pf_config`
     pub const CONFIGS: &str = "configs";
@@ -77,31 +77,31 @@ pub mod map {
     pub const POOL_MEMBERS: &str = "pool_members";
     /// ifindex -> `struct pf_interface`
     pub const INTERFACES: &str = "interfaces";
-    /// ifindex, if it is small -> `struct pf_near_interface`
+    /// ifindex below [`crate::limits::NEAR_INTERFACES`] -> `struct pf_near_interface`
     pub const NEAR_INTERFACES: &str = "near_interfaces";
-    /// interface id -> ifindex, 0 if it is away
+    /// interface id -> ifindex, 0 if the interface does not exist
     pub const INTERFACE_INDEXES: &str = "interface_indexes";
     /// per CPU, interface id -> `struct pf_interface_stats`
     pub const INTERFACE_STATS: &str = "interface_stats";
-    /// `struct pf_key_hash`
+    /// one `struct pf_key_hash`
     pub const KEY_HASH: &str = "key_hash";
-    /// by hash of a `struct pf_state_key`: `struct pf_key_line`
+    /// bucket, a hash of `struct pf_state_key` -> `struct pf_key_line`
     pub const STATE_KEYS: &str = "state_keys";
     /// index -> `struct pf_state`
     pub const STATES: &str = "states";
     /// index -> `struct pf_annex`
     pub const ANNEXES: &str = "annexes";
-    /// stack of freed places
+    /// stack of freed state indexes
     pub const FREE_STATES: &str = "free_states";
     /// `struct pf_source_key` -> index
     pub const SOURCE_KEYS: &str = "source_keys";
     /// index -> `struct pf_source_node`
     pub const SOURCE_NODES: &str = "source_nodes";
-    /// stack of freed places
+    /// stack of freed source node indexes
     pub const FREE_SOURCES: &str = "free_sources";
     /// ring of `struct pf_log_record`
     pub const LOG_RING: &str = "log_ring";
-    /// n of pflogN -> ring of `struct pf_log_record`, with longer data
+    /// N of pflogN -> ring of `struct pf_log_record`, with longer data
     pub const LOG_READERS: &str = "log_readers";
     /// generation & 1, order -> `struct pf_fingerprint`
     pub const FINGERPRINTS: &str = "fingerprints";
@@ -121,7 +121,7 @@ pub mod map {
     pub const FLOW_RING: &str = "flow_ring";
     /// the timer that expires states
     pub const SWEEPER: &str = "sweeper";
-    /// per CPU, `struct pf_outcome` and what follows it
+    /// per CPU, `struct pf_outcome` and the data plane's private fields
     pub const SCRATCH: &str = "scratch";
     /// one `struct pf_reassembler`
     pub const REASSEMBLER: &str = "reassembler";
@@ -129,15 +129,15 @@ pub mod map {
     pub const DIVERTER: &str = "diverter";
     /// one `struct pf_delayer`
     pub const DELAYER: &str = "delayer";
-    /// ifindex -> number of the port
+    /// ifindex -> number of the bridge port
     pub const BRIDGE_NUMBERS: &str = "bridge_numbers";
-    /// number -> `struct pf_bridge_port`
+    /// number of the port -> `struct pf_bridge_port`
     pub const BRIDGE_PORTS: &str = "bridge_ports";
     /// `struct pf_bridge_key` -> `struct pf_bridge_address`
     pub const BRIDGE_ADDRESSES: &str = "bridge_addresses";
     /// `struct pf_bridge_rule_key` -> `struct pf_bridge_rule`
     pub const BRIDGE_RULES: &str = "bridge_rules";
-    /// per CPU, number -> `struct pf_bridge_stats`
+    /// per CPU, number of the port -> `struct pf_bridge_stats`
     pub const BRIDGE_STATS: &str = "bridge_stats";
     /// one `struct pf_test`
     pub const TEST: &str = "test";

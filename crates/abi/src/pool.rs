@@ -1,18 +1,18 @@
-//! Pools that translated packets get their addresses from.
+//! Pools, which supply the addresses of translated packets.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// `enum pf_purpose`: what a rule uses a pool for.
+/// `enum pf_purpose`: the uses of a rule's pools.
 pub mod purpose {
-    /// sources
+    /// New source addresses.
     pub const NAT: u32 = 0;
-    /// destinations
+    /// New destination addresses.
     pub const RDR: u32 = 1;
-    /// next hops
+    /// Next hops.
     pub const ROUTE: u32 = 2;
 }
 
-/// `enum pf_route_kind`.
+/// `enum pf_route_kind`: the rule's routing option.
 #[allow(missing_docs)]
 pub mod route_kind {
     pub const NO: u8 = 0;
@@ -21,10 +21,10 @@ pub mod route_kind {
     pub const REPLY_TO: u8 = 3;
 }
 
-/// `enum pf_pool_kind`.
+/// `enum pf_pool_kind`: the methods that choose an address from a pool.
 #[allow(missing_docs)]
 pub mod pool_kind {
-    /// the first address
+    /// the first address of the pool
     pub const NONE: u8 = 0;
     pub const BITMASK: u8 = 1;
     pub const RANDOM: u8 = 2;
@@ -33,7 +33,7 @@ pub mod pool_kind {
     pub const LEAST_STATES: u8 = 5;
 }
 
-/// `struct pf_pool_key`.
+/// `struct pf_pool_key`: key of the pools map.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -45,7 +45,7 @@ pub struct PoolKey {
     pub purpose: u32,
 }
 
-/// `struct pf_pool`.
+/// `struct pf_pool`: value of the pools map.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -53,63 +53,63 @@ pub struct PoolKey {
 pub struct Pool {
     /// One of [`pool_kind`].
     pub kind: u8,
-    /// 1: choose from the table, not from the network.
+    /// 1: the addresses come from the table, else from the network.
     pub listed: u8,
-    /// 1: the network is one address.
+    /// 1: the network is a single address.
     pub single: u8,
-    /// 1: a source keeps the address that it got.
+    /// 1: `sticky-address`, a source keeps its address.
     pub sticky: u8,
-    /// Slot of the table.
+    /// Slot of the table, with `listed`.
     pub table: u32,
-    /// Lowest new port; 0 with `high` 0 keeps the packet's.
+    /// Lowest new port, in host byte order; 0 with `high` 0 keeps the packet's port.
     pub low: u16,
-    /// Highest new port.
+    /// Highest new port, in host byte order.
     pub high: u16,
-    /// The lowest port that the rule looks for.
+    /// Lowest port of the rule's port criterion, which maps to `low`.
     pub first: u16,
-    /// `af-to`: its length in front of an IPv4 address.
+    /// `af-to`: length of the IPv6 prefix in front of an IPv4 address.
     pub prefix: u8,
-    /// 1 for that of an old rule: FreeBSD's ways where they differ.
+    /// 1: a legacy rule's pool, which behaves as FreeBSD's where OpenBSD's differs.
     pub old: u8,
-    /// The network.
+    /// Address of the network, in network byte order.
     pub address: [u8; 16],
-    /// Its mask.
+    /// Mask of the network.
     pub mask: [u8; 16],
     /// Key of `source-hash`.
     pub key: [u8; 16],
-    /// Of `map-e-portset`: the set's id.
+    /// `map-e-portset`: id of the port set.
     pub port_set: u16,
-    /// Bits in front of the id, 0 if there is no such option.
+    /// `map-e-portset`: bits in front of the id, 0 without the option.
     pub set_offset: u8,
-    /// Bits of the id.
+    /// `map-e-portset`: bits of the id.
     pub set_length: u8,
-    /// How many members the list of an old rule has; 0: it is none.
+    /// Number of members of a legacy rule's list; 0: the pool is not a list.
     pub members: u16,
-    /// 1 for that of `binat`: host bits are those of the address that it replaces.
+    /// 1: `binat`, host bits come from the replaced address.
     pub binat: u8,
-    /// 1: UDP from one endpoint looks the same to all.
+    /// 1: a UDP endpoint has the same translation for all its peers.
     pub endpoint_independent: u8,
-    /// Id of the interface by which its next hops are; 0: as the routes say.
+    /// Id of the interface where the next hops are; 0: the routes decide.
     pub interface: u32,
-    /// 1: IPv4 packets can have a next hop with an IPv6 address.
+    /// 1: IPv4 packets may get an IPv6 next hop.
     pub prefer_ipv6: u8,
-    /// [`crate::INET`] or [`crate::INET6`], of the network; 0 fits both.
+    /// Family of the network, [`crate::INET`] or [`crate::INET6`]; 0 matches both.
     pub family: u8,
     /// Zero.
     pub pad: [u8; 2],
-    /// The address that is next or was last; the data plane's, as the rest.
+    /// Next or last address. The data plane writes this field and the following ones.
     pub counter: [u8; 16],
-    /// The block that it is in.
+    /// Index of the block that has `counter`.
     pub index: u32,
-    /// Weighted round-robin: blocks of at least this weight have their turn.
+    /// Weighted round-robin: minimum weight of a block in this round.
     pub turn: i32,
-    /// Of a list: the member that `counter` is in.
+    /// List: index of the member that has `counter`.
     pub member: u32,
-    /// With `prefer_ipv6`: 1 when IPv4 addresses have their turn.
+    /// With `prefer_ipv6`: 1 while IPv4 addresses are chosen.
     pub turned: u32,
 }
 
-/// `struct pf_pool_member_key`.
+/// `struct pf_pool_member_key`: key of the pool_members map.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -119,61 +119,61 @@ pub struct PoolMemberKey {
     pub slot: u32,
     /// One of [`purpose`].
     pub purpose: u32,
-    /// The member's place in the list.
+    /// Index of the member in the list.
     pub index: u32,
 }
 
-/// `struct pf_pool_member`: of the list of an old rule; fields as in [`Pool`].
+/// `struct pf_pool_member`: a member of a legacy rule's list; fields as in [`Pool`].
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct PoolMember {
-    /// 1: choose from the table, not from the network.
+    /// 1: the addresses come from the table, else from the network.
     pub listed: u8,
-    /// [`crate::INET`] or [`crate::INET6`], of the network; 0 fits both.
+    /// Family of the network, [`crate::INET`] or [`crate::INET6`]; 0 matches both.
     pub family: u8,
-    /// 0
+    /// Zero.
     pub pad: [u8; 2],
-    /// Slot of the table.
+    /// Slot of the table, with `listed`.
     pub table: u32,
-    /// As [`Pool::interface`].
+    /// Interface of the next hops, as [`Pool::interface`].
     pub interface: u32,
-    /// The network.
+    /// Address of the network, in network byte order.
     pub address: [u8; 16],
-    /// Its mask.
+    /// Mask of the network.
     pub mask: [u8; 16],
 }
 
-/// `struct pf_pool_block_key`.
+/// `struct pf_pool_block_key`: key of the pool_blocks map.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct PoolBlockKey {
-    /// [`crate::Table::list`]
+    /// [`crate::Table::list`] of the table.
     pub list: u32,
     /// [`crate::INET`] or [`crate::INET6`]
     pub family: u16,
-    /// Part of the block.
+    /// Number of the part in its block.
     pub part: u16,
-    /// The block's place in the order of its family.
+    /// Index of the block among those of its family.
     pub index: u32,
 }
 
-/// `struct pf_pool_block`: an entry of a table that pools use, or a part of it.
+/// `struct pf_pool_block`: a part of a table entry, of a table that pools use.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct PoolBlock {
-    /// The entry's network.
+    /// Address of the entry's network.
     pub base: [u8; 16],
-    /// Its mask.
+    /// Mask of the entry's network.
     pub mask: [u8; 16],
-    /// Its weight, 0 for none.
+    /// Weight of the entry, 0 for none.
     pub weight: u16,
-    /// Parts that smaller entries leave of it.
+    /// Number of parts that smaller entries leave of this entry.
     pub parts: u16,
     /// Lowest address of the part.
     pub low: [u8; 16],
@@ -181,25 +181,25 @@ pub struct PoolBlock {
     pub high: [u8; 16],
 }
 
-/// `struct pf_endpoint`: inside, which leads to the one outside, or the other way round.
+/// `struct pf_endpoint`: an endpoint on one side of a mapping; key of the mappings map.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct Endpoint {
-    /// Routing domain.
+    /// Routing domain of the endpoint.
     pub rdomain: u32,
     /// [`crate::INET`] or [`crate::INET6`]
     pub family: u8,
-    /// 1 if it is outside.
+    /// 1 for the translated side, 0 for the inside.
     pub outside: u8,
-    /// In network order.
+    /// Port in network byte order.
     pub port: u16,
-    /// Its address.
+    /// Address in network byte order, IPv4 in the first 4 bytes.
     pub address: [u8; 16],
 }
 
-/// `struct pf_mapping`.
+/// `struct pf_mapping`: value of the mappings map.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -207,21 +207,20 @@ pub struct Endpoint {
 pub struct Mapping {
     /// The endpoint on the other side.
     pub other: Endpoint,
-    /// Of one inside: states, and packets that may get one.
+    /// Inside endpoints: number of states, and of packets that may create one.
     pub uses: u32,
 }
 
-/// `struct pf_pool_load_key`.
+/// `struct pf_pool_load_key`: key of the pool_loads map, which counts states for least-states.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct PoolLoadKey {
-    /// Where the table counts ([`crate::Table::stats`]), which stays when its contents and its slot
-    /// change.
+    /// [`crate::Table::stats`] of the table, which stays when contents and slot change.
     pub table: u32,
     /// [`crate::INET`] or [`crate::INET6`]
     pub family: u32,
-    /// The address.
+    /// Address in network byte order, IPv4 in the first 4 bytes.
     pub address: [u8; 16],
 }

@@ -1,4 +1,4 @@
-//! Rules in the form that the kernel walks.
+//! Rules in the form that the kernel evaluates.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -8,7 +8,7 @@ use crate::state::timeout;
 /// Parameters with skip steps, in the order of `enum pf_skip`.
 pub const SKIP_MAX: usize = 9;
 
-/// `enum pf_address_kind`.
+/// `enum pf_address_kind`: the address criteria.
 pub mod address_kind {
     /// no criterion
     pub const ANY: u8 = 0;
@@ -16,17 +16,17 @@ pub mod address_kind {
     pub const MASK: u8 = 1;
     /// `low <= packet <= high`
     pub const RANGE: u8 = 2;
-    /// table slot
+    /// Contents of a table; `table` is its slot.
     pub const TABLE: u8 = 3;
-    /// no route to the address
+    /// Addresses without a route.
     pub const NO_ROUTE: u8 = 4;
-    /// the route back leaves by another interface
+    /// Addresses whose route leaves by another interface.
     pub const URPF_FAILED: u8 = 5;
-    /// matches nothing, negated or not
+    /// Matches no address, negated or not.
     pub const NEVER: u8 = 6;
 }
 
-/// `enum pf_port_op`, OpenBSD's numbers.
+/// `enum pf_port_op`: comparisons, with OpenBSD's numbers.
 pub mod port_op {
     /// no criterion
     pub const ANY: u8 = 0;
@@ -50,7 +50,7 @@ pub mod port_op {
     pub const RANGE: u8 = 9;
 }
 
-/// `enum pf_rule_flags`.
+/// `enum pf_rule_flags`: bits of [`Rule::flags`].
 #[allow(missing_docs)]
 pub mod rule_flags {
     pub const QUICK: u32 = 1 << 0;
@@ -82,15 +82,15 @@ pub mod rule_flags {
     pub const ANCHOR: u32 = 1 << 26;
     pub const ONCE: u32 = 1 << 27;
     pub const MAX_PKT_RATE: u32 = 1 << 28;
-    /// modulate state
+    /// `modulate state`
     pub const MODULATE: u32 = 1 << 29;
-    /// scrub (reassemble tcp)
+    /// `scrub (reassemble tcp)`
     pub const REASSEMBLE_TCP: u32 = 1 << 30;
-    /// synproxy state
+    /// `synproxy state`
     pub const SYNPROXY: u32 = 1 << 31;
 }
 
-/// `enum pf_source_flags`: how a rule tracks sources.
+/// `enum pf_source_flags`: bits of [`RuleStates::source_flags`].
 #[allow(missing_docs)]
 pub mod source_flags {
     pub const TRACK: u32 = 1 << 0;
@@ -105,17 +105,17 @@ pub mod source_flags {
 )]
 #[repr(C)]
 pub struct Address {
-    /// [`address_kind`]
+    /// One of [`address_kind`].
     pub kind: u8,
     /// 1 if the criterion is negated.
     pub negated: u8,
     /// Zero.
     pub pad: [u8; 2],
-    /// Table slot.
+    /// Slot of the table, with [`address_kind::TABLE`].
     pub table: u32,
-    /// Value or lower end, network order.
+    /// Value or lowest address, in network byte order.
     pub low: [u8; 16],
-    /// Mask or upper end, network order.
+    /// Mask or highest address, in network byte order.
     pub high: [u8; 16],
 }
 
@@ -129,7 +129,7 @@ pub struct Port {
     pub low: u16,
     /// Second operand.
     pub high: u16,
-    /// [`port_op`]
+    /// One of [`port_op`].
     pub op: u8,
     /// Zero.
     pub pad: [u8; 3],
@@ -141,23 +141,23 @@ pub struct Port {
 )]
 #[repr(C)]
 pub struct Owner {
-    /// First operand; all ones is nobody.
+    /// First operand; all ones is a packet without a socket.
     pub low: u32,
     /// Second operand.
     pub high: u32,
-    /// [`port_op`]
+    /// One of [`port_op`].
     pub op: u8,
     /// Zero.
     pub pad: [u8; 3],
 }
 
-/// `enum pf_plain`: how much of a rule those can do who have the packet's headers and nothing else.
+/// `enum pf_plain`: the parts of a rule that the fast path can evaluate, from header fields only.
 pub mod plain {
-    /// It asks for what stands in the headers, and for interfaces.
+    /// The criteria are header fields and interfaces.
     pub const TEST: u8 = 1;
-    /// It lets the packet go as it is, or drops it in silence, and counts.
+    /// The rule passes the packet unchanged or drops it without an answer, and counts it.
     pub const VERDICT: u8 = 1 << 1;
-    /// It lets the packet go as it is and makes a state, which does nothing else either.
+    /// The rule passes the packet unchanged and creates a state without side effects.
     pub const STATE: u8 = 1 << 2;
 }
 
@@ -167,57 +167,57 @@ pub mod plain {
 )]
 #[repr(C)]
 pub struct Rule {
-    /// Index of the next rule worth looking at; the count of rules at the end.
+    /// Per parameter, the index of the next rule that differs; the number of rules at the end.
     pub skip: [u32; SKIP_MAX],
-    /// [`rule_flags`]
+    /// Bits of [`rule_flags`].
     pub flags: u32,
-    /// Interface id or group bit.
+    /// Interface id, or group bit, of `on`.
     pub interface: u32,
-    /// The same for `received-on`.
+    /// Interface id, or group bit, of `received-on`.
     pub received_on: u32,
-    /// [`crate::interface::interface_match`]
+    /// Comparison with `interface`, one of [`crate::interface::interface_match`].
     pub interface_match: u8,
-    /// The same for `received-on`.
+    /// Comparison with `received_on`, one of [`crate::interface::interface_match`].
     pub received_match: u8,
     /// [`crate::verdict::direction`]
     pub direction: u8,
-    /// 0, [`crate::INET`] or [`crate::INET6`]
+    /// [`crate::INET`], [`crate::INET6`], or 0 for both.
     pub family: u8,
     /// IP protocol, 0 for any.
     pub protocol: u8,
-    /// Of those in `tcp_mask` these must be set.
+    /// TCP flags that must be set, of those in `tcp_mask`.
     pub tcp_flags: u8,
-    /// 0 does not look.
+    /// TCP flags that are compared; 0: no criterion.
     pub tcp_mask: u8,
-    /// With [`rule_flags::MATCH_ICMP_TYPE`].
+    /// ICMP type, with [`rule_flags::MATCH_ICMP_TYPE`].
     pub icmp_type: u8,
-    /// With [`rule_flags::MATCH_ICMP_CODE`].
+    /// ICMP code, with [`rule_flags::MATCH_ICMP_CODE`].
     pub icmp_code: u8,
-    /// With [`rule_flags::MATCH_TOS`].
+    /// TOS, with [`rule_flags::MATCH_TOS`].
     pub tos: u8,
-    /// With [`rule_flags::MATCH_PRIO`].
+    /// Priority, with [`rule_flags::MATCH_PRIO`].
     pub prio: u8,
     /// [`crate::verdict::action`]
     pub action: u8,
     /// Tag that the packet gets, 0 for none.
     pub tag: u16,
-    /// Tag that the packet must have, 0 does not look.
+    /// Tag that the packet must have; 0: no criterion.
     pub tagged: u16,
-    /// Of 2^32 - 1, with [`rule_flags::PROBABILITY`].
+    /// Probability in units of 1 / (2^32 - 1), with [`rule_flags::PROBABILITY`].
     pub probability: u32,
-    /// `from`
+    /// `from`: source address.
     pub source: Address,
-    /// `to`
+    /// `to`: destination address.
     pub destination: Address,
-    /// `from … port`
+    /// `from … port`: source port.
     pub source_port: Port,
-    /// `to … port`
+    /// `to … port`: destination port.
     pub destination_port: Port,
-    /// `user`
+    /// `user`: owner of the socket.
     pub user: Owner,
-    /// `group`
+    /// `group`: group of the socket.
     pub group: Owner,
-    /// TTL of the RST, 0 is the default.
+    /// TTL of the RST, 0 for the default.
     pub return_ttl: u8,
     /// ICMP type of the answer, IPv4.
     pub return_icmp_type: u8,
@@ -227,129 +227,130 @@ pub struct Rule {
     pub return_icmp6_type: u8,
     /// ICMPv6 code of the answer.
     pub return_icmp6_code: u8,
-    /// With [`rule_flags::SET_TOS`].
+    /// New TOS, with [`rule_flags::SET_TOS`].
     pub set_tos: u8,
-    /// Ordinary packets; lowdelay and empty ACKs. With [`rule_flags::SET_PRIO`].
+    /// New priorities for ordinary packets, and for lowdelay and empty ACKs, with
+    /// [`rule_flags::SET_PRIO`].
     pub set_prio: [u8; 2],
-    /// Lowest TTL, 0 leaves it.
+    /// Minimum TTL, 0 for no change.
     pub min_ttl: u8,
-    /// n of pflogN.
+    /// Number N of pflogN.
     pub log_to: u8,
-    /// Highest MSS, 0 leaves it.
+    /// Maximum MSS in bytes, 0 for no change.
     pub max_mss: u16,
-    /// Longest packet, 0 for no limit.
+    /// Maximum packet length in bytes, 0 for no limit.
     pub max_pkt_size: u16,
-    /// `1 << purpose` of the pools that it has ([`crate::pool::purpose`]).
+    /// Bits `1 << purpose` of the rule's pools ([`crate::pool::purpose`]).
     pub pools: u8,
-    /// [`crate::pool::route_kind`]
+    /// One of [`crate::pool::route_kind`].
     pub route: u8,
-    /// Numbers of the queues for ordinary packets, and for lowdelay and empty ACKs; 0 leaves it.
+    /// Queue numbers for ordinary packets, and for lowdelay and empty ACKs; 0 for no change.
     pub queue: [u16; 2],
-    /// Place in rule_stats and rule_states.
+    /// Index in rule_stats and rule_states.
     pub slot: u32,
     /// Position in its rule set, from 0.
     pub number: u32,
-    /// Id of the anchor it is in, 0 for the main rule set.
+    /// Id of the rule's anchor, 0 for the main rule set.
     pub anchor: u32,
-    /// With [`rule_flags::ANCHOR`]: index of the first rule it calls.
+    /// With [`rule_flags::ANCHOR`]: index of the first called rule.
     pub call_first: u32,
-    /// And one more than that of the last.
+    /// With [`rule_flags::ANCHOR`]: index of the last called rule plus 1.
     pub call_end: u32,
-    /// One more than the routing table's number; 0 if the rule does not say.
+    /// Number of the routing table plus 1; 0 for no change.
     pub rtable: u16,
-    /// `af-to`: family that its packets get ([`crate::INET`], [`crate::INET6`]), else 0.
+    /// `af-to`: new family of the packet ([`crate::INET`], [`crate::INET6`]), else 0.
     pub cross_to: u8,
-    /// 1 + bit of its `os` in [`crate::Fingerprint::systems`]; 0 does not look.
+    /// Bit of the rule's `os` in [`crate::Fingerprint::systems`] plus 1; 0: no criterion.
     pub os: u8,
-    /// By [`crate::limiter::limiter_kind`]: its number, with
+    /// Numbers of limiters by [`crate::limiter::limiter_kind`], with
     /// [`crate::limiter::LIMITER_NO_MATCH`]; 0 for none.
     pub limiter: [u16; LIMITER_KINDS],
-    /// One more than the index of the last rule of its rule set.
+    /// Index of the last rule of its rule set plus 1.
     pub set_end: u32,
-    /// The first of a stretch that trees search, or any of one in which all that match are met:
-    /// cell that says where the trees are, else 0.
+    /// Cell of the superblock's trees. Set in the first rule of a superblock, or in all its rules
+    /// if each matching rule takes effect; else 0.
     pub segment: u32,
-    /// Milliseconds that its packets wait before they leave, 0 leaves it.
+    /// Milliseconds that packets wait before they leave, 0 for no change.
     pub delay: u16,
-    /// 1 for an old `scrub` rule with `fragment no reassemble`.
+    /// 1 for a legacy `scrub` rule with `fragment no reassemble`.
     pub leave_fragments: u8,
-    /// [`plain`]
+    /// Bits of [`plain`].
     pub plain: u8,
 }
 
-/// `struct pf_rule_stats`: per CPU, indexed by slot.
+/// `struct pf_rule_stats`: counters of one CPU, indexed by slot.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct RuleStats {
-    /// How often the rule was looked at.
+    /// Number of evaluations of the rule.
     pub evaluations: u64,
-    /// In, out.
+    /// Packets in and out.
     pub packets: [u64; 2],
-    /// In, out.
+    /// Bytes in and out.
     pub bytes: [u64; 2],
 }
 
-/// `struct pf_rule_states`: indexed by slot, outlives its rule until its last state is gone.
+/// `struct pf_rule_states`: indexed by slot; outlives the rule until its last state ends.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct RuleStates {
-    /// States ever made.
+    /// Number of states ever created.
     pub total: u64,
-    /// Rate of the packets that match, as the data plane keeps it.
+    /// Rate of the matching packets, in the format of `bpf/rate.h`.
     pub pkt_rate: u64,
-    /// States now.
+    /// Number of states now.
     pub current: u32,
-    /// `keep state (max n)`, 0 for no limit.
+    /// `keep state (max n)`: maximum number of states, 0 for no limit.
     pub max: u32,
-    /// Number of the rule, -1 once its rule set was replaced.
+    /// Number of the rule, -1 since a later load replaced its rule set.
     pub number: i32,
-    /// Seconds (adaptive ones: states); 0 takes the global value.
+    /// Timeouts in seconds (adaptive ones: states), by [`timeout`]; 0 for the global value.
     pub timeouts: [u32; timeout::MAX],
     /// Tables that the rule compares source and destination with.
     pub tables: [RuleTable; 2],
-    /// Id of the anchor it is in.
+    /// Id of the rule's anchor.
     pub anchor: u32,
-    /// `once`: 1 if it has matched its packet.
+    /// `once`: 1 if the rule has matched its packet.
     pub expired: u32,
-    /// `max-pkt-rate`: packets…
+    /// `max-pkt-rate`: maximum number of packets in `max_packets_seconds`.
     pub max_packets: u32,
-    /// …in so many seconds.
+    /// `max-pkt-rate`: length of the interval in seconds.
     pub max_packets_seconds: u32,
-    /// [`source_flags`]
+    /// Bits of [`source_flags`].
     pub source_flags: u32,
-    /// Source nodes now, of every kind.
+    /// Number of source nodes now, of all kinds.
     pub source_nodes: u32,
-    /// `max-src-nodes`; 0 for no limit, as for the next three.
+    /// `max-src-nodes`; 0 for no limit, as in the next three fields.
     pub max_src_nodes: u32,
-    /// `max-src-states`
+    /// `max-src-states`: maximum number of states of one source.
     pub max_src_states: u32,
-    /// `max-src-conn`
+    /// `max-src-conn`: maximum number of established connections of one source.
     pub max_src_conn: u32,
-    /// `max-src-conn-rate`: connections…
+    /// `max-src-conn-rate`: maximum number of connections in `max_src_conn_seconds`.
     pub max_src_conn_rate: u32,
-    /// …in so many seconds.
+    /// `max-src-conn-rate`: length of the interval in seconds.
     pub max_src_conn_seconds: u32,
     /// `overload`: slot of the table.
     pub overload_table: u32,
-    /// [`divert_kind`]
+    /// One of [`divert_kind`].
     pub divert: u8,
-    /// 1: its states are reported when they end …
+    /// 1: `pflow`, states are reported when they end.
     pub pflow: u8,
-    /// Port of the socket that `divert-to`, or `divert-packet`, names, in network byte order.
+    /// Port of `divert-to` or `divert-packet`, in network byte order.
     pub divert_port: [u8; 2],
-    /// And its address.
+    /// Address of `divert-to`, in network byte order.
     pub divert_address: [u8; 16],
-    /// … with the `tos` that it asks for.
+    /// TOS criterion of the rule, for the report of a state.
     pub flow_tos: u32,
-    /// [`crate::verdict::action`] of an old rule, else 0.
+    /// [`crate::verdict::action`] of a legacy rule, else 0.
     pub old: u32,
 }
 
-/// `enum pf_divert_kind`.
+/// `enum pf_divert_kind`: the rule's divert option.
 #[allow(missing_docs)]
 pub mod divert_kind {
     pub const NO: u8 = 0;
@@ -358,7 +359,7 @@ pub mod divert_kind {
     pub const PACKET: u8 = 3;
 }
 
-/// `struct pf_rule_table`: a table whose counters rise with the rule's.
+/// `struct pf_rule_table`: a table that a rule uses; its counters rise with the rule's.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -366,9 +367,9 @@ pub mod divert_kind {
 pub struct RuleTable {
     /// Slot of the table.
     pub slot: u32,
-    /// 1 if there is one.
+    /// 1 if the rule uses a table.
     pub used: u8,
-    /// 1 if the rule says `!`.
+    /// 1 if the rule has `!` before the table.
     pub negated: u8,
     /// Zero.
     pub pad: [u8; 2],

@@ -1,13 +1,13 @@
-//! Sources that are tracked.
+//! Source nodes: the sources that rules and pools track.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Kinds of nodes there are (`PF_NODE_KINDS`).
+/// Number of kinds of source nodes (`PF_NODE_KINDS`).
 pub const NODE_KINDS: usize = 4;
 
-/// `enum pf_node_kind`: what a source is remembered for.
+/// `enum pf_node_kind`: the purposes of a source node.
 pub mod node_kind {
-    /// limits
+    /// `source-track`: limits.
     pub const TRACK: u8 = 0;
     /// `nat-to … sticky-address`
     pub const NAT: u8 = 1;
@@ -17,17 +17,17 @@ pub mod node_kind {
     pub const ROUTE: u8 = 3;
 }
 
-/// `enum pf_node_use`.
+/// `enum pf_node_use`: the states of an entry of the source_nodes map.
 pub mod node_use {
-    /// nobody has the place
+    /// The entry is free.
     pub const FREE: u32 = 0;
-    /// it holds a node
+    /// The entry has a node.
     pub const USED: u32 = 1;
-    /// dropped by pfctl; its last state frees the place
+    /// pfctl has dropped the node; its last state frees the entry.
     pub const DROPPED: u32 = 2;
 }
 
-/// `struct pf_source_key`: whose node it is.
+/// `struct pf_source_key`: rule, kind and source of a node.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -35,13 +35,13 @@ pub mod node_use {
 pub struct SourceKey {
     /// Slot of the rule.
     pub rule_slot: u32,
-    /// [`node_kind`]
+    /// One of [`node_kind`].
     pub kind: u8,
     /// [`crate::INET`] or [`crate::INET6`]
     pub family: u8,
     /// Zero.
     pub pad: [u8; 2],
-    /// Network order, IPv4 in the first four bytes.
+    /// Source address in network byte order, IPv4 in the first 4 bytes.
     pub address: [u8; 16],
 }
 
@@ -53,37 +53,37 @@ pub struct SourceKey {
 pub struct SourceNode {
     /// The kernel's spin lock; reads as zero.
     pub lock: u32,
-    /// [`node_use`]
+    /// One of [`node_use`].
     pub r#use: u32,
-    /// Whose it is.
+    /// Key of the node.
     pub key: SourceKey,
-    /// Rate of connections: second of the last in the upper half, thousandths in the lower.
+    /// Rate of connections: second of the last one in the upper half, thousandths in the lower.
     pub rate: u64,
-    /// With the direction of their states, against it.
+    /// Packets with the direction of their states, and against it.
     pub packets: [u64; 2],
-    /// With the direction of their states, against it.
+    /// Bytes with the direction of their states, and against it.
     pub bytes: [u64; 2],
-    /// States now.
+    /// Number of states now.
     pub states: u32,
-    /// Connections of these states that were established.
+    /// Number of these states whose connection has been established.
     pub connections: u32,
-    /// Second of creation.
+    /// Boot-clock second of creation.
     pub creation: u32,
-    /// Second at which it goes if it has no states.
+    /// Boot-clock second at which the node is removed if it has no states.
     pub expire: u32,
-    /// The address that a pool gave it, zero for none.
+    /// Address that the pool chose, in network byte order; zero for none.
     pub chosen: [u8; 16],
-    /// Of a next hop: as [`crate::Annex::hop_interface`].
+    /// Interface of the next hop, as [`crate::Annex::hop_interface`].
     pub interface: u32,
-    /// [`crate::INET`] or [`crate::INET6`], of `chosen`.
+    /// Family of `chosen`, [`crate::INET`] or [`crate::INET6`].
     pub chosen_family: u8,
     /// Zero.
     pub pad: [u8; 3],
-    /// Number of the sweep that last took a state from it; 0 for none.
+    /// Number of the last sweep that removed a state of this node; 0 for none.
     pub swept: u32,
     /// Zero.
     pub pad_end: u32,
-    /// Id of the oldest state that this sweep took.
+    /// Id of the oldest state that this sweep removed.
     pub oldest: u64,
 }
 
@@ -93,10 +93,10 @@ pub struct SourceNode {
 )]
 #[repr(C)]
 pub struct SourceRef {
-    /// Place in the source_nodes map.
+    /// Index in the source_nodes map.
     pub index: u32,
     /// Zero.
     pub pad: u32,
-    /// Key that must be there.
+    /// Key that the node must have, else the program does nothing.
     pub key: SourceKey,
 }

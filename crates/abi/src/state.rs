@@ -6,7 +6,7 @@ use crate::limiter::{LIMITER_KINDS, Limited};
 use crate::limits::MATCH_RULES;
 use crate::source::NODE_KINDS;
 
-/// `enum pf_timeout`: indices of the timeout arrays.
+/// `enum pf_timeout`: indexes of the timeout arrays.
 #[allow(missing_docs)]
 pub mod timeout {
     pub const TCP_FIRST: usize = 0;
@@ -30,15 +30,15 @@ pub mod timeout {
     pub const SRC_TRACK: usize = 18;
     pub const TCP_TSDIFF: usize = 19;
     pub const MAX: usize = 20;
-    /// Value of [`super::State::timeout`] for a state that is over and waits for the sweep.
+    /// Value of [`super::State::timeout`] for a closed state that waits for the sweep.
     pub const PURGE: u8 = 0xfd;
-    /// The same for one whose key a new state has taken over: nobody sees it, but it counts.
+    /// The same for a state whose key a new state has taken: no lookup finds it, but it counts.
     pub const DETACHED: u8 = 0xfe;
     /// Value of [`super::State::timeout`] while a state is being removed.
     pub const UNLINKED: u8 = 0xff;
 }
 
-/// `enum pf_tcp_state`: BSD's TCP states, of which pf uses these.
+/// `enum pf_tcp_state`: BSD's TCP states, as far as pf uses them.
 #[allow(missing_docs)]
 pub mod tcp_state {
     pub const CLOSED: u8 = 0;
@@ -52,23 +52,23 @@ pub mod tcp_state {
     pub const LAST_ACK: u8 = 8;
     pub const FIN_WAIT_2: u8 = 9;
     pub const TIME_WAIT: u8 = 10;
-    /// `synproxy`: the data plane waits for the client …
+    /// `synproxy`: waits for the client's handshake.
     pub const PROXY_SRC: u8 = 11;
-    /// … and then for the server
+    /// `synproxy`: waits for the server's handshake.
     pub const PROXY_DST: u8 = 12;
 }
 
-/// `enum pf_other_state`: UDP and everything that is neither TCP nor ICMP.
+/// `enum pf_other_state`: states of protocols other than TCP and ICMP.
 pub mod other_state {
-    /// nothing seen
+    /// The side has sent nothing.
     pub const NO_TRAFFIC: u8 = 0;
-    /// seen
+    /// The side has sent a packet.
     pub const SINGLE: u8 = 1;
-    /// seen, and answered
+    /// The side has sent a packet, and the other side has answered.
     pub const MULTIPLE: u8 = 2;
 }
 
-/// `enum pf_state_flags`, OpenBSD's `PFSTATE_*`.
+/// `enum pf_state_flags`: bits of [`State::flags`], the low ones OpenBSD's `PFSTATE_*`.
 #[allow(missing_docs)]
 pub mod state_flags {
     pub const ALLOW_OPTS: u32 = 0x0001;
@@ -78,29 +78,29 @@ pub mod state_flags {
     pub const NO_DF: u32 = 0x0020;
     pub const SET_TOS: u32 = 0x0040;
     pub const RANDOM_ID: u32 = 0x0080;
-    /// timestamps are checked
+    /// TCP timestamps are checked.
     pub const REASSEMBLE_TCP: u32 = 0x0100;
     pub const SET_PRIO: u32 = 0x0200;
     pub const MAX_PKT_RATE: u32 = 0x10000;
     pub const CONNECTED: u32 = 0x20000;
-    /// It holds the mapping of the endpoint that made it.
+    /// The state has a reference to the endpoint mapping of its maker.
     pub const MAPPED: u32 = 0x40000;
-    /// It wants nothing of its packets but to judge and count them.
+    /// Fast-path eligible: packets are only judged, counted and translated.
     pub const SIMPLE: u32 = 0x80000;
-    /// Has an annex.
+    /// The state has a state extension.
     pub const ANNEX: u32 = 0x100000;
-    /// A connected socket of this host got its packets.
+    /// A connected socket of this host has received the state's packets.
     pub const SOCKET: u32 = 0x200000;
 }
 
-/// Low bits of [`Peer::wscale`]: the shift.
+/// Bits of [`Peer::wscale`] with the window shift.
 pub const WSCALE_MASK: u8 = 0x0f;
 /// Bit of [`Peer::wscale`]: this side's SYN offered scaling.
 pub const WSCALE_FLAG: u8 = 0x80;
 
-/// Index of [`State::key`]: as seen on the network.
+/// Index into [`State::key`]: the addresses on the network.
 pub const WIRE: usize = 0;
-/// Index of [`State::key`]: as seen by the host.
+/// Index into [`State::key`]: the addresses that the host sees.
 pub const STACK: usize = 1;
 
 /// `struct pf_state_key`: index 0 is the source of inbound and the destination of outbound packets.
@@ -109,13 +109,13 @@ pub const STACK: usize = 1;
 )]
 #[repr(C)]
 pub struct StateKey {
-    /// Network order, IPv4 in the first four bytes.
+    /// Addresses in network byte order, IPv4 in the first 4 bytes.
     pub address: [[u8; 16]; 2],
-    /// Network order: two bytes each. For ICMP queries one is the id, the other the type.
+    /// Ports, two bytes each in network byte order. ICMP queries have the id and the type here.
     pub port: [[u8; 2]; 2],
-    /// Id of an if-bound state's interface, 0 for floating ones.
+    /// Interface id of an if-bound state, 0 for a floating one.
     pub interface: u32,
-    /// Routing domain of the interface where its packets are.
+    /// Routing domain of the interface where the packets are.
     pub rdomain: u32,
     /// One of [`made`].
     pub made: u8,
@@ -127,66 +127,65 @@ pub struct StateKey {
     pub pad: u8,
 }
 
-/// `enum pf_made`.
+/// `enum pf_made`: the kinds of states that share a key space.
 #[allow(missing_docs)]
 pub mod made {
     pub const PLAIN: u8 = 0;
-    /// a translated state of two keys, made in this direction; or one whose key is that of a plain
-    /// state made in the other
+    /// inbound: a translated state with two keys; or one whose key equals that of an outbound plain
+    /// state
     pub const IN: u8 = 1;
     pub const OUT: u8 = 2;
-    /// one whose packets cross to the other family: on the side of its maker
+    /// a state that crosses families (`af-to`): the key on its maker's side
     pub const NEAR: u8 = 3;
-    /// and on the other
+    /// a state that crosses families: the key on the other side (af-to peer key)
     pub const FAR: u8 = 4;
 }
 
-/// Entries in a [`KeyLine`].
+/// Number of entries in a [`KeyLine`].
 pub const KEY_ENTRIES: usize = 16;
-/// Words of 32 bits in a [`StateKey`].
+/// Number of 32-bit words in a [`StateKey`].
 pub const KEY_WORDS: usize = 12;
-/// Set in an entry that does not hold yet.
+/// Bit of a claimed entry, which is not valid yet.
 pub const KEY_CLAIMED: u32 = 0x8000_0000;
-/// No place of the states map.
+/// Index of no state.
 pub const NO_PLACE: u32 = u32::MAX;
 
-/// `struct pf_key_line`: value of the state_keys map.
+/// `struct pf_key_line`: a bucket of the state_keys map.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct KeyLine {
-    /// From the highest bit: [`KEY_CLAIMED`], bits of the key's hash, the place of its state plus
-    /// 1. 0: free.
+    /// From the highest bit: [`KEY_CLAIMED`], bits of the key's hash, the state's index plus 1. 0
+    /// is a free entry.
     pub entry: [u32; KEY_ENTRIES],
-    /// The place plus 1 of the state that knows packets of an entry's where they leave, as far as
-    /// is known; 0: not.
+    /// Prefetch hints: index plus 1 of the egress state of each entry's packets; 0: unknown.
     pub onward: [u32; KEY_ENTRIES],
 }
 
-/// `struct pf_key_hash`: how keys are hashed.
+/// `struct pf_key_hash`: parameters of the keyed hash.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct KeyHash {
-    /// Random.
+    /// Random secret, drawn when the maps are created.
     pub secret: [u32; KEY_WORDS],
-    /// Lines in the state_keys map.
+    /// Number of buckets in the state_keys map.
     pub lines: u32,
-    /// Bits of an entry that are a place.
+    /// Bits of an entry that are the state's index plus 1.
     pub index_mask: u32,
 }
 
-/// `struct pf_state_ref`: where a state is.
+/// `struct pf_state_ref`: index of a state, with a check that it is still the same state.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct StateRef {
-    /// Place in the states map.
+    /// Index in the states map.
     pub index: u32,
-    /// [`State::serial`] of the state meant.
+    /// [`State::serial`] of the referenced state.
     pub serial: u32,
 }
 
@@ -196,25 +195,25 @@ pub struct StateRef {
 )]
 #[repr(C)]
 pub struct Peer {
-    /// Highest sequence number seen.
+    /// Highest sequence number seen from this side.
     pub seqlo: u32,
-    /// Highest the other side allows.
+    /// Highest sequence number that the other side's window allows.
     pub seqhi: u32,
-    /// Added to this side's sequence numbers.
+    /// Number added to this side's sequence numbers.
     pub seqdiff: u32,
-    /// Largest window, unscaled.
+    /// Largest window that this side has offered, in bytes before scaling.
     pub max_win: u16,
-    /// [`tcp_state`] or [`other_state`]
+    /// One of [`tcp_state`] or of [`other_state`].
     pub state: u8,
-    /// [`WSCALE_MASK`], [`WSCALE_FLAG`]
+    /// Window shift of this side: [`WSCALE_MASK`] and [`WSCALE_FLAG`].
     pub wscale: u8,
 }
 
-/// `enum pf_log_flags`: what a state remembers of a rule's log options.
+/// `enum pf_log_flags`: the log options of a rule that its states keep.
 pub mod log_flags {
-    /// Every packet, not only the first.
+    /// Logs each packet, not only the first.
     pub const ALL: u8 = 1 << 0;
-    /// With the owner of the socket.
+    /// Logs the owner of the socket.
     pub const USER: u8 = 1 << 1;
 }
 
@@ -224,13 +223,13 @@ pub mod log_flags {
 )]
 #[repr(C)]
 pub struct MatchRule {
-    /// Place in rule_stats.
+    /// Index in rule_stats.
     pub slot: u32,
-    /// [`log_flags`]
+    /// Bits of [`log_flags`].
     pub log: u8,
-    /// n of pflogN.
+    /// Number N of pflogN.
     pub log_to: u8,
-    /// [`crate::verdict::action`]: an old rule counts like a match rule.
+    /// [`crate::verdict::action`]: legacy rules count like match rules.
     pub action: u8,
     /// Zero.
     pub pad: u8,
@@ -242,79 +241,79 @@ pub struct MatchRule {
 )]
 #[repr(C)]
 pub struct Kill {
-    /// Place in the states map.
+    /// Index in the states map.
     pub index: u32,
-    /// [`State::serial`] of the state meant.
+    /// [`State::serial`] of the state to remove.
     pub serial: u32,
 }
 
-/// `struct pf_scrub`: what `reassemble tcp` knows of a side.
+/// `struct pf_scrub`: the TCP timestamps of one side, for `reassemble tcp`.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct Scrub {
-    /// Added to its timestamps.
+    /// Number added to this side's timestamps.
     pub offset: u32,
-    /// Its latest timestamp.
+    /// Latest timestamp of this side.
     pub value: u32,
-    /// Its first.
+    /// First timestamp of this side.
     pub first: u32,
-    /// The latest that it echoed.
+    /// Latest timestamp that this side echoed.
     pub echo: u32,
-    /// Second of the latest.
+    /// Boot-clock second of the latest timestamp.
     pub last: u32,
-    /// [`scrub_flags`]
+    /// Bits of [`scrub_flags`].
     pub flags: u16,
-    /// Highest of its packets, which all of them get.
+    /// Highest TTL of this side's packets, which all of them get.
     pub ttl: u8,
-    /// 1 if the side is known.
+    /// 1 if the state has timestamps of this side.
     pub present: u8,
 }
 
-/// `enum pf_scrub_flags`.
+/// `enum pf_scrub_flags`: bits of [`Scrub::flags`], OpenBSD's `PFSS_*`.
 pub mod scrub_flags {
-    /// its SYN had a timestamp: they are modulated
+    /// The side's SYN had a timestamp, so its timestamps are modulated.
     pub const TIMESTAMP: u16 = 0x01;
-    /// and it echoed the other side's: they are checked
+    /// The side also echoed a timestamp, so timestamps are checked.
     pub const PAWS: u16 = 0x10;
-    /// not any more: it was silent for too long
+    /// The side was silent for too long, so its timestamps are no longer checked.
     pub const PAWS_IDLED: u16 = 0x20;
-    /// its first data had a timestamp
+    /// The side's first data had a timestamp.
     pub const DATA_TS: u16 = 0x40;
-    /// or none
+    /// The side's first data had no timestamp.
     pub const DATA_NO_TS: u16 = 0x80;
 }
 
-/// `struct pf_path`: how the kernel forwards packets of the state, or did not long ago.
+/// `struct pf_path`: the cached route of a state's packets.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct Path {
-    /// Index of the interface.
+    /// Index of the interface where the packets came in.
     pub came_in_by: u32,
-    /// Number of the neighbour that they go to; 0: elsewhere than routes say.
+    /// Number of the adjacency that the packets go to; 0: the packets do not follow the routes.
     pub hop: u32,
-    /// Second of the boot clock when that was; 0: there is no path.
+    /// Boot-clock second of the note; 0: the state has no cached route.
     pub second: u32,
-    /// Of rules and routes then: a number that changes with them.
+    /// Generation number of rules and routes at that time; another number invalidates the note.
     pub epoch: u32,
-    /// Longest IP packet, in bytes.
+    /// Longest IP packet of the route, in bytes.
     pub mtu: u16,
-    /// Of the packet, which routes may be of.
+    /// TOS of the noted packet, because a route may depend on it.
     pub tos: u8,
     /// Zero.
     pub pad: u8,
 }
 
-/// `enum pf_express`: what frames can go to a device straight from the driver of another.
+/// `enum pf_express`: frames that XDP can send from one driver to a device.
 pub mod express {
-    /// none
+    /// No frames.
     pub const NOT: u8 = 0;
-    /// those in one piece
+    /// Frames in one piece.
     pub const SHORT: u8 = 1;
-    /// all
+    /// All frames.
     pub const ANY: u8 = 2;
 }
 
@@ -326,63 +325,63 @@ pub mod express {
 pub struct State {
     /// The kernel's spin lock; reads as zero.
     pub lock: u32,
-    /// Rises at every reuse of this place; odd while in use.
+    /// Number that rises at each reuse of the index; odd while a state is stored.
     pub serial: u32,
-    /// [`state_flags`]
+    /// Bits of [`state_flags`].
     pub flags: u32,
-    /// [`timeout`]
+    /// One of [`timeout`].
     pub timeout: u8,
-    /// [`crate::verdict::direction`]
+    /// [`crate::verdict::direction`] of the first packet.
     pub direction: u8,
-    /// [`log_flags`]
+    /// Bits of [`log_flags`].
     pub log: u8,
-    /// n of pflogN.
+    /// Number N of pflogN.
     pub log_to: u8,
-    /// Second of the last accepted packet, from which the timeout runs.
+    /// Boot-clock second of the last accepted packet, from which the timeout runs.
     pub expire: u32,
-    /// Slot of the rule that made it.
+    /// Slot of the rule that created the state.
     pub rule_slot: u32,
-    /// The state that knows its packets where they leave; serial 0: none.
+    /// The egress state of the packets; serial 0: none.
     pub onward: StateRef,
-    /// Of its packets on their way out.
+    /// Cached route of the packets that leave.
     pub path: Path,
-    /// Slot of the anchor rule that led to that rule; the default rule's for none.
+    /// Slot of the anchor rule that called that rule, [`crate::limits::IDLE_SLOT`] for none.
     pub anchor_slot: u32,
-    /// Ascending in order of creation.
+    /// Unique number, ascending in order of creation.
     pub id: u64,
-    /// The side that made the state.
+    /// The side that created the state.
     pub src: Peer,
     /// The other side.
     pub dst: Peer,
-    /// With the state's direction, against it.
+    /// Packets with the state's direction, and against it.
     pub packets: [u64; 2],
-    /// With the state's direction, against it.
+    /// Bytes with the state's direction, and against it.
     pub bytes: [u64; 2],
-    /// [`WIRE`], [`STACK`]
+    /// Keys, by [`WIRE`] and [`STACK`].
     pub key: [StateKey; 2],
-    /// Priorities that its packets get, with [`state_flags::SET_PRIO`].
+    /// New priorities of the packets, with [`state_flags::SET_PRIO`].
     pub set_prio: [u8; 2],
-    /// With [`state_flags::SET_TOS`].
+    /// New TOS of the packets, with [`state_flags::SET_TOS`].
     pub set_tos: u8,
-    /// Lowest TTL, 0 leaves it.
+    /// Minimum TTL, 0 for no change.
     pub min_ttl: u8,
-    /// As [`crate::Rule::queue`].
+    /// Queue numbers, as [`crate::Rule::queue`].
     pub queue: [u16; 2],
-    /// Second of creation.
+    /// Boot-clock second of creation.
     pub creation: u32,
-    /// Highest MSS, 0 leaves it.
+    /// Maximum MSS in bytes, 0 for no change.
     pub max_mss: u16,
-    /// Tag that its packets get, 0 for none.
+    /// Tag that the packets get, 0 for none.
     pub tag: u16,
-    /// Where the maker's packets cross a bridge: destination and source of the first one's frame;
-    /// else zero.
+    /// Destination and source link address of the first frame, if the state was created on a port
+    /// of a bridge; else zero.
     pub stations: [[u8; 6]; 2],
     /// Zero.
     pub pad: [u8; 4],
 }
 
-/// `struct pf_annex`: what few states have, with [`state_flags::ANNEX`]. Zero where one has none of
-/// it.
+/// `struct pf_annex`: the state extension, fields that few states have, with
+/// [`state_flags::ANNEX`]. Unused fields are zero.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -390,91 +389,90 @@ pub struct State {
 pub struct Annex {
     /// Match rules whose counters rise with the state's.
     pub r#match: [MatchRule; MATCH_RULES],
-    /// How many of `match` are in use.
+    /// Number of entries in use in `match`.
     pub match_count: u32,
-    /// Slot of the rule whose pool gave the source and counts the states of an address.
+    /// Slot of the rule whose pool chose the source address, and counts states for least-states.
     pub nat_slot: u32,
-    /// Slot of the one whose pool gave the destination.
+    /// Slot of the rule whose pool chose the destination address, and counts its states.
     pub rdr_slot: u32,
-    /// Id of the interface by which the next hop is; 0: as the routes say.
+    /// Id of the interface where the next hop is; 0: the routes decide.
     pub hop_interface: u32,
-    /// Who is next for the packets that are routed; zero by way of `hop_interface`: their
-    /// destination.
+    /// Next hop of the routed packets; zero with `hop_interface`: the destination of each packet.
     pub next_hop: [u8; 16],
-    /// Places of its source nodes plus 1, by [`crate::source::node_kind`]; 0 for none.
+    /// Indexes of the state's source nodes plus 1, by [`crate::source::node_kind`]; 0 for none.
     pub source_nodes: [u32; NODE_KINDS],
-    /// Of `src`, of `dst`.
+    /// Timestamps of `src` and of `dst`.
     pub scrub: [Scrub; 2],
-    /// The next state that has its far key; serial 0 for none.
+    /// The next state with the same af-to peer key; serial 0 for none.
     pub next_far: StateRef,
-    /// What it holds of limiters, by [`crate::limiter::limiter_kind`].
+    /// References to limiters, by [`crate::limiter::limiter_kind`].
     pub limited: [Limited; LIMITER_KINDS],
-    /// Of one that is reported: where its first packet came in, …
+    /// `pflow`: index of the interface where the first packet came in.
     pub ifindex_in: u32,
-    /// … and where one left.
+    /// `pflow`: index of the interface where a packet left.
     pub ifindex_out: u32,
-    /// Longest packet, 0 for no limit.
+    /// Maximum packet length in bytes, 0 for no limit.
     pub max_pkt_size: u16,
-    /// `synproxy state`: the MSS that both sides can have.
+    /// `synproxy state`: MSS that both sides support, in bytes.
     pub proxy_mss: u16,
-    /// As [`crate::Rule::rtable`], for packets with the state's direction.
+    /// Routing table of packets with the state's direction, as [`crate::Rule::rtable`].
     pub rtable: u16,
-    /// Milliseconds that its packets wait before they leave.
+    /// Milliseconds that the packets wait before they leave.
     pub delay: u16,
-    /// [`crate::pool::route_kind`]
+    /// One of [`crate::pool::route_kind`].
     pub route: u8,
-    /// [`crate::INET`] or [`crate::INET6`], of `next_hop`.
+    /// Family of `next_hop`, [`crate::INET`] or [`crate::INET6`].
     pub hop_family: u8,
     /// Zero.
     pub pad: [u8; 6],
 }
 
-/// `struct pf_flush`: whose states end, key of the `flushes` map.
+/// `struct pf_flush`: a source whose states end; key of the `flushes` map.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct Flush {
-    /// Of the source.
+    /// Address of the source, in network byte order.
     pub address: [u8; 16],
-    /// The states of this rule; [`crate::limits::IDLE_SLOT`]: of all.
+    /// Slot of the rule whose states end; [`crate::limits::IDLE_SLOT`]: the states of all rules.
     pub rule_slot: u32,
     /// [`crate::INET`] or [`crate::INET6`]
     pub family: u8,
-    /// Index in a key where the source is.
+    /// Index of the source in a state key.
     pub side: u8,
     /// Zero.
     pub pad: [u8; 2],
 }
 
-/// `struct pf_flushed`: which states of a flushed source end.
+/// `struct pf_flushed`: the flush of a source; value of the `flushes` map.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct Flushed {
-    /// States with lower ids.
+    /// States with lower ids end.
     pub before: u64,
-    /// Flushes are numbered.
+    /// Number of the flush, ascending.
     pub number: u32,
     /// Zero.
     pub pad: u32,
 }
 
-/// `struct pf_kept_state`: argument of the program that puts a state in place.
+/// `struct pf_kept_state`: argument of the program that restores a state.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct KeptState {
-    /// The state.
+    /// The state to restore.
     pub state: State,
-    /// Its annex, if its flags say that it has one.
+    /// Its state extension, with [`state_flags::ANNEX`].
     pub annex: Annex,
 }
 
 impl State {
-    /// Whether the place holds a state.
+    /// Returns true if the entry of the states map has a state.
     pub fn in_use(&self) -> bool {
         self.serial & 1 == 1
     }

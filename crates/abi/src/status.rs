@@ -1,11 +1,11 @@
-//! Status, counters and what tests see of a packet's way.
+//! Status, counters and the results that tests read.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Reasons there are (`PF_REASON_MAX`); their order is that of [`crate::names::REASONS`].
+/// Number of reasons (`PF_REASON_MAX`), in the order of [`crate::names::REASONS`].
 pub const REASON_MAX: usize = 19;
 
-/// `enum pf_state_counter`: indices of [`Counters::state`].
+/// `enum pf_state_counter`: indexes of [`Counters::state`].
 #[allow(missing_docs)]
 pub mod state_counter {
     pub const SEARCHES: usize = 0;
@@ -14,7 +14,7 @@ pub mod state_counter {
     pub const MAX: usize = 3;
 }
 
-/// `enum pf_source_counter`: indices of [`Counters::source`].
+/// `enum pf_source_counter`: indexes of [`Counters::source`].
 #[allow(missing_docs)]
 pub mod source_counter {
     pub const SEARCHES: usize = 0;
@@ -23,267 +23,268 @@ pub mod source_counter {
     pub const MAX: usize = 3;
 }
 
-/// Limit counters there are (`PF_LCOUNT_MAX`); names in [`crate::names::LIMIT_COUNTERS`].
+/// Number of limit counters (`PF_LCOUNT_MAX`); [`crate::names::LIMIT_COUNTERS`] has their names.
 pub const LCOUNT_MAX: usize = 10;
 
-/// `struct pf_status`: shared by all CPUs.
+/// `struct pf_status`: value of the status map, shared by all CPUs.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct Status {
-    /// [`crate::VERSION`]
+    /// [`crate::VERSION`] of the process that created the maps.
     pub abi_version: u32,
-    /// Of rule set and configuration; its lowest bit says which of the two.
+    /// Generation of rules and settings in force; its lowest bit selects one of the two copies.
     pub generation: u32,
     /// 1 while packets are filtered.
     pub running: u32,
     /// Boot-clock second of the last enable or disable.
     pub since: u32,
-    /// Current states.
+    /// Number of states now.
     pub states: u32,
-    /// TCP states whose maker is not established.
+    /// Number of TCP states whose maker is not established.
     pub half_open: u32,
     /// Id of the next state.
     pub next_state_id: u64,
-    /// Places of the states map ever used.
+    /// Number of indexes of the states map that were ever used.
     pub states_used: u32,
-    /// Where the next sweep goes on.
+    /// Index where the next sweep continues.
     pub sweep_cursor: u32,
-    /// Wall-clock second of the first enable: high half of state ids.
+    /// Wall-clock second of the first enable, the upper half of state ids.
     pub first_enabled: u32,
-    /// Places in the states map.
+    /// Number of entries of the states map.
     pub capacity: u32,
-    /// Drawn by who makes the maps; what the firewall chooses for others hangs on it.
+    /// Random secret of the instance, drawn with the maps; ports and sequence numbers derive from
+    /// it.
     pub secret: [u64; 2],
-    /// States with two keys, current.
+    /// Number of states with two keys now.
     pub translated: u32,
-    /// Current source nodes.
+    /// Number of source nodes now.
     pub sources: u32,
-    /// Places of the source_nodes map ever used.
+    /// Number of indexes of the source_nodes map that were ever used.
     pub sources_used: u32,
-    /// Where the next sweep of them goes on.
+    /// Index where the next sweep of source nodes continues.
     pub source_cursor: u32,
-    /// Places in that map.
+    /// Number of entries of the source_nodes map.
     pub source_capacity: u32,
-    /// Entries in all tables of pf.conf.
+    /// Number of entries in all tables of pf.conf.
     pub table_entries: u32,
     /// Wall-clock second at second 0 of the boot clock.
     pub boot_time: u32,
-    /// States whose packets cross to the other family, current.
+    /// Number of states that cross to the other family now.
     pub crossing: u32,
-    /// Sources of limiters, current.
+    /// Number of limiters' sources now.
     pub limited_sources: u32,
-    /// Of these, how many are to leave a table.
+    /// Number of limiters' sources that must leave a table.
     pub leaving: u32,
-    /// States bound to an interface, current.
+    /// Number of if-bound states now.
     pub bound: u32,
-    /// Sweeps begun so far.
+    /// Number of sweeps begun.
     pub sweeps: u32,
-    /// Second of the boot clock, as the timer that sweeps keeps it.
+    /// Boot-clock second, as the sweep's timer keeps it.
     pub second: u32,
-    /// Secret of the marks that judged packets have for the guard.
+    /// Secret of the stamps that judged packets carry for the guard.
     pub stamp: u32,
     /// Jiffy in which `second` was noted.
     pub beat: u64,
-    /// Jiffy from which `second` is too old to be believed.
+    /// Jiffy from which `second` is too old to use.
     pub second_until: u64,
-    /// Keys of syncookies.
+    /// Keys and counters of syncookies.
     pub syncookies: Syncookies,
-    /// Number of pf_ingress in the kernel.
+    /// Kernel id of the program pf_ingress.
     pub ingress_id: u32,
-    /// Number of pf_egress.
+    /// Kernel id of the program pf_egress.
     pub egress_id: u32,
-    /// Where pf_egress is in the kernel's memory, once the guard has seen it; 0 before.
+    /// Kernel address of pf_egress, 0 until the guard has seen it.
     pub egress_address: u64,
-    /// Number of pf_guard; 0 where the kernel has no such programs.
+    /// Kernel id of pf_guard; 0 if the kernel lacks such programs.
     pub guard_id: u32,
-    /// Number of times that the kernel did not start the timer that sweeps.
+    /// Number of failed starts of the sweep's timer.
     pub timer_errors: u32,
-    /// The latest of these, an errno.
+    /// errno of the last failed start.
     pub timer_error: u32,
-    /// Second of the last attempt by a packet.
+    /// Boot-clock second of the last attempt by a packet to start the timer.
     pub timer_tried: u32,
-    /// Entries of the `flushes` map.
+    /// Number of entries of the `flushes` map.
     pub flushing: u32,
-    /// Which kinds these are of.
+    /// Bits of the kinds of these entries (`bpf/flush.h`).
     pub flush_kinds: u32,
     /// Number of the next flush.
     pub flush_number: u32,
-    /// Entries of the `limited_turns` queue, or about to be.
+    /// Number of entries of the `limited_turns` queue, and of those about to be added.
     pub limited_turns: u32,
-    /// Places in that queue.
+    /// Maximum number of entries of that queue.
     pub limited_capacity: u32,
     /// Zero.
     pub pad: u32,
 }
 
-/// `struct pf_syncookies`: the keys, and what was sent with them.
+/// `struct pf_syncookies`: the keys of syncookies, and their counters.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct Syncookies {
-    /// The keys.
+    /// Two keys of 128 bits.
     pub key: [[u64; 2]; 2],
-    /// Of each key: cookies sent that did not come back.
+    /// Number of cookies sent with each key that did not come back.
     pub in_flight: [u32; 2],
-    /// The lowest bit says which of the two is in use.
+    /// Number of keys made; its lowest bit is the index of the key in use.
     pub keys_made: u32,
-    /// Second of its end; 0: there is none.
+    /// Boot-clock second at which the key ends; 0: there is no key.
     pub next_key_at: u32,
-    /// [`cookies_active`]
+    /// One of [`cookies_active`].
     pub active: u32,
     /// Zero.
     pub pad: u32,
 }
 
-/// `enum pf_cookies_active`: whether SYNs are answered with cookies now.
+/// `enum pf_cookies_active`: the phases of adaptive syncookies.
 pub mod cookies_active {
-    /// no
+    /// Syncookies are not sent.
     pub const OFF: u32 = 0;
-    /// yes
+    /// Syncookies are sent.
     pub const ON: u32 = 1;
-    /// somebody makes the first key
+    /// A CPU is making the first key.
     pub const BEGIN: u32 = 2;
 }
 
-/// `struct pf_counters`: per CPU.
+/// `struct pf_counters`: counters of one CPU.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct Counters {
-    /// By reason.
+    /// Dropped and logged packets, by reason.
     pub reason: [u64; REASON_MAX],
-    /// [`state_counter`]
+    /// Operations on states, by [`state_counter`].
     pub state: [u64; state_counter::MAX],
-    /// By limit.
+    /// Limits hit, in the order of [`crate::names::LIMIT_COUNTERS`].
     pub limit: [u64; LCOUNT_MAX],
-    /// [`source_counter`]
+    /// Operations on source nodes, by [`source_counter`].
     pub source: [u64; source_counter::MAX],
-    /// Log records that found the ring full.
+    /// Log records lost because the ring was full.
     pub log_lost: u64,
-    /// Reports of states that found their ring full.
+    /// Reports of states lost because the ring was full.
     pub flow_lost: u64,
-    /// Packets sent on past the kernel's forwarding, by tc and by XDP (`enum pf_forwarded`).
+    /// Packets forwarded on the fast path, by [`forwarded`].
     pub forwarded: [u64; forwarded::MAX],
-    /// Packets left to the kernel's forwarding for others that want them ([`left_to`]).
+    /// Packets that bypassed the fast path, by [`left_to`].
     pub left_to: [u64; left_to::MAX],
-    /// Packets for programs that did not come as far as skipstepd.
+    /// Diverted packets that did not reach skipstepd.
     pub divert_lost: u64,
 }
 
-/// `struct pf_test`: what tests drive instead of the kernel's clock and randomness.
+/// `struct pf_test`: clock and random numbers of a test, in place of the kernel's.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct Test {
-    /// 1: the clock and the draws are those below.
+    /// 1: the fields below are used.
     pub enabled: u32,
-    /// Seconds.
+    /// Boot-clock second.
     pub now: u32,
-    /// What every draw with a bound returns.
+    /// Result of each bounded random number.
     pub random: u32,
-    /// User whose socket the packet is about; all ones for nobody's.
+    /// Owner of the packet's socket; all ones without a socket.
     pub uid: u32,
-    /// Group.
+    /// Group of the packet's socket; all ones without a socket.
     pub gid: u32,
-    /// Initial sequence numbers.
+    /// Initial sequence number for each draw.
     pub sequence: u32,
-    /// Offsets of TCP timestamps.
+    /// Offset of TCP timestamps for each draw.
     pub timestamp: u32,
-    /// 1: the key of syncookies is the one below for good.
+    /// 1: `cookie_key` is the key of syncookies and never changes.
     pub keeps_cookie_key: u32,
-    /// That key.
+    /// Key of syncookies, with `keeps_cookie_key`.
     pub cookie_key: [u64; 2],
-    /// Length of the longest fragment of the datagram in hand, 0 if it came whole.
+    /// Bytes of the longest fragment of the datagram under test, 0 for an unfragmented one.
     pub longest_fragment: u32,
-    /// Unused.
+    /// Zero.
     pub pad: u32,
 }
 
-/// `enum pf_decision`: what decided about a packet.
+/// `enum pf_decision`: the sources of a decision.
 pub mod decision {
-    /// pf did not look: interface skipped, not IP, made by pf
+    /// The packet was not judged: skipped interface, not IP, or made by pf.
     pub const NONE: u8 = 0;
-    /// no rule matched, or dropped before rules were asked
+    /// No rule matched, or the packet was dropped before rule evaluation.
     pub const DEFAULT: u8 = 1;
-    /// a rule, or a state it made
+    /// A rule, or a state that a rule created.
     pub const RULE: u8 = 2;
-    /// a state whose rule is gone since a reload
+    /// A state whose rule a reload has removed.
     pub const ORPHAN: u8 = 3;
 }
 
-/// `struct pf_outcome`: what became of a packet; first member of the scratch value.
+/// `struct pf_outcome`: the result for a packet; first member of the scratch value.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct Outcome {
-    /// State used or made, all ones for none.
+    /// Id of the state that was found or created, all ones for none.
     pub state_id: u64,
     /// Number of the deciding rule, -1 for the default rule.
     pub rule: i32,
-    /// Number of the anchor rule that led to it, -1 for none.
+    /// Number of the anchor rule that called it, -1 for none.
     pub anchor_rule: i32,
-    /// Id of the anchor that the deciding rule is in.
+    /// Id of the deciding rule's anchor.
     pub anchor: u32,
-    /// [`crate::verdict::verdict`]
+    /// One of [`crate::verdict::verdict`].
     pub verdict: u8,
-    /// The reason in the log.
+    /// Index into [`crate::names::REASONS`] of the logged reason.
     pub reason: u8,
-    /// [`decision`]
+    /// One of [`decision`].
     pub decision: u8,
-    /// Log records written.
+    /// Number of log records written.
     pub logged: u8,
-    /// Packets sent besides.
+    /// Number of additional packets sent.
     pub copies: u8,
-    /// [`crate::INET`] or [`crate::INET6`]
+    /// Family of `next_hop`, [`crate::INET`] or [`crate::INET6`].
     pub next_hop_family: u8,
-    /// As [`crate::Rule::rtable`]: of the packet that passed.
+    /// Routing table of a packet that passed, as [`crate::Rule::rtable`].
     pub rtable: u16,
-    /// The packet, or a copy of it, is routed: by this interface …
+    /// Index of the interface where the packet, or its copy, is routed.
     pub ifindex: u32,
-    /// … to this neighbour.
+    /// Next hop of the packet, or of its copy, in network byte order.
     pub next_hop: [u8; 16],
-    /// In fragments of at most so many bytes, if it has crossed to the other family; 0: whole.
+    /// Maximum fragment length in bytes after a change of family; 0: the packet is not fragmented.
     pub fragment_length: u32,
-    /// [`crate::pool::route_kind`]
+    /// One of [`crate::pool::route_kind`].
     pub route: u8,
-    /// [`crate::rule::divert_kind`]: it goes to a socket or a program of this host.
+    /// One of [`crate::rule::divert_kind`]: the packet goes to a socket or a program of this host.
     pub divert: u8,
-    /// Of the program, in network byte order.
+    /// Port of the program, in network byte order.
     pub divert_port: [u8; 2],
-    /// How often the packet counted each reason.
+    /// Increments of each reason's counter by this packet.
     pub counted: [u8; REASON_MAX],
-    /// Zeros.
+    /// Zero.
     pub pad: [u8; 5],
 }
 
-/// `enum pf_forwarded`: who sent packets on past the kernel's forwarding.
+/// `enum pf_forwarded`: the hooks of the fast path, indexes of [`Counters::forwarded`].
 pub mod forwarded {
-    /// the program at tcx ingress
+    /// The program on tcx ingress.
     pub const TC: usize = 0;
-    /// the program of XDP
+    /// The XDP program.
     pub const XDP: usize = 1;
-    /// How many there are.
+    /// Number of hooks.
     pub const MAX: usize = 2;
 }
 
-/// `enum pf_left_to`: for whom packets that could go past the kernel's forwarding go by it.
+/// `enum pf_left_to`: fast-path bypass reasons, indexes of [`Counters::left_to`].
 pub mod left_to {
-    /// a device on top of the one they came in by: bridge, bond, macvlan
+    /// A device on top of the ingress device: bridge, bond or macvlan.
     pub const UPPER: usize = 0;
-    /// a program of somebody else, on tcx
+    /// A program on tcx that is not part of the filter.
     pub const PROGRAM: usize = 1;
-    /// policies of IPsec
+    /// Policies of IPsec.
     pub const IPSEC: usize = 2;
-    /// rules of netfilter
+    /// Rules of netfilter.
     pub const NETFILTER: usize = 3;
-    /// How many there are.
+    /// Number of reasons.
     pub const MAX: usize = 4;
-    /// Nobody wants them.
+    /// No bypass reason.
     pub const NOBODY: usize = MAX;
 }

@@ -13,52 +13,52 @@ pub const TABLE_KEY_FIXED_BITS: u32 = 64;
 pub struct TableKey {
     /// [`TABLE_KEY_FIXED_BITS`] and the prefix's length.
     pub prefixlen: u32,
-    /// [`Table::version`], or [`Table::counters`] where counters are kept.
+    /// [`Table::version`] for entries, [`Table::counters`] for their counters.
     pub version: u32,
     /// [`crate::INET`] or [`crate::INET6`]
     pub family: u32,
-    /// Network order, IPv4 in the first four bytes.
+    /// Address in network byte order, IPv4 in the first 4 bytes.
     pub address: [u8; 16],
 }
 
-/// `struct pf_table_entry`.
+/// `struct pf_table_entry`: value of the table_entries map.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct TableEntry {
-    /// Second since 1970 when it was written, or its counters were cleared.
+    /// Second since 1970 of the entry's creation, or of the last clearing of its counters.
     pub cleared: u32,
-    /// In the table of the host's own addresses: id of the interface that has it.
+    /// In [`crate::limits::SELF_TABLE`]: id of the interface that has the address.
     pub interface: u32,
-    /// How often a pool takes it, compared with the others; 0: nothing was said.
+    /// Relative weight of the entry in a pool; 0: not set.
     pub weight: u16,
-    /// Length of its prefix.
+    /// Prefix length of the entry, 0 to 128.
     pub prefix: u8,
-    /// 1: where this is the longest match, the address is not in the table.
+    /// 1: a longest match with this entry means that the address is not in the table.
     pub negated: u8,
 }
 
-/// In a [`Table::version`]: it has an index.
+/// Bit of a [`Table::version`]: the table has an index.
 pub const TABLE_INDEXED: u32 = 0x8000_0000;
 
-/// `struct pf_table`: indexed by slot.
+/// `struct pf_table`: value of the tables map, by slot.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct Table {
-    /// Version whose entries count, with [`TABLE_INDEXED`]; 0: empty, nothing to look up.
+    /// Version of the valid entries, with [`TABLE_INDEXED`]; 0: the table is empty.
     pub version: u32,
-    /// What the counters of its entries are kept under; 0: they have none.
+    /// Version of the entries' counters; 0: the table has none.
     pub counters: u32,
-    /// Slot of its own counters, the same whatever slot it moves to.
+    /// Slot of the table's own counters, which stays when the table moves to another slot.
     pub stats: u32,
-    /// Version of its list, which only tables have that pools use; else 0.
+    /// Version of the table's list in pool_blocks; 0: no pool uses the table.
     pub list: u32,
-    /// Entries of both families, negated ones too.
+    /// Number of entries of both families, negated ones included.
     pub total: u32,
-    /// 1: some have weights.
+    /// 1: some entries have weights.
     pub weighted: u32,
     /// Greatest common divisor of the weights.
     pub gcd: u32,
@@ -66,37 +66,38 @@ pub struct Table {
     pub heaviest: u32,
 }
 
-/// `struct pf_entry_stats`: arrays are `[in, out][table_op]`, without [`table_op::XPASS`].
+/// `struct pf_entry_stats`: counters of an entry; arrays are `[in, out][table_op]`, without
+/// [`table_op::XPASS`].
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct EntryStats {
-    /// Packets.
+    /// Packets by direction and [`table_op`].
     pub packets: [[u64; table_op::XPASS]; 2],
-    /// Bytes.
+    /// Bytes by direction and [`table_op`].
     pub bytes: [[u64; table_op::XPASS]; 2],
-    /// Length of the entry's prefix.
+    /// Prefix length of the entry.
     pub prefix: u32,
-    /// Not used.
+    /// Zero.
     pub pad: u32,
 }
 
-/// `enum pf_table_op`: what was done with a packet, as `pfctl -vvT show` counts it.
+/// `enum pf_table_op`: results of packets, as `pfctl -vvT show` counts them.
 pub mod table_op {
-    /// blocked
+    /// A block rule decided.
     pub const BLOCK: usize = 0;
-    /// a match rule applied
+    /// A match rule applied.
     pub const MATCH: usize = 1;
-    /// passed
+    /// A pass rule decided.
     pub const PASS: usize = 2;
-    /// passed by a state, but the table no longer holds the address
+    /// A state passed the packet, but the table no longer has the address.
     pub const XPASS: usize = 3;
-    /// How many there are.
+    /// Number of results.
     pub const MAX: usize = 4;
 }
 
-/// `struct pf_table_stats`: per CPU, indexed by slot; arrays are `[in, out][table_op]`.
+/// `struct pf_table_stats`: counters of one CPU, by slot; arrays are `[in, out][table_op]`.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -104,10 +105,10 @@ pub mod table_op {
 pub struct TableStats {
     /// Rule evaluations that found the address.
     pub r#match: u64,
-    /// Rule evaluations that did not.
+    /// Rule evaluations that did not find the address.
     pub nomatch: u64,
-    /// Packets.
+    /// Packets by direction and [`table_op`].
     pub packets: [[u64; table_op::MAX]; 2],
-    /// Bytes.
+    /// Bytes by direction and [`table_op`].
     pub bytes: [[u64; table_op::MAX]; 2],
 }

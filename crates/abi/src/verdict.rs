@@ -1,66 +1,66 @@
 //! Verdicts, directions, actions and evaluators.
 
-/// `enum pf_verdict`: what becomes of the packet.
+/// `enum pf_verdict`: the verdicts on a packet.
 #[allow(clippy::module_inception)]
 pub mod verdict {
-    /// goes on
+    /// The packet passes.
     pub const PASS: u8 = 0;
-    /// ends here
+    /// The packet is dropped.
     pub const DROP: u8 = 1;
-    /// dropped, and turned into its answer
+    /// The packet is dropped, and turned into its answer (RST, ICMP error, ACK).
     pub const REPLY: u8 = 2;
-    /// taken, and turned into what is sent in its place
+    /// synproxy: the packet is replaced by the packet that is sent in its place.
     pub const CONSUMED: u8 = 3;
-    /// a fragment, which skipstepd has
+    /// The packet is a fragment, and goes to skipstepd.
     pub const HELD: u8 = 4;
-    /// passed, and skipstepd makes fragments of it
+    /// The packet passes, and skipstepd splits it into fragments.
     pub const REFRAGMENT: u8 = 5;
-    /// passed, and leaves where the outcome says
+    /// The packet passes, and leaves by the interface in [`crate::Outcome::ifindex`].
     pub const ROUTED: u8 = 6;
-    /// taken, and forwarded as a packet of the other family
+    /// The packet is forwarded as a packet of the other family.
     pub const CROSSED: u8 = 7;
 }
 
-/// `enum pf_direction`.
+/// `enum pf_direction`: directions of packets, and of rules.
 pub mod direction {
-    /// both, in rules
+    /// Both directions, for rules only.
     pub const INOUT: u8 = 0;
-    /// arriving
+    /// The packet arrives.
     pub const IN: u8 = 1;
-    /// leaving
+    /// The packet leaves.
     pub const OUT: u8 = 2;
 }
 
-/// `enum pf_action`, the numbers pflog records use.
+/// `enum pf_action`: actions of rules, with the numbers of pflog records.
 pub mod action {
-    /// let through
+    /// Pass the packet.
     pub const PASS: u8 = 0;
-    /// stop
+    /// Drop the packet.
     pub const BLOCK: u8 = 1;
-    /// rules of old times, as the next six: normalisation
+    /// Normalize the packet; a legacy action, as the next six.
     pub const SCRUB: u8 = 2;
-    /// a new source
+    /// Translate the source.
     pub const NAT: u8 = 4;
-    /// leave alone what `nat` would change
+    /// Exempt the packet from `nat`.
     pub const NO_NAT: u8 = 5;
-    /// one address for another, both ways
+    /// Translate one address to another in both directions.
     pub const BINAT: u8 = 6;
-    /// leave alone what `binat` would change
+    /// Exempt the packet from `binat`.
     pub const NO_BINAT: u8 = 7;
-    /// a new destination
+    /// Translate the destination.
     pub const RDR: u8 = 8;
-    /// leave alone what `rdr` would change
+    /// Exempt the packet from `rdr`.
     pub const NO_RDR: u8 = 9;
-    /// set parameters, decide nothing
+    /// Set parameters without a decision.
     pub const MATCH: u8 = 12;
 }
 
-/// `enum pf_evaluator`.
+/// `enum pf_evaluator`: `set evaluator`.
 pub mod evaluator {
-    /// one rule after the other
+    /// Evaluates one rule after the other.
     pub const LINEAR: u32 = 0;
-    /// pf's way
+    /// Evaluates with skip steps, as pf does.
     pub const SKIP_STEPS: u32 = 1;
-    /// trees, and pf's way where there are none
+    /// Searches superblocks in trees, and evaluates other rules with skip steps.
     pub const COMPILED: u32 = 2;
 }
