@@ -1,41 +1,45 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * Everything that the data plane and userland share: structs, enums, limits and map names. Structs
- * are in the parts of abi/.
+ * The structs, enums, limits and map names that data plane and userland share. The structs are in
+ * the files of abi/.
  *
- * crates/abi mirrors these files in Rust; a test there compares the size of every struct and the
- * offset of every field with the BTF of the compiled object, so the two cannot drift apart.
+ * crates/abi mirrors these files in Rust. A test compares the size of each struct and the offset of
+ * each field with the BTF of the compiled object, so the two cannot differ.
  *
- * Rules: fixed-width types, explicit padding, no pointers. Addresses and ports are in network
- * byte order, everything else in host order. An IPv4 address occupies the first 4 of 16 bytes
- * and the rest is zero. Times are whole seconds of the boot clock (pf counts uptime in seconds).
+ * Rules: types of fixed width, explicit padding, no pointers. Addresses and ports are in network
+ * byte order, all other numbers in host order. An IPv4 address has the first 4 of 16 bytes; the
+ * other bytes are zero. Times are whole seconds of the boot clock, as pf counts uptime in seconds.
  */
 #ifndef SKIPSTEP_ABI_H
 #define SKIPSTEP_ABI_H
 
-/* bumped on every change of these files: pfctl refuses to talk to pins of another version */
+/* Raised with each change of these files: pfctl refuses pins of another version. */
 #define PF_ABI_VERSION		70
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
 #define PF_IFNAMSIZ		16
-#define PF_MAX_RULES		131072	/* in one rule set; the rules map is made to measure */
-#define PF_RULE_SLOTS		262144	/* statistics: a running set, a new one, old states */
-#define PF_TABLE_SLOTS		4096	/* tables, and dynamic interface addresses, in use */
+#define PF_MAX_RULES		131072	/* in one rule set; the rules map is as large as needed */
+/* rule slots: the rule set in force, the next one, old states */
+#define PF_RULE_SLOTS		262144
+#define PF_TABLE_SLOTS		4096	/* tables and dynamic interface addresses */
 #define PF_MAX_INTERFACES	4096
-#define PF_NEAR_INTERFACES	1024	/* ifindexes below it have a place in an array */
-#define PF_MATCH_RULES		16	/* match rules remembered by one state */
-#define PF_MAX_DEPTH		64	/* anchors inside each other */
-#define PF_MAX_STEPS		16384	/* rules looked at for one packet, counted by call, … */
-					/* … or as many as there are, if that is more */
-#define PF_SNAPLEN		160	/* bytes of a packet kept by the log (pflogd's default) */
-#define PF_LOG_WHOLE		65535	/* those that who reads a log itself gets at most */
-#define PF_LOGS			256	/* pflogN */
-#define PF_IDLE_SLOT		0	/* statistics slot of the implicit default rule */
-#define PF_FINGERPRINTS		4096	/* fingerprints of systems in one rule set */
-#define PF_SYSTEMS		63	/* different names behind `os` in one rule set */
-#define PF_LIMITERS		256	/* numbers of limiters of one kind; none has 0 */
-#define PF_SELF_TABLE		0	/* slot of the host's own addresses; broadcast negated */
+#define PF_NEAR_INTERFACES	1024	/* ifindexes below it are stored in an array */
+#define PF_MATCH_RULES		16	/* match rules that one state counts for */
+#define PF_MAX_DEPTH		64	/* nested anchors */
+/* rules evaluated for one packet, each as often as it is called; more in larger rule sets */
+#define PF_MAX_STEPS		16384
+/* bytes of a packet that the log keeps (pflogd's default) */
+#define PF_SNAPLEN		160
+/* bytes of a packet for a program that reads a log itself */
+#define PF_LOG_WHOLE		65535
+#define PF_LOGS			256	/* number of logs, pflogN */
+#define PF_IDLE_SLOT		0	/* rule slot of the implicit default rule */
+#define PF_FINGERPRINTS		4096	/* fingerprints in one rule set */
+#define PF_SYSTEMS		63	/* different `os` names in one rule set */
+#define PF_LIMITERS		256	/* limiters of one kind have numbers below it, from 1 */
+/* slot of the host's own addresses; broadcast addresses are negated entries */
+#define PF_SELF_TABLE		0
 
 /* ---- verdicts, directions ----------------------------------------------------------------- */
 
@@ -43,11 +47,11 @@ enum pf_verdict {
 	PF_VERDICT_PASS = 0,
 	PF_VERDICT_DROP = 1,
 	PF_VERDICT_REPLY = 2,	/* dropped, and turned into its answer (RST, ICMP error, ACK) */
-	PF_VERDICT_CONSUMED = 3, /* taken, and turned into what is sent in its place (syn proxy) */
-	PF_VERDICT_HELD = 4,	/* a fragment: skipstepd has it */
-	PF_VERDICT_REFRAGMENT = 5,	/* passed, and skipstepd makes fragments of it */
-	PF_VERDICT_ROUTED = 6,	/* passed, and leaves where the outcome says */
-	PF_VERDICT_CROSSED = 7,	/* taken, and forwarded as a packet of the other family */
+	PF_VERDICT_CONSUMED = 3, /* synproxy: turned into the packet sent in its place */
+	PF_VERDICT_HELD = 4,	/* a fragment, handed to skipstepd */
+	PF_VERDICT_REFRAGMENT = 5,	/* passed; skipstepd splits it into fragments */
+	PF_VERDICT_ROUTED = 6,	/* passed; leaves by pf_outcome.ifindex */
+	PF_VERDICT_CROSSED = 7,	/* forwarded as a packet of the other family */
 };
 
 enum pf_direction {
@@ -56,10 +60,10 @@ enum pf_direction {
 	PF_OUT = 2,
 };
 
-enum pf_action {			/* values of pflog records */
+enum pf_action {			/* the numbers of pflog records */
 	PF_ACTION_PASS = 0,
 	PF_ACTION_BLOCK = 1,
-	PF_ACTION_SCRUB = 2,	/* rules of old times, and the next six */
+	PF_ACTION_SCRUB = 2,	/* this action and the next six are of legacy rules */
 	PF_ACTION_NAT = 4,
 	PF_ACTION_NO_NAT = 5,
 	PF_ACTION_BINAT = 6,
@@ -72,10 +76,10 @@ enum pf_action {			/* values of pflog records */
 enum pf_evaluator {
 	PF_EVALUATOR_LINEAR = 0,
 	PF_EVALUATOR_SKIP_STEPS = 1,
-	PF_EVALUATOR_COMPILED = 2,	/* trees; skip steps where rules do more than decide */
+	PF_EVALUATOR_COMPILED = 2,	/* trees; skip steps for rules with side effects */
 };
 
-/* ---- reasons: why a packet was dropped or logged. Setting one counts it -------------------- */
+/* ---- reasons of dropped and logged packets. Setting one counts it -------------------------- */
 
 enum pf_reason {
 	PF_REASON_MATCH = 0,
@@ -95,8 +99,8 @@ enum pf_reason {
 	PF_REASON_SYNPROXY,
 	PF_REASON_TRANSLATE,
 	PF_REASON_NO_ROUTE,
-	PF_REASON_LINK_HEADER,		/* IP behind headers not parsed; not one of OpenBSD's */
-	PF_REASON_UNATTACHED,		/* by a device that pf is not attached to; not OpenBSD's */
+	PF_REASON_LINK_HEADER,		/* IP behind headers that are not parsed; ours alone */
+	PF_REASON_UNATTACHED,		/* on a device that pf is not attached to; ours alone */
 	PF_REASON_MAX,
 };
 
@@ -108,7 +112,7 @@ enum pf_reason {
 	"no-route", "link-header", "unattached",			\
 }
 
-/* counters of the state table (pfctl -si, "State Table") */
+/* Counters of the state table (pfctl -si, "State Table"). */
 enum pf_state_counter {
 	PF_COUNT_SEARCHES = 0,
 	PF_COUNT_INSERTS,
@@ -116,7 +120,7 @@ enum pf_state_counter {
 	PF_COUNT_MAX,
 };
 
-/* counters of source nodes (pfctl -si, "Source Tracking Table") */
+/* Counters of source nodes (pfctl -si, "Source Tracking Table"). */
 enum pf_source_counter {
 	PF_SOURCE_COUNT_SEARCHES = 0,
 	PF_SOURCE_COUNT_INSERTS,
@@ -124,7 +128,7 @@ enum pf_source_counter {
 	PF_SOURCE_COUNT_MAX,
 };
 
-/* counters of rule limits (pfctl -si, "Limit Counters"), OpenBSD's order */
+/* Counters of rule limits (pfctl -si, "Limit Counters"), in OpenBSD's order. */
 enum pf_limit_counter {
 	PF_LCOUNT_STATES = 0,		/* max states per rule */
 	PF_LCOUNT_SRC_STATES,
@@ -158,7 +162,7 @@ enum pf_timeout {
 	PF_TIMEOUT_OTHER_MULTIPLE,
 	PF_TIMEOUT_FRAG,
 	PF_TIMEOUT_INTERVAL,
-	PF_TIMEOUT_ADAPTIVE_START,	/* a number of states, as the next */
+	PF_TIMEOUT_ADAPTIVE_START,	/* a number of states, as ADAPTIVE_END */
 	PF_TIMEOUT_ADAPTIVE_END,
 	PF_TIMEOUT_SRC_TRACK,
 	PF_TIMEOUT_TCP_TSDIFF,
@@ -179,11 +183,11 @@ enum pf_tcp_state {
 	PF_TCPS_LAST_ACK = 8,
 	PF_TCPS_FIN_WAIT_2 = 9,
 	PF_TCPS_TIME_WAIT = 10,
-	PF_TCPS_PROXY_SRC = 11,		/* synproxy: we wait for the client … */
-	PF_TCPS_PROXY_DST = 12,		/* … and then for the server */
+	PF_TCPS_PROXY_SRC = 11,		/* synproxy: waits for the client's handshake */
+	PF_TCPS_PROXY_DST = 12,		/* synproxy: waits for the server's handshake */
 };
 
-enum pf_other_state {	/* UDP and everything that is neither TCP nor ICMP */
+enum pf_other_state {	/* of protocols other than TCP and ICMP */
 	PF_OTHERS_NO_TRAFFIC = 0,
 	PF_OTHERS_SINGLE = 1,
 	PF_OTHERS_MULTIPLE = 2,
@@ -218,20 +222,20 @@ enum pf_other_state {	/* UDP and everything that is neither TCP nor ICMP */
  * mappings         hash              struct pf_endpoint -> struct pf_mapping
  * pool_members     hash              struct pf_pool_member_key -> struct pf_pool_member
  * interfaces       hash              ifindex -> struct pf_interface
- * near_interfaces  array             ifindex, if it is small -> struct pf_near_interface
- * interface_indexes array          interface id -> ifindex, 0 if it is away
+ * near_interfaces  array             ifindex < PF_NEAR_INTERFACES -> struct pf_near_interface
+ * interface_indexes array          interface id -> ifindex, 0 if it does not exist
  * interface_stats  per-CPU array     interface id -> struct pf_interface_stats
  * key_hash         array of 1        struct pf_key_hash
- * state_keys       array             by hash of a struct pf_state_key: struct pf_key_line
+ * state_keys       array             hash of struct pf_state_key -> struct pf_key_line
  * states           array             index -> struct pf_state
  * annexes          hash              index -> struct pf_annex
- * free_states      stack             index of a freed place
+ * free_states      stack             freed index of states
  * reassembler      array of 1        struct pf_reassembler
  * diverter         array of 1        struct pf_diverter
  * delayer          array of 1        struct pf_delayer
  * source_keys      hash              struct pf_source_key -> index
  * source_nodes     array             index -> struct pf_source_node
- * free_sources     stack             index of a freed place
+ * free_sources     stack             freed index of source_nodes
  * fingerprints     array             generation & 1, order -> struct pf_fingerprint
  * limiters         array             generation & 1, kind, number -> struct pf_limiter
  * limiter_uses     array             kind, number -> struct pf_limiter_use
@@ -240,10 +244,10 @@ enum pf_other_state {	/* UDP and everything that is neither TCP nor ICMP */
  * leaving          queue             struct pf_leaving
  * flushes          hash              struct pf_flush -> struct pf_flushed
  * log_ring         ring buffer       struct pf_log_record
- * log_readers      array of maps     n of pflogN -> ring buffer of struct pf_log_record, longer
+ * log_readers      array of maps     N of pflogN -> ring buffer of longer struct pf_log_record
  * flow_ring        ring buffer       struct pf_flow_record
  * sweeper          array of 1        the bpf_timer that expires states
- * scratch          per-CPU array     struct pf_outcome, then what the data plane keeps to itself
+ * scratch          per-CPU array     struct pf_outcome, then fields of the data plane alone
  * bridge_numbers   hash              ifindex -> number of the port
  * bridge_ports     array             number -> struct pf_bridge_port
  * bridge_addresses hash              struct pf_bridge_key -> struct pf_bridge_address

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
-/* Of the ABI: what goes to the daemon and comes back, and what a packet carries. */
+/* Part of the ABI: records for skipstepd, frames to and from it, and marks of packets. */
 #ifndef SKIPSTEP_ABI_RECORD_H
 #define SKIPSTEP_ABI_RECORD_H
 
 /* ---- log ----------------------------------------------------------------------------------- */
 
-/* State of the addresses and ports of a logged packet */
+/* Relation of a record's addresses and ports to those in its data. */
 enum pf_log_rewritten {
 	PF_LOG_UNCHANGED,
-	PF_LOG_TRANSLATED,		/* the record's are not those in its data */
-	PF_LOG_CROSSES,			/* and they are of the other family (af-to) */
+	PF_LOG_TRANSLATED,		/* they differ from those in the data */
+	PF_LOG_CROSSES,			/* they are also of the other family (af-to) */
 };
 
-/* record of the log ring. skipstepd writes it to a pflog file in OpenBSD's layout */
+/* Record of the log ring. skipstepd writes it to a pflog file in OpenBSD's layout. */
 struct pf_log_record {
 	__u64 time;			/* boot clock, ns */
 	char ifname[PF_IFNAMSIZ];
@@ -21,9 +21,10 @@ struct pf_log_record {
 	__be16 source_port;
 	__be16 destination_port;
 	__s32 rule;			/* number of the rule, -1 for the default rule */
-	__s32 anchor_rule;		/* number of the anchor rule that led to it, -1 for none */
-	__u32 anchor;			/* id of the anchor that was walked, 0 for none */
-	__u32 uid;			/* owner of the socket if `log (user)` asks, else ~0 */
+	__s32 anchor_rule;		/* number of the anchor rule that called it, -1 for none */
+	__u32 anchor;			/* id of the rule's anchor, 0 for none */
+	/* owner of the socket if the rule has `log (user)`, else ~0 */
+	__u32 uid;
 	__u8 family;
 	__u8 action;			/* pf_action */
 	__u8 reason;
@@ -37,156 +38,169 @@ struct pf_log_record {
 
 /* ---- flows --------------------------------------------------------------------------------- */
 
-/* record of the flow ring: a state with `pflow` that has ended. skipstepd reports it to
- * collectors */
+/* Record of the flow ring: a closed state with `pflow`. skipstepd reports it to collectors. */
 struct pf_flow_record {
-	__u8 address[2][16];		/* of who made it, and of the other side, … */
-	__u8 translated_address[2][16];	/* … and as the other side knows them */
+	__u8 address[2][16];		/* of the initiator, of the responder */
+	__u8 translated_address[2][16];	/* the same as the responder sees them */
 	__be16 port[2];
 	__be16 translated_port[2];
-	__u32 ifindex_in;		/* as pf_state */
+	__u32 ifindex_in;		/* as in pf_annex */
 	__u32 ifindex_out;
-	__u64 packets[2];		/* of who made it, of the other side */
+	__u64 packets[2];		/* of the initiator, of the responder */
 	__u64 bytes[2];
 	__u32 creation;			/* boot clock, seconds */
-	__u32 last;			/* of the last packet */
+	__u32 last;			/* second of the last packet */
 	__u8 family;
 	__u8 protocol;
-	__u8 tos;			/* that its rule asks for */
-	__u8 translated;		/* the other side knows other ends, in the same family */
+	__u8 tos;			/* criterion of the state's rule */
+	/* the responder sees other addresses or ports, in the same family */
+	__u8 translated;
 	__u32 pad;
 };
 
-/* ---- fragments: what goes to skipstepd's device and comes back ------------------------------- */
+/* ---- fragments: to skipstepd's first device, and back ---------------------------------------- */
 
-/* value of the reassembler map, which skipstepd writes */
+/* Value of the reassembler map, which skipstepd writes. */
 struct pf_reassembler {
-	__u32 ifindex;			/* of its device, 0 if there never was one */
-	__u32 pieces;			/* fragments it holds */
-	__u64 nonce;			/* of frames by its device */
+	__u32 ifindex;			/* of its device, 0 if it has never created one */
+	__u32 pieces;			/* fragments that it holds */
+	__u64 nonce;			/* nonce of the frames that pass the device */
 	__u64 searches;
 	__u64 inserts;
 	__u64 removals;
-	__u64 lost;			/* dropped by the kernel, since the daemon does not keep up */
-	__u64 foreign;			/* frames that the daemon dropped: not the data plane's */
+	/* dropped by the kernel because skipstepd reads too slowly */
+	__u64 lost;
+	__u64 foreign;			/* frames dropped by skipstepd: not from the data plane */
 };
 
 enum pf_handoff_order {
-	PF_HANDOFF_FRAGMENT = 1,		/* to the daemon: put it to the others of its datagram */
-	PF_HANDOFF_WHOLE = 2,		/* back: the datagram, to be filtered where its fragments were */
+	PF_HANDOFF_FRAGMENT = 1,		/* to skipstepd: add it to its datagram */
+	/* back: the datagram, to be filtered where its fragments came in */
+	PF_HANDOFF_WHOLE = 2,
 	PF_HANDOFF_REFUSED = 3,		/* back: the fragment, to be dropped */
-	PF_HANDOFF_REFRAGMENT = 4,	/* to the daemon: make fragments of it */
-	PF_HANDOFF_SEND = 5,		/* back: one of those */
+	PF_HANDOFF_REFRAGMENT = 4,	/* to skipstepd: split it into fragments */
+	PF_HANDOFF_SEND = 5,		/* back: one of these fragments, to be sent */
 };
 
 #define PF_HANDOFF_NO_REASON	255
 
-/* stands behind the frame, link header and all, as its last bytes */
+/* The last bytes of a frame, behind its link header and packet. */
 struct pf_handoff {
 	__u64 nonce;			/* pf_reassembler.nonce */
-	__u32 ifindex;			/* where the packet was */
-	__u32 received;			/* outbound: where it had come in, 0 if it was made here */
+	__u32 ifindex;			/* where the packet is filtered */
+	/* outbound: where the packet came in, 0 for a local packet */
+	__u32 received;
 	__u32 mark;
-	__u32 priority;			/* skb->priority: of the way out, with the queue */
-	__u16 longest;			/* length of the longest fragment as a packet: as it came,
-					 * or as it may leave; 0 if unknown */
+	/* skb->priority when the packet leaves, which names its queue */
+	__u32 priority;
+	/* bytes of the longest received fragment, or the longest allowed one, as IP packets; 0:
+	 * unknown */
+	__u16 longest;
 	__u8 order;			/* pf_handoff_order */
 	__u8 direction;			/* pf_direction */
 	__u8 reason;			/* PF_HANDOFF_REFUSED: pf_reason, or PF_HANDOFF_NO_REASON */
-	__u8 link_header;		/* bytes in front of the IP header; 0: a made-up Ethernet header is */
-	__u16 delay;			/* ms that it waits before it leaves */
+	/* bytes in front of the IP header; 0: the frame has an invented Ethernet header */
+	__u8 link_header;
+	__u16 delay;			/* ms until the packet may leave */
 	__u32 rdomain;			/* of the interface */
-	__u16 balance;			/* makes the Internet checksum of this 0: the kernel sums
-					 * it up with a packet whose checksum is yet to be made */
+	/* makes the Internet checksum of this struct 0: the kernel adds these bytes to a checksum
+	 * that it has yet to compute */
+	__u16 balance;
 	__u16 pad;
 };
 
-/* ---- diverted packets: what goes to skipstepd's other device, for programs, and comes back ---- */
+/* ---- diverted packets: to skipstepd's second device, for programs, and back ----------------- */
 
-/* value of the diverter map, which skipstepd writes */
+/* Value of the diverter map, which skipstepd writes. */
 struct pf_diverter {
-	__u32 ifindex;			/* of its device, 0 if there never was one */
+	__u32 ifindex;			/* of its device, 0 if it has never created one */
 	__u32 pad;
-	__u64 nonce;			/* of frames by its device */
-	__u64 delivered;		/* packets that programs got … */
-	__u64 returned;			/* … and that they wrote */
-	__u64 no_program;		/* dropped, because no program is at the port … */
-	__u64 full;			/* … or because it does not keep up */
-	__u64 malformed;		/* what programs wrote and is no packet */
-	__u64 foreign;			/* frames that the daemon dropped: not the data plane's */
+	__u64 nonce;			/* nonce of the frames that pass the device */
+	__u64 delivered;		/* packets that programs received */
+	__u64 returned;			/* packets that programs wrote */
+	__u64 no_program;		/* dropped because no program has the port */
+	__u64 full;			/* dropped because the program reads too slowly */
+	__u64 malformed;		/* writes of programs that are not valid packets */
+	__u64 foreign;			/* frames dropped by skipstepd: not from the data plane */
 };
 
-/* stands in front of the frame on the way to the daemon, where each segment of a long packet gets
- * it, and behind the Ethernet header on the way back, where a program can cut it out */
+/* On the way to skipstepd in front of the frame, where each segment of a long packet gets a copy.
+ * On the way back behind the Ethernet header, where a program can cut it out. */
 struct pf_diverted {
 	__u64 nonce;			/* pf_diverter.nonce */
-	__u32 ifindex;			/* where the packet was */
-	__u32 mark;			/* the user's half of it */
+	__u32 ifindex;			/* where the packet was diverted */
+	__u32 mark;			/* the user's half */
 	__be16 port;			/* of the program */
 	__u8 direction;			/* pf_direction */
-	__u8 link_header;		/* bytes between this and the IP header, 0 or an Ethernet header's */
-	__be16 vlan_protocol;		/* of the tag that the packet has besides, 0 for none */
+	/* bytes between this struct and the IP header: 0, or an Ethernet header's */
+	__u8 link_header;
+	__be16 vlan_protocol;		/* of the packet's VLAN tag, 0 for none */
 	__u16 vlan_tag;
 };
 
-/* ---- delayed packets: what goes to skipstepd's third device, and comes back when its time has come ---- */
+/* ---- delayed packets: to skipstepd's third device, and back after the delay ----------------- */
 
-/* value of the delayer map, which skipstepd writes */
+/* Value of the delayer map, which skipstepd writes. */
 struct pf_delayer {
-	__u32 ifindex;			/* of its device, 0 if there never was one */
-	__u32 waiting;			/* packets it holds */
-	__u64 nonce;			/* of frames by its device */
-	__u64 sent;			/* packets whose time has come */
-	__u64 refused;			/* dropped, because it holds as many as it may … */
-	__u64 full;			/* … or because it did not take them in time */
-	__u64 foreign;			/* frames that the daemon dropped: not the data plane's */
+	__u32 ifindex;			/* of its device, 0 if it has never created one */
+	__u32 waiting;			/* packets that it holds */
+	__u64 nonce;			/* nonce of the frames that pass the device */
+	__u64 sent;			/* packets sent after their delay */
+	__u64 refused;			/* dropped because skipstepd holds its maximum number */
+	__u64 full;			/* dropped because skipstepd reads too slowly */
+	__u64 foreign;			/* frames dropped by skipstepd: not from the data plane */
 };
 
 enum pf_delayed_order {
-	PF_DELAYED_HOLD = 1,		/* to the daemon */
+	PF_DELAYED_HOLD = 1,		/* to skipstepd: delay it */
 	PF_DELAYED_SEND = 2,		/* back: send it */
-	PF_DELAYED_REFUSED = 3,		/* back: its first bytes. It was dropped, count it */
+	/* back: the first bytes of a dropped packet, to count the drop */
+	PF_DELAYED_REFUSED = 3,
 };
 
-/* stands in front of the frame on the way to the daemon, where each segment of a long packet gets
- * it, and behind the Ethernet header on the way back, where a program can cut it out */
+/* On the way to skipstepd in front of the frame, where each segment of a long packet gets a copy.
+ * On the way back behind the Ethernet header, where a program can cut it out. */
 struct pf_delayed {
 	__u64 nonce;			/* pf_delayer.nonce */
-	__u64 due;			/* boot clock, ns: not before */
-	__u32 ifindex;			/* by which the packet leaves */
-	__u32 mark;			/* the user's half of it */
-	__u32 priority;			/* skb->priority, with the queue */
-	__be16 vlan_protocol;		/* of the tag that the packet has besides, 0 for none */
+	__u64 due;			/* boot clock, ns: the packet must not leave before */
+	__u32 ifindex;			/* where the packet leaves */
+	__u32 mark;			/* the user's half */
+	__u32 priority;			/* skb->priority, which names the queue */
+	__be16 vlan_protocol;		/* of the packet's VLAN tag, 0 for none */
 	__u16 vlan_tag;
 	__u8 order;			/* pf_delayed_order */
-	__u8 link_header;		/* bytes between this and the IP header, 0 or an Ethernet header's */
+	/* bytes between this struct and the IP header: 0, or an Ethernet header's */
+	__u8 link_header;
 	__u8 pad[6];
 };
 
-/* ---- marks: what skb->mark carries between the hooks. The lower half is the user's --------- */
+/* ---- marks: skb->mark between the hooks. The lower half is the user's ----------------------- */
 
 #define PF_MARK_MASK		0xffff0000u
 #define PF_MARK_GENERATED	0x80000000u	/* made by the firewall: not filtered */
-#define PF_MARK_PRIO_SHIFT	28		/* 3 bits: priority xor 3, so that no mark is the default */
+/* 3 bits: priority xor 3, so that mark 0 is the default */
+#define PF_MARK_PRIO_SHIFT	28
 #define PF_MARK_PRIO_MASK	0x70000000u
-#define PF_MARK_REASSEMBLED	0x08000000u	/* a datagram that came in fragments */
+#define PF_MARK_REASSEMBLED	0x08000000u	/* a datagram that skipstepd reassembled */
 #define PF_MARK_TAG_SHIFT	16		/* 11 bits */
 #define PF_MARK_TAG_MASK	0x07ff0000u
 #define PF_DEFAULT_PRIO		3
-#define PF_MARK_DIVERTED	0x80030000u	/* the kernel delivers it here, by a policy rule … */
-#define PF_MARK_DIVERTED_MASK	0x87ff0000u	/* … that looks at these bits … */
-#define PF_DIVERT_TABLE		28774		/* … and leads to this routing table */
+#define PF_MARK_DIVERTED	0x80030000u	/* a policy rule delivers the packet locally */
+#define PF_MARK_DIVERTED_MASK	0x87ff0000u	/* bits that the policy rule compares */
+#define PF_DIVERT_TABLE		28774		/* routing table that the policy rule looks up */
 #define PF_MAX_TAG		2047
 
-/* ---- queues: skb->priority names a class of the interface's HTB qdisc; its minor number is the
- * queue's. skb->tc_index carries that number past the forwarding code, which sets the priority --- */
+/* ---- queues -------------------------------------------------------------------------------- */
 
+/* skb->priority names a class of the interface's HTB qdisc, whose minor number is the queue's.
+ * skb->tc_index carries the number through the forwarding code, which sets the priority. */
 #define PF_QUEUE_MAJOR		0x7066		/* "pf", of the qdisc's handle */
 #define PF_QUEUE_MAX		0x7fff
 
-/* ---- delays: skb->tstamp carries the milliseconds past the forwarding code, as if they were a time of
- * departure: one so long ago that it is over for who takes it for that ------------------------------ */
+/* ---- delays -------------------------------------------------------------------------------- */
 
+/* Longest delay in ms. skb->tstamp carries the delay through the forwarding code. Read as a time of
+ * departure, so small a number has long passed, so a qdisc sends the packet at once. */
 #define PF_MAX_DELAY		0xffff
 
 #endif /* SKIPSTEP_ABI_RECORD_H */

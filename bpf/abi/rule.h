@@ -1,46 +1,50 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
-/* Of the ABI: interfaces, and what a rule asks and wants. */
+/* Part of the ABI: interfaces, rules and fingerprints. */
 #ifndef SKIPSTEP_ABI_RULE_H
 #define SKIPSTEP_ABI_RULE_H
 
 /* ---- interfaces ---------------------------------------------------------------------------- */
 
 enum pf_interface_match {
-	PF_IFMATCH_NONE = 0,	/* rule does not say `on` */
+	PF_IFMATCH_NONE = 0,	/* the rule has no `on` */
 	PF_IFMATCH_NAME = 1,	/* id is that of an interface name */
 	PF_IFMATCH_GROUP = 2,	/* id is a bit of pf_interface.groups */
-	PF_IFMATCH_ANY = 3,	/* `on any`: everything but loopback */
-	PF_IFMATCH_RDOMAIN = 4,	/* `on rdomain`: id is the number */
+	PF_IFMATCH_ANY = 3,	/* `on any`: all interfaces but loopback */
+	PF_IFMATCH_RDOMAIN = 4,	/* `on rdomain`: id is the number of the routing domain */
 };
 
 enum pf_interface_flags {
 	PF_INTERFACE_LOOPBACK = 1 << 0,
-	PF_INTERFACE_NO_LINK = 1 << 1,	/* for userland; the data plane asks the kernel's device itself */
-	PF_INTERFACE_SKIP_0 = 1 << 2,	/* `set skip on`, seen by even generations … */
-	PF_INTERFACE_SKIP_1 = 1 << 3,	/* … and by odd ones */
+	/* frames begin with the IP header; for userland, the data plane reads the kernel's
+	 * device */
+	PF_INTERFACE_NO_LINK = 1 << 1,
+	PF_INTERFACE_SKIP_0 = 1 << 2,	/* `set skip on` in even generations */
+	PF_INTERFACE_SKIP_1 = 1 << 3,	/* `set skip on` in odd generations */
 	PF_INTERFACE_PORT = 1 << 4,	/* of a bridge, ours or the kernel's */
 };
 
-/* value of the interfaces map, whose key is the ifindex. An ifindex that is not there is an
- * interface nobody has told us about yet: only rules without `on`, and `on any`, match on it. */
+/* Value of the interfaces map, whose key is the ifindex. An interface without an entry is not yet
+ * known: only rules without `on`, or with `on any`, match its packets. */
 struct pf_interface {
-	__u32 id;			/* names an interface for good; 0 is no interface */
+	/* number of the interface, which never changes; 0 is no interface */
+	__u32 id;
 	__u32 flags;			/* pf_interface_flags */
-	__u64 groups;			/* bit per group */
+	__u64 groups;			/* one bit per group */
 	char name[PF_IFNAMSIZ];
-	__u32 rdomain;			/* the table of the VRF it is in, 0 if it is in none */
+	__u32 rdomain;			/* table of the interface's VRF, 0 without a VRF */
 	__u32 pad;
-	__be32 link_address[4];		/* ours for neighbours that have such a one; 0: none */
+	__be32 link_address[4];		/* link-local IPv6 address of the interface; 0: none */
 };
 
-/* the same in two places, of which packets read one while the other is written */
+/* Two copies of an interface: packets read one while the other is written. */
 struct pf_near_interface {
-	__u32 known;			/* 1 or 2: which of them; 0: nobody told us */
+	/* number of the valid copy, 1 or 2; 0: the interface is not known */
+	__u32 known;
 	__u32 pad;
 	struct pf_interface one[2];
 };
 
-/* per CPU, indexed by pf_interface.id: [inet, inet6][in, out][pass, block] */
+/* Per CPU, indexed by pf_interface.id: [inet, inet6][in, out][pass, block]. */
 struct pf_interface_stats {
 	__u64 packets[2][2][2];
 	__u64 bytes[2][2][2];
@@ -48,7 +52,7 @@ struct pf_interface_stats {
 
 /* ---- rules --------------------------------------------------------------------------------- */
 
-/* skip steps: parameter k of rule r differs from that of the rules before r.skip[k] */
+/* Skip steps: rule r and the rules before r.skip[k] have the same parameter k. */
 enum pf_skip {
 	PF_SKIP_INTERFACE = 0,
 	PF_SKIP_DIRECTION,
@@ -69,7 +73,8 @@ enum pf_address_kind {
 	PF_ADDRESS_TABLE = 3,		/* table slot; dynamic interface addresses are tables too */
 	PF_ADDRESS_NO_ROUTE = 4,
 	PF_ADDRESS_URPF_FAILED = 5,
-	PF_ADDRESS_NEVER = 6,		/* an interface without such an address: matches nothing, negated or not */
+	/* an interface without such an address: matches no packet, negated or not */
+	PF_ADDRESS_NEVER = 6,
 };
 
 struct pf_address {
@@ -101,7 +106,8 @@ struct pf_port {			/* ports in host order */
 	__u8 pad[3];
 };
 
-struct pf_owner {			/* of a socket; ids in host order, ~0 is who owns none */
+/* owner of a socket; ids in host order, ~0 is a packet without a socket */
+struct pf_owner {
 	__u32 low;
 	__u32 high;
 	__u8 op;			/* pf_port_op */
@@ -109,17 +115,18 @@ struct pf_owner {			/* of a socket; ids in host order, ~0 is who owns none */
 };
 
 enum pf_rule_flags {
-	PF_RULE_QUICK = 1 << 0,		/* nat pass and its like have it too */
+	PF_RULE_QUICK = 1 << 0,		/* `nat pass` and its like have it, too */
 	PF_RULE_LOG = 1 << 1,
 	PF_RULE_LOG_ALL = 1 << 2,
 	PF_RULE_LOG_MATCHES = 1 << 3,
-	PF_RULE_FRAGMENT = 1 << 4,	/* only fragments */
+	PF_RULE_FRAGMENT = 1 << 4,	/* matches fragments only */
 	PF_RULE_ALLOW_OPTS = 1 << 5,
 	PF_RULE_KEEP_STATE = 1 << 6,
 	PF_RULE_IF_BOUND = 1 << 7,
 	PF_RULE_SLOPPY = 1 << 8,
 	PF_RULE_NO_SYNC = 1 << 9,
-	PF_RULE_RETURN = 1 << 10,	/* block return: RST for TCP, ICMP error for the rest */
+	/* block return: RST for TCP, ICMP error for other packets */
+	PF_RULE_RETURN = 1 << 10,
 	PF_RULE_RETURN_RST = 1 << 11,
 	PF_RULE_RETURN_ICMP = 1 << 12,
 	PF_RULE_NO_DF = 1 << 13,	/* scrub (no-df) */
@@ -135,43 +142,48 @@ enum pf_rule_flags {
 	PF_RULE_TAGGED_NOT = 1 << 23,
 	PF_RULE_LOG_USER = 1 << 24,
 	PF_RULE_RANDOM_ID = 1 << 25,
-	PF_RULE_ANCHOR = 1 << 26,	/* calls other rules; quick ends the walk if they decided */
-	PF_RULE_ONCE = 1 << 27,		/* matches but one packet: see pf_rule_states */
-	PF_RULE_MAX_PKT_RATE = 1 << 28,	/* does not match what comes too fast: there too */
+	/* calls other rules; `quick` ends the evaluation if they decided */
+	PF_RULE_ANCHOR = 1 << 26,
+	PF_RULE_ONCE = 1 << 27,		/* matches a single packet: see pf_rule_states */
+	/* does not match packets above a rate: see pf_rule_states */
+	PF_RULE_MAX_PKT_RATE = 1 << 28,
 	PF_RULE_MODULATE = 1 << 29,	/* modulate state */
 	PF_RULE_REASSEMBLE_TCP = 1 << 30, /* scrub (reassemble tcp) */
 	PF_RULE_SYNPROXY = 1u << 31,	/* synproxy state */
 };
 
-/* How much of a rule plain.h can do, which has the packet's headers and nothing else */
+/* The parts of a rule that plain.h can evaluate, from header fields only. */
 enum pf_plain {
-	PF_PLAIN_TEST = 1 << 0,		/* it asks for what stands in the headers, and for interfaces */
-	PF_PLAIN_VERDICT = 1 << 1,	/* it lets the packet go as it is, or drops it in silence, and counts */
-	PF_PLAIN_STATE = 1 << 2,	/* the same, and makes a state, which does nothing else either */
+	PF_PLAIN_TEST = 1 << 0,		/* the criteria are header fields and interfaces */
+	/* passes the packet unchanged, or drops it without an answer, and counts it */
+	PF_PLAIN_VERDICT = 1 << 1,
+	/* passes the packet unchanged, and creates a state without side effects */
+	PF_PLAIN_STATE = 1 << 2,
 };
 
 struct pf_rule {
-	__u32 skip[PF_SKIP_MAX];	/* index of the next rule worth looking at; the count of rules at the end */
+	/* per parameter, index of the next rule that differs; number of rules at the end */
+	__u32 skip[PF_SKIP_MAX];
 	__u32 flags;			/* pf_rule_flags */
 
 	/* criteria */
-	__u32 interface;		/* id or group bit */
+	__u32 interface;		/* interface id or group bit */
 	__u32 received_on;
 	__u8 interface_match;		/* pf_interface_match */
 	__u8 received_match;
 	__u8 direction;			/* pf_direction */
-	__u8 family;			/* 0, 2 (AF_INET) or 10 (AF_INET6) */
+	__u8 family;			/* 0 (both), 2 (AF_INET) or 10 (AF_INET6) */
 	__u8 protocol;			/* 0 is any */
-	__u8 tcp_flags;			/* of those in tcp_mask these must be set */
-	__u8 tcp_mask;			/* 0: do not look */
+	__u8 tcp_flags;			/* flags that must be set, of those in tcp_mask */
+	__u8 tcp_mask;			/* 0: no criterion */
 	__u8 icmp_type;
 	__u8 icmp_code;
 	__u8 tos;
 	__u8 prio;
 	__u8 action;			/* pf_action */
 	__u16 tag;			/* 0: none */
-	__u16 tagged;			/* 0: do not look */
-	__u32 probability;		/* of 2^32 - 1 */
+	__u16 tagged;			/* 0: no criterion */
+	__u32 probability;		/* in units of 1 / (2^32 - 1) */
 	struct pf_address source;
 	struct pf_address destination;
 	struct pf_port source_port;
@@ -186,33 +198,38 @@ struct pf_rule {
 	__u8 return_icmp6_type;
 	__u8 return_icmp6_code;
 	__u8 set_tos;
-	__u8 set_prio[2];		/* ordinary; lowdelay and empty ACKs */
+	__u8 set_prio[2];		/* ordinary packets; lowdelay and empty ACKs */
 	__u8 min_ttl;
 	__u8 log_to;			/* n of pflogN */
 	__u16 max_mss;
 	__u16 max_pkt_size;		/* longer packets are dropped; 0: no limit */
-	__u8 pools;			/* 1 << pf_purpose of those it has: see struct pf_pool_key */
+	/* bits 1 << pf_purpose of its pools: see struct pf_pool_key */
+	__u8 pools;
 	__u8 route;			/* pf_route_kind */
-	__u16 queue[2];			/* ordinary; lowdelay and empty ACKs. 0: leaves it */
-	__u32 slot;			/* in rule_stats and rule_states */
-	__u32 number;			/* in its rule set */
-	__u32 anchor;			/* id of the anchor it is in, 0 for the main rule set */
-	__u32 call_first;		/* PF_RULE_ANCHOR: index of the first rule it calls … */
-	__u32 call_end;			/* … and one more than that of the last */
-	__u16 rtable;			/* one more than the routing table's number; 0: not said */
-	__u8 cross_to;			/* af-to: family that its packets get, else 0 */
-	__u8 os;			/* 1 + bit of the name in pf_fingerprint.systems; 0: do not look */
-	__u16 limiter[2];		/* by pf_limiter_kind: number, with PF_LIMITER_NO_MATCH; 0: none */
-	__u32 set_end;			/* one more than the index of the last rule of its rule set */
-	__u32 segment;			/* the first of a stretch that trees search, or any of one in which all that
-					 * match are met: cell that says where they are */
-	__u16 delay;			/* ms that its packets wait before they leave; 0: leaves it */
-	__u8 leave_fragments;		/* of an old `scrub` rule: `fragment no reassemble` */
+	/* ordinary packets; lowdelay and empty ACKs; 0: no change */
+	__u16 queue[2];
+	__u32 slot;			/* index in rule_stats and rule_states */
+	__u32 number;			/* position in its rule set */
+	__u32 anchor;			/* id of its anchor, 0 for the main rule set */
+	__u32 call_first;		/* PF_RULE_ANCHOR: index of the first called rule */
+	__u32 call_end;			/* PF_RULE_ANCHOR: index of the last called rule plus 1 */
+	__u16 rtable;			/* number of the routing table plus 1; 0: no change */
+	__u8 cross_to;			/* af-to: new family of the packets, else 0 */
+	/* bit of the `os` name in pf_fingerprint.systems plus 1; 0: no criterion */
+	__u8 os;
+	/* numbers by pf_limiter_kind, with PF_LIMITER_NO_MATCH; 0: none */
+	__u16 limiter[2];
+	__u32 set_end;			/* index of the last rule of its rule set plus 1 */
+	/* cell of the superblock's trees: in its first rule, or in all its rules if each matching
+	 * rule takes effect; else 0 */
+	__u32 segment;
+	__u16 delay;			/* ms until the packets may leave; 0: no change */
+	__u8 leave_fragments;		/* legacy `scrub` rule: `fragment no reassemble` */
 	__u8 plain;			/* pf_plain */
 };
 
-/* Lists of old rules, which a packet walks before the filter rules. `binat` makes two: for packets
- * that leave and for those that arrive. A rule in both is one and the same but for its criteria. */
+/* Lists of legacy rules, evaluated before the filter rules. `binat` makes two rules, for packets
+ * that leave and that arrive. A rule in both lists differs in its criteria only. */
 enum pf_old_list {
 	PF_OLD_NAT = 0,
 	PF_OLD_RDR,
@@ -222,19 +239,19 @@ enum pf_old_list {
 	PF_OLD_LISTS,
 };
 
-struct pf_stretch {			/* of the array of rules */
+struct pf_stretch {			/* a range of the array of rules */
 	__u32 first;
-	__u32 end;			/* one more than the last */
+	__u32 end;			/* index of the last rule plus 1 */
 };
 
-/* per CPU, indexed by slot */
+/* Per CPU, indexed by slot. */
 struct pf_rule_stats {
 	__u64 evaluations;
 	__u64 packets[2];		/* in, out */
 	__u64 bytes[2];
 };
 
-/* a table that a rule compares an address with, whose counters rise with the rule's */
+/* A table that a rule compares an address with; its counters rise with the rule's. */
 struct pf_rule_table {
 	__u32 slot;
 	__u8 used;
@@ -242,40 +259,40 @@ struct pf_rule_table {
 	__u8 pad[2];
 };
 
-enum pf_source_flags {			/* how a rule tracks sources */
+enum pf_source_flags {			/* the options of source-track */
 	PF_SOURCE_TRACK = 1 << 0,
-	PF_SOURCE_OVERLOAD = 1 << 1,	/* one with too many connections is put in a table */
-	PF_SOURCE_FLUSH = 1 << 2,	/* and its states that the rule made end … */
-	PF_SOURCE_FLUSH_GLOBAL = 1 << 3,	/* … or all of them */
+	PF_SOURCE_OVERLOAD = 1 << 1,	/* a source with too many connections is added to a table */
+	PF_SOURCE_FLUSH = 1 << 2,	/* and its states of this rule end */
+	PF_SOURCE_FLUSH_GLOBAL = 1 << 3,	/* and its states of all rules end */
 };
 
-/* shared by all CPUs, indexed by slot. Lives until the last state made by the rule is gone */
+/* Shared by all CPUs, indexed by slot. Lives until the last state of the rule has ended. */
 struct pf_rule_states {
-	__u64 total;			/* states ever made */
-	__u64 pkt_rate;			/* of matching packets, as rate.h keeps it */
+	__u64 total;			/* states ever created */
+	__u64 pkt_rate;			/* rate of matching packets, in the format of rate.h */
 	__u32 current;			/* states now */
 	__u32 max;			/* keep state (max n); 0: no limit */
-	__s32 number;			/* of the rule; -1 once its rule set was replaced */
-	__u32 timeouts[PF_TIMEOUT_MAX];	/* 0: the global one */
+	__s32 number;			/* of the rule; -1 since its rule set was replaced */
+	__u32 timeouts[PF_TIMEOUT_MAX];	/* 0: the global value */
 	struct pf_rule_table tables[2];	/* source, destination */
-	__u32 anchor;			/* id of the anchor it is in */
-	__u32 expired;			/* `once`: it has matched its packet */
-	__u32 max_packets;		/* max-pkt-rate: in … */
+	__u32 anchor;			/* id of the rule's anchor */
+	__u32 expired;			/* `once`: 1 if it has matched its packet */
+	__u32 max_packets;		/* max-pkt-rate: packets in max_packets_seconds */
 	__u32 max_packets_seconds;
 	__u32 source_flags;		/* pf_source_flags */
-	__u32 source_nodes;		/* nodes now, of every kind */
-	__u32 max_src_nodes;		/* these four: 0 is no limit */
+	__u32 source_nodes;		/* nodes now, of all kinds */
+	__u32 max_src_nodes;		/* 0 is no limit, as in the next three fields */
 	__u32 max_src_states;
 	__u32 max_src_conn;
-	__u32 max_src_conn_rate;	/* in … */
+	__u32 max_src_conn_rate;	/* connections in max_src_conn_seconds */
 	__u32 max_src_conn_seconds;
 	__u32 overload_table;		/* slot */
 	__u8 divert;			/* pf_divert_kind */
-	__u8 pflow;			/* its states are reported when they end … */
-	__be16 divert_port;		/* of the socket that divert-to, or divert-packet, names */
+	__u8 pflow;			/* its states are reported when they end */
+	__be16 divert_port;		/* port of `divert-to` or `divert-packet` */
 	__u8 divert_address[16];
-	__u32 flow_tos;			/* … with the `tos` that it asks for */
-	__u32 old;			/* pf_action of an old rule, else 0 */
+	__u32 flow_tos;			/* `tos` criterion of the rule, for the report */
+	__u32 old;			/* pf_action of a legacy rule, else 0 */
 };
 
 enum pf_divert_kind {
@@ -285,32 +302,34 @@ enum pf_divert_kind {
 	PF_DIVERT_PACKET = 3,
 };
 
-/* ---- fingerprints: what the SYNs of a system look like; by generation & 1 and their order -------- */
+/* ---- fingerprints of systems' SYNs, by generation & 1 and their order ------------------------ */
 
 enum pf_measure {
 	PF_MEASURE_ANY = 0,
 	PF_MEASURE_EXACTLY,
 	PF_MEASURE_MULTIPLE,
-	PF_MEASURE_SEGMENTS,		/* of a window: so many times the MSS … */
-	PF_MEASURE_PACKETS,		/* … or the MTU */
+	PF_MEASURE_SEGMENTS,		/* window only: multiple of the MSS */
+	PF_MEASURE_PACKETS,		/* window only: multiple of the MTU */
 };
 
 enum pf_syn_flags {
-	PF_SYN_DF = 1 << 0,		/* over IPv6 always */
+	PF_SYN_DF = 1 << 0,		/* always set for IPv6 */
 	PF_SYN_ZERO_TIMESTAMP = 1 << 1,
 };
 
 struct pf_fingerprint {
-	__u64 systems;			/* bits of the names in rules that its systems have */
-	__u64 options;			/* kinds of TCP options, 3 bits each, the first one highest */
+	/* bits of the `os` names in rules that match these systems */
+	__u64 systems;
+	/* kinds of TCP options, 3 bits each, the first one highest */
+	__u64 options;
 	__u16 window;
-	__u16 size;			/* of the IP packet */
+	__u16 size;			/* bytes of the IP packet */
 	__u16 mss;
 	__u8 scale;
 	__u8 ttl;
 	__u8 option_count;
 	__u8 flags;			/* pf_syn_flags */
-	__u8 window_kind;		/* pf_measure, as the next three */
+	__u8 window_kind;		/* pf_measure, as in the next three fields */
 	__u8 size_kind;
 	__u8 mss_kind;
 	__u8 scale_kind;

@@ -8,7 +8,7 @@ pub mod measure {
     pub const ANY: u8 = 0;
     /// The number must be equal.
     pub const EXACTLY: u8 = 1;
-    /// The number must be a multiple.
+    /// The number must be a multiple of the fingerprint's.
     pub const MULTIPLE: u8 = 2;
     /// Window only: the number is a multiple of the MSS.
     pub const SEGMENTS: u8 = 3;
