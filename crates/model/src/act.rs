@@ -1,4 +1,4 @@
-//! The end of a packet's way: what was decided is carried out, logged and counted.
+//! The end of the slow path: carries out the decision about a packet, logs and counts.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::{Firewall, cross, normalize, scrub};
 const LOW_DELAY: u8 = 0x10;
 
 impl Firewall {
-    /// A packet that cannot be read.
+    /// Drops a packet whose headers cannot be read, logs it, and counts it on its interface.
     pub(crate) fn refuse(
         &mut self,
         input: &Packet,
@@ -37,8 +37,8 @@ impl Firewall {
         fate(input, None, &Ruling::default(), Carried::default(), journal)
     }
 
-    /// Drops a frame whose packet stands behind link headers that are not parsed. No interface
-    /// counts it, because interfaces count by family.
+    /// Drops a frame whose packet is behind link headers that are not parsed. No interface counts
+    /// the packet, because interfaces count by family.
     pub(crate) fn refuse_hidden(&mut self, input: &Packet, journal: &mut Journal) -> Fate {
         journal.tracer.tell(|| Stage::Malformed(Reason::LinkHeader));
         journal.set_reason(Reason::LinkHeader);
@@ -47,7 +47,7 @@ impl Firewall {
         fate(input, None, &Ruling::default(), Carried::default(), journal)
     }
 
-    /// A fragment that belongs to no datagram.
+    /// Drops and logs a fragment that belongs to no datagram, with the reason if there is one.
     pub(crate) fn refuse_fragment(
         &mut self,
         input: &Packet,
@@ -62,7 +62,7 @@ impl Firewall {
         self.settle(input, fragment, Ruling { force_log: true, ..Ruling::default() }, journal)
     }
 
-    /// Carries out what was decided, logs and counts.
+    /// Carries out the decision, logs it, and counts the packet.
     pub(crate) fn settle(
         &mut self,
         input: &Packet,
@@ -83,7 +83,7 @@ impl Firewall {
         self.counters.packet(&packet, counted, state, &ruleset, &rulebook);
         self.count_for_sources(&packet, &ruling);
         if let Some(ends) = packet.crosses_to.filter(|_| ruling.pass) {
-            // authentication headers can be longer than the packet around them
+            // an authentication header can be longer than the packet around it
             if packet.offset > packet.total_len {
                 journal.count_only(Reason::Translate);
                 ruling.pass = false;
@@ -99,7 +99,7 @@ impl Firewall {
         fate(input, Some(packet), &ruling, carried, journal)
     }
 
-    /// `max-pkt-size` drops what is longer, be it passed by a rule or by a state.
+    /// Drops a packet longer than `max-pkt-size`, whether a rule or a state passed it.
     fn check_length(&self, packet: &Descriptor, ruling: &mut Ruling, journal: &mut Journal) {
         let longest = match ruling.state {
             Some(id) => self.states.get(id).actions.max_pkt_size,
@@ -113,8 +113,9 @@ impl Firewall {
         }
     }
 
-    /// Changes a packet that passes and what it carries. With a state its actions count, those of
-    /// match rules included; without one PF heeds only the deciding rule.
+    /// Changes a packet that passes, and sets its metadata. With a state, the state's actions
+    /// apply, those of match rules included. Without one, PF applies those of the deciding rule
+    /// only.
     fn carry_out(
         &mut self,
         input: &Packet,
@@ -123,7 +124,7 @@ impl Firewall {
         journal: &mut Journal,
     ) -> Carried {
         if !ruling.pass {
-            return Carried::default(); // what is dropped carries nothing any more
+            return Carried::default(); // a dropped packet carries no metadata
         }
         let mut carried = input.carried.clone();
         let state = ruling.state.map(|id| self.states.get(id));
@@ -159,14 +160,14 @@ impl Firewall {
             _ => None,
         };
         carried.delay = actions.delay;
-        // PF gives no queue to a packet that it forwards itself
+        // PF puts no packet in a queue that PF forwards itself
         if let Some(rule) = actions.queued_by.filter(|_| packet.crosses_to.is_none()) {
             carried.queue = self.rulebook.at(rule).queue(urgent);
         }
         carried
     }
 
-    /// Logs what was not logged when the rules were asked.
+    /// Logs packets that rule evaluation did not log: forced records, and `log (all)` of states.
     fn log(&self, ruling: &Ruling, journal: &mut Journal) {
         let state = ruling.state.map(|id| self.states.get(id));
         let logs_all = |rule: &Entry| rule.log.is_some_and(|log| log.all);
@@ -176,7 +177,7 @@ impl Firewall {
         }
         let mut place = LogPlace::of(ruling.rule, ruling.anchor_rule);
         if ruling.by_state {
-            place.anchor = ""; // PF knows the rules of a state, but not their rule set
+            place.anchor = ""; // PF knows the rules of a state, but not their anchor
         }
         if ruling.force_log || ruling.rule.is_some_and(logs_all) {
             journal.log(ruling.rule, place);
@@ -189,7 +190,7 @@ impl Firewall {
         }
     }
 
-    /// The source nodes of a state count its packets.
+    /// Counts the packet for the source nodes of its state.
     fn count_for_sources(&mut self, packet: &Descriptor, ruling: &Ruling) {
         let Some(id) = ruling.state.filter(|_| ruling.pass) else {
             return;

@@ -1,48 +1,50 @@
-//! What rules ask to be done with a packet, and how it adds up over the rules that match
-//! (pf-semantics section 5, match rules).
+//! The actions that rules request for a packet, and their sum over all matching rules (pf-semantics
+//! section 5, match rules).
 
 use crate::rulebook::Entry;
 
-/// Actions collected so far. Later rules overwrite earlier ones, except where they can only add.
+/// Actions collected so far. Later rules overwrite earlier ones, except flags, which accumulate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Actions {
-    /// `log (all)`
+    /// `log (all)`: log all packets of the state
     pub log_all: bool,
-    /// `log (matches)`
+    /// `log (matches)`: log for all later matching rules
     pub log_matches: bool,
-    /// `scrub (no-df)`
+    /// `scrub (no-df)`: clear DF
     pub no_df: bool,
-    /// `scrub (random-id)`
+    /// `scrub (random-id)`: replace the IPv4 id
     pub random_id: bool,
-    /// `scrub (reassemble tcp)`
+    /// `scrub (reassemble tcp)`: check TCP timestamps
     pub reassemble_tcp: bool,
-    /// `allow-opts`
+    /// `allow-opts`: let IP options pass
     pub allow_opts: bool,
-    /// `scrub (min-ttl)`, 0 if not set
+    /// `scrub (min-ttl)`: lowest TTL, 0 if not set
     pub min_ttl: u8,
-    /// `scrub (max-mss)`, 0 if not set
+    /// `scrub (max-mss)`: highest MSS in bytes, 0 if not set
     pub max_mss: u16,
-    /// `max-pkt-size`, 0 if not set
+    /// `max-pkt-size`: longest packet in bytes, 0 if not set
     pub max_pkt_size: u16,
-    /// `set tos`
+    /// `set tos`: new TOS
     pub set_tos: Option<u8>,
-    /// `set prio`: ordinary packets; TCP segments with nothing but an acknowledgment, and lowdelay
+    /// `set prio`: priorities of ordinary packets; of lowdelay packets and of TCP segments that
+    /// only acknowledge
     pub set_prio: Option<(u8, u8)>,
-    /// `rtable`
+    /// `rtable`: number of the routing table
     pub rtable: Option<u32>,
-    /// `set queue`: place in the rulebook of the rule that names the queues
+    /// `set queue`: index in the rulebook of the rule that names the queues
     pub queued_by: Option<usize>,
-    /// `set delay`, milliseconds; 0 if not set
+    /// `set delay`: milliseconds, 0 if not set
     pub delay: u16,
 }
 
 impl Actions {
-    /// The routing table: that of the interface's routing domain unless a rule says another.
+    /// Returns the routing table that a rule set, or 0, the table of the interface's routing
+    /// domain.
     pub(crate) fn rtable(&self) -> u32 {
         self.rtable.unwrap_or(0)
     }
 
-    /// Adds those of the next rule that matched.
+    /// Adds the actions of the next matching rule.
     pub(crate) fn merge(&mut self, rule: &Entry) {
         self.log_all |= rule.log.is_some_and(|log| log.all);
         self.log_matches |= rule.log.is_some_and(|log| log.matches);
@@ -57,7 +59,7 @@ impl Actions {
         self.set_prio = rule.set_prio.or(self.set_prio);
         self.rtable = rule.rtable.or(self.rtable);
         self.queued_by = rule.set_queue.as_ref().map(|_| rule.place).or(self.queued_by);
-        // to PF 0 is what a rule has that says nothing
+        // in PF, 0 means that the rule sets no delay
         self.delay = rule.set_delay.filter(|delay| *delay != 0).unwrap_or(self.delay);
     }
 }

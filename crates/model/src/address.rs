@@ -1,4 +1,4 @@
-//! Comparing addresses with what a rule says of them (pf-features section 4).
+//! Comparison of addresses with the criteria of rules (pf-features section 4).
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -11,19 +11,19 @@ use crate::counters::Counters;
 use crate::table;
 use crate::world::World;
 
-/// What an address is compared against besides the rule.
+/// The inputs of a comparison besides rule and address.
 pub(crate) struct Surroundings<'a> {
     pub ruleset: &'a Ruleset,
-    /// Path of the anchor that the rule is in.
+    /// Path of the rule's anchor.
     pub anchor: &'a str,
     pub world: &'a World,
-    /// Interface the packet is on, for `urpf-failed`; `None` for destinations.
+    /// Interface where the packet arrived, for `urpf-failed`; `None` for destinations.
     pub arrived_on: Option<&'a str>,
-    /// Routing domain of that.
+    /// Routing domain of the packet's interface.
     pub rdomain: u32,
 }
 
-/// Whether `address` meets the criterion, negation included.
+/// Returns true if `address` matches the criterion, negation included.
 pub(crate) fn matches(
     host: &Host,
     address: IpAddr,
@@ -79,13 +79,13 @@ fn masked(address: IpAddr, mask: IpAddr) -> Option<u128> {
     }
 }
 
-/// Whether the route back to `address` leaves by another interface than the one called `name`.
+/// Returns true if the route back to `address` does not leave by the interface `name`.
 fn fails_urpf(address: IpAddr, name: &str, around: &Surroundings) -> bool {
     !is_scoped(address) && around.world.way(address, around.rdomain) != Some(name)
 }
 
-/// Addresses that are only valid on a link are never held to fail for their route: PF knows them
-/// with their interface, on which they are always reachable.
+/// Returns true for addresses that are valid on one link only. They never fail for their route,
+/// because PF stores them with their interface, where they are always reachable.
 fn is_scoped(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(_) => false,
@@ -93,7 +93,7 @@ fn is_scoped(address: IpAddr) -> bool {
     }
 }
 
-/// Whether no route leads to `address`, because there are such on every link.
+/// Returns true for addresses that exist on each link, so no route leads to them.
 pub(crate) fn is_on_every_link(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(_) => false,
@@ -101,18 +101,18 @@ pub(crate) fn is_on_every_link(address: IpAddr) -> bool {
     }
 }
 
-/// Interface-local and link-local multicast groups.
+/// Returns true for interface-local and link-local multicast groups.
 fn is_link_multicast(address: Ipv6Addr) -> bool {
     let [first, second, ..] = address.octets();
     first == 0xff && matches!(second & 0x0f, 1 | 2)
 }
 
-/// Whether `address` is among those that `(interface...)` stands for now.
+/// Returns true if `(interface...)` includes `address` now.
 fn interface_has(dynamic: &DynamicAddress, address: IpAddr, world: &World) -> bool {
     interface_networks(dynamic, world).iter().any(|net| net.contains(&address))
 }
 
-/// What `(interface...)` stands for now, of both families.
+/// Returns the networks of `(interface...)` now, of both families.
 pub(crate) fn interface_networks(dynamic: &DynamicAddress, world: &World) -> Vec<IpNet> {
     let name = if dynamic.interface == "self" { "all" } else { &dynamic.interface };
     let host = &world.host;
@@ -123,9 +123,9 @@ pub(crate) fn interface_networks(dynamic: &DynamicAddress, world: &World) -> Vec
     members.into_iter().flat_map(|interface| networks(dynamic, interface)).collect()
 }
 
-/// What an interface contributes to a dynamic address.
+/// Returns the networks that one interface contributes to a dynamic address.
 fn networks(dynamic: &DynamicAddress, interface: &Interface) -> Vec<IpNet> {
-    let mut seen = Vec::new(); // families of which `:0` has taken its one address
+    let mut seen = Vec::new(); // families whose single address `:0` has taken
     let mut nets = Vec::new();
     for own in &interface.addresses {
         let local = own.net.addr();

@@ -1,5 +1,5 @@
-//! `af-to`: the ends that a packet gets in the other family (pf-semantics section 11). The source
-//! comes from a pool, as with `nat-to`; the destination carries the IPv4 address in IPv6 (RFC
+//! `af-to`: addresses and ports of a packet in the other family (pf-semantics section 11). The
+//! source comes from a pool, as with `nat-to`. The destination embeds the IPv4 address in IPv6 (RFC
 //! 6052).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,11 +7,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use skipstep_ruleset::{AfTo, Family, Pool, PoolPorts, Rule};
 use skipstep_wire::protocol;
 
-/// The longest prefix in front of an address.
+/// Bits of the longest prefix in front of an IPv4 address (RFC 6052).
 const LONGEST_PREFIX: u8 = 96;
 
-/// An address as PF reads it where it expects one of the other family: the first four bytes, or
-/// those and zeros. Pools that look at the source do so.
+/// Returns the address as PF reads it where it expects the other family: the first 4 bytes, or
+/// these and zeros. Pools that look at the source do so, too.
 pub(crate) fn read_as(family: Family, address: IpAddr) -> IpAddr {
     match (family, address) {
         (Family::Inet, IpAddr::V6(v6)) => {
@@ -25,7 +25,7 @@ pub(crate) fn read_as(family: Family, address: IpAddr) -> IpAddr {
     }
 }
 
-/// What a protocol is called in the other family.
+/// Returns the number of a protocol in the other family.
 pub(crate) fn other_protocol(protocol: u8) -> u8 {
     match protocol {
         protocol::ICMP => protocol::ICMP6,
@@ -34,8 +34,8 @@ pub(crate) fn other_protocol(protocol: u8) -> u8 {
     }
 }
 
-/// The destination's port in the other family. For ICMP that is the type of a query; PF converts
-/// the id of an answer too if it looks like one.
+/// Returns the destination port in the other family. For ICMP the port is the type of a query. PF
+/// also converts the id of an answer if the id equals such a type.
 pub(crate) fn destination_port(protocol: u8, port: u16, pool: Option<&Pool>) -> u16 {
     if let Some(PoolPorts::Range(low @ 1.., _)) = pool.map(|pool| pool.ports) {
         return low;
@@ -49,10 +49,10 @@ pub(crate) fn destination_port(protocol: u8, port: u16, pool: Option<&Pool>) -> 
     }
 }
 
-/// The IPv4 destination of an IPv6 packet. `None` if the prefix of the rule's destination is none
-/// of RFC 6052's, so that nobody can tell where the IPv4 address is.
+/// Returns the IPv4 destination of an IPv6 packet. Returns `None` if RFC 6052 does not define the
+/// prefix length of the rule's destination, because the place of the IPv4 address is unknown.
 ///
-/// With a pool its network stays and the host bits are those of the packet.
+/// With a pool, the pool's network stays, and the host bits come from the packet.
 pub(crate) fn to_inet(
     packet: Ipv6Addr,
     rule: &Rule,
@@ -67,8 +67,8 @@ pub(crate) fn to_inet(
     Some(Ipv4Addr::from_bits(chosen.to_bits() & mask | low & !mask))
 }
 
-/// The IPv6 destination of an IPv4 packet: embedded in the address that the pool chose or, without
-/// one, behind the prefix of the source.
+/// Returns the IPv6 destination of an IPv4 packet. The IPv4 address is embedded in the pool's
+/// address or, without a pool, behind the prefix of the source.
 pub(crate) fn to_inet6(
     packet: Ipv4Addr,
     rule: &Rule,
@@ -82,8 +82,8 @@ pub(crate) fn to_inet6(
     }
 }
 
-/// Where the bytes of an IPv4 address are behind a prefix; the ninth byte is left out (RFC 6052
-/// section 2.2). `None` for other prefixes.
+/// Returns the byte positions of an IPv4 address behind a prefix, `None` for other prefix lengths.
+/// The ninth byte is left out (RFC 6052 section 2.2).
 fn places(prefix: u8) -> Option<[usize; 4]> {
     match prefix {
         32 => Some([4, 5, 6, 7]),
@@ -98,7 +98,7 @@ fn places(prefix: u8) -> Option<[usize; 4]> {
 
 fn extract(address: Ipv6Addr, prefix: u8) -> Option<Ipv4Addr> {
     let octets = address.octets();
-    // longer prefixes than RFC 6052 knows keep their bits, which the address has already
+    // longer prefixes than RFC 6052's keep their bits, which the address already has
     let places = places(prefix.min(LONGEST_PREFIX))?;
     Some(Ipv4Addr::from(places.map(|place| octets[place])))
 }
@@ -117,13 +117,13 @@ fn embed(prefix: Ipv6Addr, length: u8, address: Ipv4Addr) -> Ipv6Addr {
             let low = prefix.to_bits() as u32 & mask | address.to_bits() & !mask;
             octets[12..].copy_from_slice(&low.to_be_bytes());
         }
-        // there is no place for the address: everybody goes to the same destination
+        // no room for the address: all packets get the same destination
         None => {}
     }
     octets.into()
 }
 
-/// A mask of so many bits, 32 at most.
+/// Returns a mask with `count` leading bits set, 32 at most.
 fn leading_bits(count: u8) -> u32 {
     !u32::MAX.checked_shr(count.into()).unwrap_or(0)
 }

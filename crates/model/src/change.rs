@@ -1,5 +1,4 @@
-//! What is changed while packets flow: states that are killed, tables that get other contents
-//! (pf-semantics section 17).
+//! Changes while packets flow: killed states and new contents of tables (pf-semantics section 17).
 
 use std::collections::BTreeSet;
 
@@ -9,30 +8,30 @@ use skipstep_ruleset::{TableEntry, TableName};
 use crate::Firewall;
 use crate::state::{State, StateId};
 
-/// What `pfctl -T` does to the contents of a table.
+/// A change of a table's contents, as by `pfctl -T`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableEdit {
-    /// Whose contents change.
+    /// The table to change.
     pub table: TableName,
-    /// How.
+    /// Kind of the change.
     pub edit: Edit,
-    /// The entries given.
+    /// Entries to add, to delete, or to replace the contents with.
     pub entries: Vec<TableEntry>,
 }
 
-/// How contents change.
+/// The kinds of changes of a table's contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Edit {
-    /// The entries join them, those of networks that are not there.
+    /// Adds the entries whose networks are not yet in the table.
     Add,
-    /// The entries' networks leave them.
+    /// Deletes the entries' networks.
     Delete,
-    /// The entries take their place.
+    /// Replaces the contents with the entries.
     Replace,
 }
 
 impl Firewall {
-    /// Removes states as `pfctl -k` does. Those that only wait to be removed are left.
+    /// Removes states as `pfctl -k` does, except states that already wait for removal.
     pub fn kill(&mut self, ids: &[StateId]) {
         let there = self.states.iter().filter(|state| ids.contains(&state.id) && !state.unlinked);
         for state in there.cloned().collect::<Vec<State>>() {
@@ -40,14 +39,15 @@ impl Firewall {
         }
     }
 
-    /// The states that rules with this label made, be those gone or not.
+    /// Returns the states whose rules have this label, orphaned rules included.
     pub fn labelled(&self, label: &str) -> Vec<StateId> {
         let has_label =
             |state: &&State| self.rulebook.at(state.rule).labels.iter().any(|other| other == label);
         self.states().filter(has_label).map(|state| state.id).collect()
     }
 
-    /// Changes a table that there is, unless that makes too many entries; whether it did.
+    /// Changes an existing table. Returns false, and changes nothing, if the table is missing or
+    /// constant, or if all tables together would exceed `set limit table-entries`.
     pub fn edit_table(&mut self, edit: &TableEdit) -> bool {
         let limit = self.ruleset().options.limits.table_entries as usize;
         let count: usize = self.ruleset().all_tables().map(|(_, table)| table.entries.len()).sum();
@@ -78,7 +78,7 @@ impl Firewall {
         true
     }
 
-    /// A state goes, and what counts it loses it.
+    /// Removes a state, and its references to pools, source nodes, limiters and counters.
     pub(crate) fn remove(&mut self, state: &State) {
         if !state.unlinked {
             self.release_addresses(state);
@@ -90,7 +90,7 @@ impl Firewall {
     }
 }
 
-/// The first of several entries with the same network, ascending.
+/// Returns the entries in ascending order, without entries whose network is a repetition.
 fn distinct(entries: &[TableEntry]) -> Vec<TableEntry> {
     let mut entries = entries.to_vec();
     entries.sort_by_key(|entry| entry.net);

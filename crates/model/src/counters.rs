@@ -1,5 +1,5 @@
-//! What is counted: rules, interfaces, reasons, tables and the state table. (States carry their
-//! own counters.)
+//! Counters of rules, interfaces, reasons, tables and the state table. States carry their own
+//! counters.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -20,17 +20,17 @@ use crate::translate::Ends;
 /// Counters of one rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RuleCounters {
-    /// How often the rule was looked at, in a walk without skip steps.
+    /// Number of evaluations, as without skip steps.
     pub evaluations: u64,
-    /// In, out.
+    /// Packets: in, out.
     pub packets: [u64; 2],
-    /// In, out.
+    /// Bytes: in, out.
     pub bytes: [u64; 2],
-    /// States there are now; those of a match rule are the ones it applies to.
+    /// Number of states now; for a match rule, of the states that it applies to.
     pub states: u64,
-    /// States ever made, by pass rules only.
+    /// Number of states ever created; match rules count none.
     pub states_created: u64,
-    /// `once`: it has matched its packet and matches no more.
+    /// `once`: true if the rule has matched its packet, so it matches no more.
     pub expired: bool,
 }
 
@@ -41,45 +41,45 @@ impl RuleCounters {
     }
 }
 
-/// What was decided about a packet that is to be counted.
+/// A decided packet, as the counters need it.
 pub(crate) struct Counted<'a> {
     pub passed: bool,
-    /// `None` is the default rule.
+    /// Deciding rule, `None` for the default rule.
     pub rule: Option<&'a Entry>,
     pub anchor_rule: Option<&'a Entry>,
-    /// Its ends, if they are not those that it has.
+    /// Addresses and ports to count in tables, if they differ from the packet's.
     pub blocked_ends: Option<Ends>,
 }
 
 /// Counters of one interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InterfaceCounters {
-    /// `[inet, inet6][in, out][passed, blocked]`
+    /// Packets, `[inet, inet6][in, out][passed, blocked]`.
     pub packets: [[[u64; 2]; 2]; 2],
-    /// The same of bytes.
+    /// Bytes, indexed in the same way.
     pub bytes: [[[u64; 2]; 2]; 2],
 }
 
 /// Counters of one table.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TableCounters {
-    /// How often an address that a rule asked for was in it, in a walk without skip steps.
+    /// Number of lookups that found the address, as without skip steps.
     pub matches: u64,
-    /// How often it was not.
+    /// Number of lookups that did not find the address.
     pub no_matches: u64,
     /// Packets of rules that name the table.
     pub traffic: TableTraffic,
-    /// The same for each of its entries that had any, if it was defined with `counters`.
+    /// Traffic of each entry that had any, if the table has `counters`.
     pub entries: BTreeMap<IpNet, TableTraffic>,
 }
 
-/// Packets that matched a rule for the sake of a table.
+/// Traffic of a table, or of one of its entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TableTraffic {
-    /// `[in, out][block, match, pass, xpass]`; `xpass` are packets of states whose address has
-    /// left the table.
+    /// Packets, `[in, out][block, match, pass, xpass]`; `xpass` counts packets of states whose
+    /// address has left the table.
     pub packets: [[u64; 4]; 2],
-    /// The same of bytes.
+    /// Bytes, indexed in the same way.
     pub bytes: [[u64; 4]; 2],
 }
 
@@ -92,7 +92,7 @@ impl TableTraffic {
     }
 }
 
-/// Limits that count what exceeds them, in PF's order.
+/// Limits that count packets above them, in PF's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitCounter {
     /// `max`
@@ -105,54 +105,54 @@ pub enum LimitCounter {
     SourceConnections,
     /// `max-src-conn-rate`
     SourceConnectionRate,
-    /// Sources put in a table, or already there.
+    /// Sources added to an overload table, or already in it.
     OverloadTable,
-    /// Times that the states of a source were ended.
+    /// Flushes of the states of a source.
     OverloadFlush,
-    /// Floods of SYNs that were noticed.
+    /// Floods of SYNs detected.
     Synfloods,
-    /// Cookies sent.
+    /// Syncookies sent.
     SyncookiesSent,
-    /// Cookies that came back.
+    /// Syncookies that came back and were valid.
     SyncookiesValid,
 }
 
 impl LimitCounter {
-    /// How many there are.
+    /// Number of limits.
     pub const COUNT: usize = LimitCounter::SyncookiesValid as usize + 1;
 }
 
 /// Counters of the whole firewall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Status {
-    /// Current states.
+    /// Number of states now.
     pub states: u64,
-    /// Searches in the state table.
+    /// Lookups in the state table.
     pub searches: u64,
-    /// States made.
+    /// States created.
     pub inserts: u64,
     /// States removed.
     pub removals: u64,
-    /// Current source nodes.
+    /// Number of source nodes now.
     pub sources: u64,
-    /// Searches among the source nodes.
+    /// Lookups among the source nodes.
     pub source_searches: u64,
-    /// Source nodes made.
+    /// Source nodes created.
     pub source_inserts: u64,
     /// Source nodes removed.
     pub source_removals: u64,
-    /// By [`LimitCounter`].
+    /// Packets above limits, by [`LimitCounter`].
     pub limits: [u64; LimitCounter::COUNT],
-    /// By reason.
+    /// Packets by reason.
     pub reasons: [u64; Reason::COUNT],
 }
 
-/// How much is used up of what a rule allows.
+/// The used part of a rule's `once` and `max-pkt-rate`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Usage {
-    /// `once`: it has matched its packet.
+    /// `once`: true if the rule has matched its packet.
     pub expired: bool,
-    /// Packets that match, for `max-pkt-rate`.
+    /// `max-pkt-rate`: rate of the matching packets.
     pub packets: Rate,
 }
 
@@ -175,20 +175,20 @@ impl Counters {
         }
     }
 
-    /// Makes room for rules that are loaded.
+    /// Grows the counters to `rules` rules, after a load.
     pub fn make_room(&mut self, rules: usize) {
         self.rules.resize(rules, RuleCounters::default());
         self.usage.resize(rules, Usage::default());
     }
 
-    /// The packets that a rule saw at another place count as its own.
+    /// Takes over evaluations, packets and bytes of the rule at index `from`.
     pub fn inherit(&mut self, place: usize, from: usize) {
         let RuleCounters { evaluations, packets, bytes, .. } = self.rules[from];
         let own = self.rules[place];
         self.rules[place] = RuleCounters { evaluations, packets, bytes, ..own };
     }
 
-    /// Counters of the rule at a place.
+    /// Returns the counters of the rule at index `place`.
     pub fn rule(&self, place: usize) -> RuleCounters {
         RuleCounters { expired: self.usage[place].expired, ..self.rules[place] }
     }
@@ -201,12 +201,12 @@ impl Counters {
         self.tables.get(name).cloned().unwrap_or_default()
     }
 
-    /// What is used up of the rule at a place.
+    /// Returns the usage of the rule at index `place`.
     pub fn usage(&mut self, place: usize) -> &mut Usage {
         &mut self.usage[place]
     }
 
-    /// Whether another packet comes too fast for a rule's `max-pkt-rate`. It is counted.
+    /// Counts a packet, and returns true if it exceeds the rule's `max-pkt-rate`.
     pub fn too_fast(&mut self, rule: &Entry, now: u32) -> bool {
         let packets = &mut self.usage[rule.place].packets;
         rule.max_pkt_rate.is_some_and(|limit| packets.exceeds(limit, now))
@@ -216,14 +216,14 @@ impl Counters {
         self.rules[rule.place].evaluations += 1;
     }
 
-    /// Only these entries of a table are left: what was counted for others is forgotten.
+    /// Forgets the counters of entries that left the table.
     pub fn keep_entries(&mut self, name: &TableName, before: &[TableEntry], now: &[TableEntry]) {
         if let Some(counters) = self.tables.get_mut(name) {
             counters.entries.retain(|net, _| goes_on(*net, before, now));
         }
     }
 
-    /// Only these tables are left, as they are: what was counted for others is forgotten.
+    /// Forgets the counters of tables and entries that no longer exist.
     pub fn keep_tables<'t>(
         &mut self,
         before: impl Fn(&TableName) -> Option<&'t Table>,
@@ -238,7 +238,7 @@ impl Counters {
         }
     }
 
-    /// An entry left a table.
+    /// Forgets the counters of an entry that left a table.
     pub fn forget_entry(&mut self, name: &TableName, net: IpNet) {
         if let Some(counters) = self.tables.get_mut(name) {
             counters.entries.remove(&net);
@@ -250,7 +250,7 @@ impl Counters {
         *(if inside { &mut table.matches } else { &mut table.no_matches }) += 1;
     }
 
-    /// States of a rule that makes states, now.
+    /// Returns the number of states of a rule now.
     pub fn states_of(&self, rule: usize) -> u64 {
         self.rules[rule].states
     }
@@ -272,7 +272,7 @@ impl Counters {
         }
     }
 
-    /// A packet whose headers were refused: only its interface counts it.
+    /// Counts a packet with refused headers, for its interface only.
     pub fn malformed(
         &mut self,
         interface: &str,
@@ -283,8 +283,8 @@ impl Counters {
         self.count_interface(interface, direction, family, bytes, false);
     }
 
-    /// Counts a packet whose fate is decided. Rules and states count what they let pass; block
-    /// rules count what they stop, and the anchor rule that led to one counts with it.
+    /// Counts a packet whose fate is decided. Pass rules and states count packets that pass, block
+    /// rules count packets that they stop. The anchor rule that called the rule counts with it.
     pub fn packet(
         &mut self,
         packet: &Descriptor,
@@ -298,7 +298,7 @@ impl Counters {
             packet.direction,
             packet.family,
             packet.total_len,
-            // what crosses to the other family does not pass, to PF's interface
+            // for PF's interface counters, a packet that crosses families does not pass
             ruling.passed && packet.crosses_to.is_none(),
         );
         let blocks = ruling.rule.is_some_and(|rule| rule.action == Action::Block);
@@ -384,14 +384,14 @@ impl Counters {
     }
 }
 
-/// Rules that count a state as theirs.
+/// Returns the indexes of the rules that count a state as theirs.
 fn rules_of(state: &State) -> impl Iterator<Item = usize> {
     state.match_rules.iter().copied().chain([state.rule]).chain(state.anchor_rule)
 }
 
-/// Returns source and destination of the packet that made the state, as they are once it is
-/// translated. PF takes them from the same places if the state crosses to the other family, where
-/// they are the other way round and are no addresses of the family that it looks for.
+/// Returns source and destination of the packet that created the state, after translation. PF reads
+/// the same fields if the state crosses families. There the addresses are reversed, and are not of
+/// the wanted family.
 fn endpoints(state: &State, family: Family) -> (IpAddr, IpAddr) {
     let read = |side: usize| state.key[side].address.map(|address| read_as(family, address));
     match state.direction {
@@ -403,8 +403,8 @@ fn endpoints(state: &State, family: Family) -> (IpAddr, IpAddr) {
     }
 }
 
-/// Whether an entry goes on counting: it is still there. One whose negation changes begins anew, as
-/// in pf.
+/// Returns true if an entry keeps its counters, because it is still in the table. A changed
+/// negation resets them, as in pf.
 fn goes_on(net: IpNet, before: &[TableEntry], now: &[TableEntry]) -> bool {
     let negated = |entries: &[TableEntry]| {
         entries.iter().find(|entry| entry.net == net).map(|entry| entry.negated)

@@ -1,4 +1,4 @@
-//! Making a state for the first packet of a flow (pf-semantics section 7).
+//! Creation of a state for the first packet of a flow (pf-semantics section 7).
 
 use skipstep_ruleset::{Direction, KeepKind, Reason, RouteKind, Timeout};
 use skipstep_wire::protocol;
@@ -23,19 +23,19 @@ use crate::trace::Stage;
 use crate::translate::{self, Ends, pool_of};
 use crate::world::World;
 
-/// What came of making a state.
+/// The result of creating a state.
 pub(crate) enum Made {
-    /// The packet may go on.
+    /// The packet continues.
     Plain(StateId),
-    /// The packet was answered by the firewall and goes no further.
+    /// The firewall has answered the packet (synproxy), so the packet ends here.
     Proxied(StateId),
 }
 
-/// A pool has no address left.
+/// Error: a pool has no address left.
 struct NoAddress;
 
 impl Firewall {
-    /// Makes the state that `rule` asks for. Without a state the packet is dropped: the reason is
+    /// Creates the state that `rule` requests. If that fails the packet is dropped: the reason is
     /// counted and returned.
     pub(crate) fn create_state(
         &mut self,
@@ -78,7 +78,7 @@ impl Firewall {
         }
     }
 
-    /// Limits refuse; nothing is ever thrown out to make room.
+    /// Creates the state unless a limit refuses it. No state is evicted to make room.
     fn try_create_state(
         &mut self,
         packet: &mut Descriptor,
@@ -121,7 +121,7 @@ impl Firewall {
         self.hold_limiters(&mut state, packet, rule);
         state.mapped = self.endpoints.hand_over();
         self.states.insert(state, replaced).map_err(|Collision(refused)| {
-            // PF does not give back to pools what never was a state
+            // PF does not return the address of a state that was never inserted to its pool
             self.release_sources(&refused);
             self.release_limiters(&refused, true);
             self.release_endpoint(&refused);
@@ -130,8 +130,8 @@ impl Firewall {
         })
     }
 
-    /// The node of the packet's source, if the rule's limits allow it one more state. Rules may
-    /// have translated the packet: its own source is meant.
+    /// Returns the node of the packet's source, or an error if the rule's limits refuse one more
+    /// state. The source is the packet's own, before any translation by rules.
     fn track_source(&mut self, packet: &Descriptor, rule: &Entry) -> Result<NodeKey, Reason> {
         let key = NodeKey { rule: rule.place, kind: NodeKind::Track, source: packet.source };
         let (limit, now) = (self.ruleset.options.limits.src_nodes, self.world.now);
@@ -142,7 +142,7 @@ impl Firewall {
         }
     }
 
-    /// The limiters that let the rule match count the state.
+    /// Takes references to the limiters that let the rule match.
     fn hold_limiters(&mut self, state: &mut State, packet: &Descriptor, rule: &Entry) {
         if let Some(used) = rule.state_limiter {
             self.limiters.hold_state(used.id);
@@ -156,8 +156,8 @@ impl Firewall {
         }
     }
 
-    /// Who is next for the packets of the state. Rules may have translated the packet: it is chosen
-    /// for its own source.
+    /// Returns the next hop of the state's packets. It is chosen for the packet's own source,
+    /// before any translation by rules.
     fn next_hop(
         &mut self,
         packet: &Descriptor,
@@ -172,7 +172,7 @@ impl Firewall {
         let held_before = std::mem::take(held);
         let mut context =
             Context { states, pools, endpoints, sources, held: held_before, limiters, counters };
-        // what crosses to the other family goes on there, and comes back here
+        // a packet that crosses families leaves in the new family, and its answers in this one
         let across = rule.af_to.as_ref().filter(|_| route.kind == RouteKind::RouteTo);
         let family = across.map_or(packet.family, |af_to| af_to.family);
         let chosen = context.choose(of, around, family, packet.source, None);
@@ -194,7 +194,7 @@ fn first_state(packet: &Descriptor, rule: &Entry, answer: &Answer, world: &World
     let own = Ends::of(packet, mapping_of(packet));
     let mut key = [own.key(packet); 2];
     if translation.ends != own {
-        // the side that the packet goes to sees what became of it
+        // the side where the packet goes sees the translated addresses
         let side = if packet.direction == Direction::In { STACK } else { WIRE };
         key[side] = translation.ends.key(packet);
     }
@@ -238,10 +238,10 @@ fn first_state(packet: &Descriptor, rule: &Entry, answer: &Answer, world: &World
     }
 }
 
-/// Writes to the packet what its state says. A packet of which nothing has changed up to its
-/// transport header since it was `received` does not cross to the other family, though its state
-/// does: PF asks just that. It is what becomes of a protocol that it cannot look into, and of a
-/// message that it cannot convert.
+/// Writes the translation of its state to a packet. The packet stays in its family, although its
+/// state crosses, if its bytes up to the transport header are still as `received`: PF tests exactly
+/// this. So packets of protocols that PF cannot parse do not cross, nor messages that it cannot
+/// convert.
 pub(crate) fn translate_first(packet: &mut Descriptor, answer: &Answer, received: &[u8]) {
     let ends = answer.translation.ends;
     let mapping = mapping_of(packet);

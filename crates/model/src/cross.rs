@@ -1,6 +1,6 @@
-//! Packets that cross from one family to the other (`af-to`, pf-semantics sections 10 and 11): the
-//! transport header and what an ICMP error quotes are changed when the state is known, the IP
-//! header when the packet goes on.
+//! Packets that cross from one family to the other (`af-to`, pf-semantics sections 10 and 11). The
+//! transport header, and the quote of an ICMP error, change when the state is known, the IP header
+//! when the packet leaves.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -17,20 +17,21 @@ use crate::reply::Undelivered;
 use crate::translate::{Ends, octets, transport_checksum};
 use crate::world::World;
 
-/// The hop limit of a packet that had a higher one, or none.
+/// Highest hop limit of a converted packet, and its hop limit if the packet had none.
 const HOP_LIMIT: u8 = 64;
 
-/// The MTU that every IPv6 link has (RFC 8200 section 5).
+/// The MTU in bytes that each IPv6 link has at least (RFC 8200 section 5).
 const MIN_MTU: usize = 1280;
 
-/// By so many bytes is an IPv6 header longer than one of IPv4.
+/// Bytes by which an IPv6 header is longer than an IPv4 header.
 const LONGER: usize = 20;
 
 /// "Don't fragment", in the seventh byte of an IPv4 header.
 const DF: u8 = 0x40;
 
-/// Writes ports, or type and id, of the other side to a packet's transport header. PF writes the id
-/// of a packet that makes a state only if it is an echo; `id` says which.
+/// Writes ports, or type and id, of the other family to a packet's transport header. `id` is the
+/// new ICMP id; PF sets it in the first packet of a state only if that is an echo. Fails if the
+/// other family lacks the ICMP message.
 pub(crate) fn transport(
     packet: &mut Descriptor,
     ends: &Ends,
@@ -54,8 +55,7 @@ pub(crate) fn transport(
     Ok(())
 }
 
-/// Makes a message of the other family of the one at `at`, that of the packet or one that it
-/// quotes.
+/// Converts the ICMP message at `at`, the packet's own or one that it quotes, to the other family.
 fn convert_icmp(packet: &mut Descriptor, at: usize) -> Result<(), Untranslatable> {
     let header: [u8; 8] = packet.bytes[at..at + 8].try_into().map_err(|_| Untranslatable)?;
     let converted = match packet.family {
@@ -68,15 +68,15 @@ fn convert_icmp(packet: &mut Descriptor, at: usize) -> Result<(), Untranslatable
     Ok(())
 }
 
-/// Makes an ICMP error of the other family, about the packet that it quotes in that family.
-/// `ends` are those of the error; the quoted packet went the other way.
+/// Converts an ICMP error, and the packet that it quotes, to the other family. `ends` are the
+/// addresses and ports of the error; the quoted packet has them reversed.
 pub(crate) fn error(
     packet: &mut Descriptor,
     quoted: &Quoted,
     ends: &Ends,
     world: &World,
 ) -> Result<(), Untranslatable> {
-    // headers of a quote that ends before they do
+    // the quote ends within its headers
     if packet.total_len < quoted.offset {
         return Err(Untranslatable);
     }
@@ -98,7 +98,7 @@ pub(crate) fn error(
     let offset = quoted.at + new.len();
     packet.bytes.splice(quoted.at..quoted.offset, new.iter().copied());
     if packet.family == Family::Inet6 {
-        // the pseudo header has the length in it
+        // the pseudo header contains the length
         let length = |total: usize| ((total - packet.offset) as u16).to_be_bytes();
         let (before, after) =
             (length(packet.total_len), length(packet.total_len + new.len() - old.len()));
@@ -125,8 +125,8 @@ pub(crate) fn error(
     Ok(())
 }
 
-/// The source of an ICMP error that becomes one of ICMPv6: who sent it, in the place of the one
-/// whom the quoted packet was for. So traceroute shows routers behind NAT64.
+/// Puts the sender of an ICMP error into the source of the ICMPv6 error, in place of the quoted
+/// packet's destination. So traceroute shows routers behind NAT64.
 pub(crate) fn name_sender(ends: &mut Ends, packet: &Descriptor) {
     if let (IpAddr::V6(v6), IpAddr::V4(sender)) = (ends.source.0, packet.source) {
         let upper = v6.to_bits() & !u128::from(u32::MAX);
@@ -134,15 +134,18 @@ pub(crate) fn name_sender(ends: &mut Ends, packet: &Descriptor) {
     }
 }
 
-/// Returns how long the fragments may be that the packet leaves in when it has crossed, by a link
-/// of this MTU; `None` if it leaves whole. Fragments that came may leave as such, and RFC 7915
-/// (sections 4.1 and 5.1) has the translator make some: an IPv6 packet of [`MIN_MTU`] bytes or less
-/// is not made shorter by its sender (RFC 8200 section 5), and whoever sends IPv4 without DF hears
-/// of no MTU on the way, so those leave in fragments that every IPv6 link takes.
+/// Returns the maximum length in bytes of the fragments that a converted packet leaves in, by a
+/// link of this MTU; `None` if it leaves whole.
+///
+/// Received fragments may leave as fragments. RFC 7915 (sections 4.1 and 5.1) lets the translator
+/// fragment other packets. A sender does not shorten an IPv6 packet of [`MIN_MTU`] bytes or less
+/// (RFC 8200 section 5). A sender of IPv4 without DF learns no MTU, so its packets leave in
+/// fragments that each IPv6 link takes.
 ///
 /// # Errors
 ///
-/// The packet is too long and must not be fragmented: the MTU as its sender counts it.
+/// Fails if the packet is too long and must not be fragmented; the error has the MTU as the sender
+/// counts it.
 pub(crate) fn fit(
     packet: &Descriptor,
     input: &Packet,
@@ -168,7 +171,7 @@ pub(crate) fn fit(
     }
 }
 
-/// Puts a header of the other family in the place of the packet's own, with all its options.
+/// Replaces the packet's IP header and its options with a header of the other family.
 pub(crate) fn network(packet: &mut Descriptor, ends: &Ends, world: &World) {
     let length = (packet.total_len - packet.offset) as u16;
     let sum = transport_checksum(packet);
@@ -192,7 +195,7 @@ pub(crate) fn network(packet: &mut Descriptor, ends: &Ends, world: &World) {
     sum_up_datagram(packet);
 }
 
-/// IPv6 has no UDP without a checksum (RFC 8200 section 8.1).
+/// Adds the checksum that IPv6 requires of UDP (RFC 8200 section 8.1).
 fn sum_up_datagram(packet: &mut Descriptor) {
     let at = packet.offset + 6;
     let is_udp = matches!(packet.transport, Transport::Udp { .. });
@@ -204,8 +207,8 @@ fn sum_up_datagram(packet: &mut Descriptor) {
     }
 }
 
-/// What a checksum covers besides the transport header. Between TCP and TCP or UDP and UDP only the
-/// addresses differ.
+/// Returns the part of the pseudo header that a change of family changes. For TCP and UDP these are
+/// only the addresses.
 fn pseudo_header(protocol: u8, (source, destination): (IpAddr, IpAddr), length: u16) -> Vec<u8> {
     let mut header = Vec::new();
     if protocol == protocol::ICMP {
@@ -220,7 +223,7 @@ fn pseudo_header(protocol: u8, (source, destination): (IpAddr, IpAddr), length: 
     header
 }
 
-/// A header for `length` bytes behind it.
+/// Returns an IP header for `length` bytes of payload, in the family of `source`.
 fn ip_header(
     (source, destination): (IpAddr, IpAddr),
     protocol: u8,

@@ -1,4 +1,4 @@
-//! Whether a packet with sound headers passes: its state decides, or else the rules do.
+//! The verdict on a packet with sound headers: its state decides, or else the rules.
 
 use skipstep_ruleset::{Action, BlockReturn, Family, Reason, Ruleset};
 
@@ -96,9 +96,9 @@ impl Firewall {
         ruling
     }
 
-    /// IP options pass a state only if its rule has `allow-opts`.
+    /// Drops a packet with IP options, unless the rule of its state has `allow-opts`.
     fn check_options(&self, packet: &Descriptor, ruling: &mut Ruling, journal: &mut Journal) {
-        // a packet that crosses to the other family loses them
+        // a packet that crosses families loses its options
         let stay = packet.options && packet.crosses_to.is_none();
         let Some(id) = ruling.state.filter(|_| ruling.pass && stay) else {
             return;
@@ -111,8 +111,8 @@ impl Firewall {
         }
     }
 
-    /// Lets the rules decide. The mapping of the packet's endpoint is held by its state, if it has
-    /// one.
+    /// Evaluates the rules, and then releases the packet's endpoint mapping, unless its state has
+    /// taken the mapping over.
     fn ask_rules<'a>(
         &mut self,
         ruleset: &'a Ruleset,
@@ -126,7 +126,8 @@ impl Firewall {
         ruling
     }
 
-    /// Does what the rules say: answers what they block, and makes the state they ask for.
+    /// Carries out the decision of the rules: answers a blocked packet, and creates a requested
+    /// state.
     fn follow_rules<'a>(
         &mut self,
         ruleset: &'a Ruleset,
@@ -169,7 +170,7 @@ impl Firewall {
 
         let mut ruling = Ruling { rule, anchor_rule, ..Ruling::default() };
         if let Some(rule) = rule.filter(|rule| rule.action == Action::Block) {
-            // FreeBSD has written what old rules made of it, and takes that back for an answer
+            // FreeBSD counts the packet as legacy rules translated it, except where it answers
             if answer.old_ends && rule.block_return == BlockReturn::Drop {
                 ruling.blocked_ends = Some(answer.translation.ends);
             }
@@ -209,7 +210,7 @@ impl Firewall {
         ruling
     }
 
-    /// Tells the sender of a packet that is dropped, if the rule says so.
+    /// Answers the sender of a dropped packet, if the rule has a `return`.
     fn answer(&self, packet: &Descriptor, rule: &Entry, journal: &mut Journal) {
         match reply::block(packet, rule.block_return, &self.world) {
             reply::Answer::Nothing => {}

@@ -1,35 +1,36 @@
-//! `endpoint-independent`: UDP packets from one address and port inside have the same ones outside,
-//! whoever they are for, as long as one of their states lives. As FreeBSD has it.
+//! `endpoint-independent`: UDP packets from one inside address and port have the same outside ones
+//! for all destinations, as long as one of their states lives. As in FreeBSD.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-/// An address with a port, in a routing domain.
+/// An address and port, in a routing domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Endpoint {
     pub rdomain: u32,
     pub end: (IpAddr, u16),
 }
 
-/// What is outside of an endpoint inside.
+/// The outside endpoint of an inside endpoint.
 #[derive(Debug, Clone)]
 struct Mapping {
     outside: Endpoint,
-    /// States, and the packet in hand.
+    /// Number of references: states, and the packet in hand.
     uses: u32,
 }
 
-/// All mappings.
+/// All endpoint mappings.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Endpoints {
     by_inside: HashMap<Endpoint, Mapping>,
     outside: HashSet<Endpoint>,
-    /// Held for the packet in hand, until its state holds it.
+    /// Inside endpoint referenced by the packet in hand, until its state takes the reference over.
     pending: Option<Endpoint>,
 }
 
 impl Endpoints {
-    /// What is outside of the packet's endpoint, if there is a mapping: it is held then.
+    /// Returns the outside endpoint of the packet's inside endpoint, and takes a reference for the
+    /// packet. Returns `None` if there is no mapping.
     pub fn hold(&mut self, inside: Endpoint) -> Option<(IpAddr, u16)> {
         let mapping = self.by_inside.get_mut(&inside)?;
         if self.pending.replace(inside).is_none() {
@@ -38,31 +39,31 @@ impl Endpoints {
         Some(mapping.outside.end)
     }
 
-    /// Whether some endpoint is seen as this one outside.
+    /// Returns true if a mapping has this outside endpoint.
     pub fn has_outside(&self, outside: &Endpoint) -> bool {
         self.outside.contains(outside)
     }
 
-    /// Maps the packet's endpoint, and holds it.
+    /// Adds a mapping for the packet's endpoint, and takes a reference.
     pub fn insert(&mut self, inside: Endpoint, outside: Endpoint) {
         self.by_inside.insert(inside, Mapping { outside, uses: 1 });
         self.outside.insert(outside);
         self.pending = Some(inside);
     }
 
-    /// What is held for the packet, for its state to hold.
+    /// Hands the packet's reference over to its state.
     pub fn hand_over(&mut self) -> Option<Endpoint> {
         self.pending.take()
     }
 
-    /// The packet has no state that holds what was held for it.
+    /// Releases the packet's reference, unless a state has taken it over.
     pub fn let_go(&mut self) {
         if let Some(inside) = self.pending.take() {
             self.release(&inside);
         }
     }
 
-    /// The mapping goes with its last state.
+    /// Releases a reference; the last one removes the mapping.
     pub fn release(&mut self, inside: &Endpoint) {
         let Some(mapping) = self.by_inside.get_mut(inside) else { return };
         mapping.uses -= 1;

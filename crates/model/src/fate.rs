@@ -1,4 +1,4 @@
-//! What goes in and what comes out: a packet, and what became of it.
+//! The input and the result of the firewall: a packet and its fate.
 
 use std::net::IpAddr;
 
@@ -13,60 +13,60 @@ use crate::state::StateId;
 pub struct Packet {
     /// Direction seen from the firewall.
     pub direction: Direction,
-    /// Interface it arrives on or leaves by.
+    /// Name of the interface where it arrives or leaves.
     pub interface: String,
-    /// Bytes from the IP header on. What follows the length in an IPv4 header is cut off.
+    /// Bytes from the IP header on, without bytes beyond the length in an IPv4 header.
     pub bytes: Vec<u8>,
-    /// Link header in front of those bytes.
+    /// Link header in front of `bytes`.
     pub link: LinkHeader,
-    /// Interface it once arrived on, for an outbound packet that is being forwarded.
+    /// Name of the interface where it arrived, for a forwarded packet on its way out.
     pub received_on: Option<String>,
-    /// What an earlier pass of the firewall attached to it.
+    /// Metadata that an earlier pass of the firewall attached.
     pub carried: Carried,
-    /// Who owns the socket of this host that sends it or is to get it; of TCP and UDP only.
+    /// Owner of the local socket that sends or receives it; TCP and UDP only.
     pub owner: Option<SocketOwner>,
 }
 
-/// Who owns a socket: effective ids of the process that made it.
+/// The owner of a socket: effective ids of the process that created it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SocketOwner {
-    /// User.
+    /// Effective user id.
     pub uid: u32,
-    /// Group.
+    /// Effective group id.
     pub gid: u32,
 }
 
-/// What a packet carries from the inbound to the outbound side.
+/// Metadata that a packet carries from the inbound to the outbound side.
 ///
-/// PF also attaches the state that let the packet in, to find the outbound state without a search.
-/// As long as nothing is translated the search finds the same, so the model does without it.
+/// PF also attaches the state that let the packet in, to find the outbound state without a lookup.
+/// Without translation a lookup finds the same state, so the model does without it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Carried {
-    /// Tag, if any.
+    /// Name of the packet's tag.
     pub tag: Option<String>,
-    /// Priority, 3 by default.
+    /// Priority, 0 to 7; 3 by default.
     pub prio: u8,
-    /// Routing table that knows its way, 0 for the main one.
+    /// Number of the routing table that routes it, 0 for the main table.
     pub rtable: u32,
-    /// In which fragments an IPv6 datagram came that was put together.
+    /// Sizes of the fragments that a reassembled IPv6 datagram came in.
     pub fragmentation: Option<Fragmentation>,
-    /// Queue it waits in when it leaves; `None` is the default queue of its interface.
+    /// Queue where it waits before it leaves; `None` is the default queue of its interface.
     pub queue: Option<String>,
     /// Milliseconds that it waits before it leaves.
     pub delay: u16,
-    /// It goes to a socket or a program of this host, whatever address it is for.
+    /// Local socket or program that gets the packet, whatever its destination address.
     pub diverted: Option<Diverted>,
 }
 
-/// To whom a packet is diverted.
+/// The receiver of a diverted packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Diverted {
-    /// `divert-to`: the one that the rule names.
+    /// `divert-to`: the socket that the rule names.
     To,
-    /// `divert-reply`: the one that has sent what it answers.
+    /// `divert-reply`: the socket that sent the packet which this one answers.
     Reply,
-    /// `divert-packet`: the program at this port, which may write it back. Then it goes on from
-    /// here, and carries nothing.
+    /// `divert-packet`: the program at this port, which may write the packet back. Then the packet
+    /// continues from here, without metadata.
     Packet(u16),
 }
 
@@ -84,98 +84,98 @@ impl Default for Carried {
     }
 }
 
-/// What became of a packet.
+/// The result for a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fate {
     /// Passed, dropped or consumed.
     pub verdict: Verdict,
-    /// What decided.
+    /// Source of the decision.
     pub decision: Decision,
-    /// Number of the anchor rule that led to the deciding rule.
+    /// Number of the anchor rule that called the deciding rule.
     pub anchor_rule: Option<u32>,
-    /// The reason in the log.
+    /// Reason in the log records.
     pub reason: Reason,
-    /// The reasons counted by this packet, ascending; one that was counted twice stands here twice.
+    /// Reasons counted by this packet, ascending; a reason counted twice is listed twice.
     pub counted: Vec<Reason>,
-    /// State used or made.
+    /// State that was found or created.
     pub state: Option<StateId>,
-    /// The packet as it goes on, if it passed and was changed.
+    /// Bytes of the packet, if it passed and was changed.
     pub out: Option<Vec<u8>>,
-    /// What the firewall sent in answer, from the IP header on.
+    /// Answers of the firewall, each from the IP header on.
     pub replies: Vec<Vec<u8>>,
-    /// What goes on in its place, or beside it.
+    /// Packets forwarded in its place, or in addition.
     pub forwarded: Vec<Forwarded>,
-    /// What the packet carries afterwards; nothing if it was dropped.
+    /// Metadata after this pass; the default if the packet was dropped.
     pub carried: Carried,
-    /// Log records it caused.
+    /// Log records of this packet.
     pub log: Vec<LogRecord>,
-    /// States that had to go to make room for a new one with the same addresses and ports.
+    /// States that were removed because a new state has the same addresses and ports.
     pub removed: Vec<StateId>,
 }
 
-/// Outcome for the packet itself.
+/// The verdict on the packet itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// goes on
+    /// The packet passes.
     Pass,
-    /// ends here
+    /// The packet is dropped.
     Drop,
-    /// is held, or something else is sent in its place
+    /// The packet is held, or another packet is sent in its place.
     Consumed,
 }
 
-/// A packet that goes on in the place of the one that was filtered, or beside it.
+/// A packet that is forwarded in place of the filtered packet, or in addition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forwarded {
-    /// Where to.
+    /// Route of the packet.
     pub way: Way,
-    /// From the IP header on.
+    /// Bytes from the IP header on.
     pub bytes: Vec<u8>,
 }
 
-/// Where a packet goes on.
+/// The route of a forwarded packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Way {
-    /// Where the routing table says.
+    /// The route in the routing table.
     Forward,
-    /// Out of an interface to a neighbour, whatever the routing table says.
+    /// A fixed interface and next hop, whatever the routing table says.
     Route {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
-        /// The neighbour.
+        /// Address of the next hop.
         next_hop: IpAddr,
     },
 }
 
-/// What decided about a packet.
+/// The source of a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// nothing: the interface is skipped
+    /// No decision: the interface is skipped.
     None,
-    /// no rule matched, or the packet was dropped before rules were asked
+    /// The default rule: no rule matched, or the packet was dropped before rule evaluation.
     Default,
-    /// a rule, or the state that it made
+    /// A rule, or the state that the rule created.
     Rule(RuleId),
-    /// a state whose rule is gone since a reload
+    /// A state whose rule a reload has removed.
     OrphanState,
 }
 
 /// A log record (pf-semantics section 18).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogRecord {
-    /// Number of the rule in the record, `None` for the default rule and one that is gone.
+    /// Number of the rule; `None` for the default rule and for orphaned rules.
     pub rule: Option<u32>,
-    /// Number of the anchor rule in the record.
+    /// Number of the anchor rule that called the rule.
     pub anchor_rule: Option<u32>,
-    /// Path of the anchor in the record: of the one that was walked when the record was made, the
-    /// deciding rule's at the end of the walk; empty if no rules were asked.
+    /// Path of the anchor in evaluation when the record was made, at the end the deciding rule's.
+    /// Empty without rule evaluation.
     pub anchor: String,
-    /// Reason in the record.
+    /// Reason of the packet.
     pub reason: Reason,
-    /// Action in the record: that of the rule; for the default rule block if there is a reason.
+    /// Action of the rule; for the default rule, block if there is a reason.
     pub action: Action,
-    /// n of pflogN
+    /// Number N of pflogN.
     pub to: u8,
-    /// The user whose socket it is about, if `log (user)` asks and there is one.
+    /// User that owns the packet's socket, with `log (user)` and if there is a socket.
     pub uid: Option<u32>,
 }

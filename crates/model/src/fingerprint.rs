@@ -1,4 +1,4 @@
-//! Which system sent a SYN, by what it looks like (`os`, pf-semantics section 5).
+//! Recognition of the system that sent a SYN by the SYN's features (`os`, pf-semantics section 5).
 
 use skipstep_ruleset::fingerprint::{Measure, Signature, Window, option_code};
 use skipstep_ruleset::{Family, Ruleset};
@@ -12,16 +12,16 @@ const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 const TIMESTAMP: u8 = 8;
 
-/// Hops that a packet may have come.
+/// Maximum number of hops between the sender and this host.
 const HOPS: u8 = 40;
-/// The MSS that devices on the way like to write into SYNs without adapting the window.
+/// The MSS in bytes that devices on the way often write into SYNs without changing the window.
 const USUAL_MSS: u16 = 1460;
-/// What a packet has besides: of IPv4, whatever its family.
+/// Bytes of headers around an MSS: those of IPv4 and TCP, for IPv6, too.
 const HEADERS: u16 = 40;
 /// Don't fragment, in the first byte of the fragment field.
 const DF: u8 = 0x40;
 
-/// What a SYN looks like.
+/// The features of a SYN.
 struct Syn {
     window: u16,
     ttl: u8,
@@ -34,7 +34,7 @@ struct Syn {
     scale: u8,
 }
 
-/// Whether a packet comes from the system that a rule calls `name`.
+/// Returns true if the packet comes from the system that rules call `name`.
 pub(crate) fn is_from(ruleset: &Ruleset, name: &str, packet: &Descriptor) -> bool {
     let found = Syn::of(packet)
         .and_then(|syn| ruleset.fingerprints.iter().find(|known| syn.fits(&known.signature)));
@@ -42,8 +42,8 @@ pub(crate) fn is_from(ruleset: &Ruleset, name: &str, packet: &Descriptor) -> boo
 }
 
 impl Syn {
-    /// `None` if it is no SYN or has options that no system is known by. One that was made again
-    /// from a cookie is ours.
+    /// Reads the features of a SYN. Returns `None` for other packets, and for options that no
+    /// fingerprint has. A SYN that was recreated from a syncookie is ours, so it also gives `None`.
     fn of(packet: &Descriptor) -> Option<Syn> {
         let tcp = packet.tcp().filter(|tcp| Tcp::opens(tcp) && !packet.recreated)?;
         let mut syn = Syn {
@@ -71,7 +71,7 @@ impl Syn {
         let code = match kind {
             NOP => option_code::NOP,
             MSS => {
-                // PF turns the bytes of what it has round even if there are no new ones
+                // PF swaps the bytes of its stored MSS even if the option has no value
                 self.mss = match option {
                     [_, _, high, low, ..] => u16::from_be_bytes([*high, *low]),
                     _ => self.mss.swap_bytes(),
@@ -110,7 +110,8 @@ impl Syn {
             }
     }
 
-    /// Whether the window is so many times the MSS, or the usual one, with `headers`.
+    /// Returns true if the window is `count` times MSS plus `headers`, for the SYN's MSS or the
+    /// usual one.
     fn has_units(&self, count: u16, headers: u16) -> bool {
         let is_multiple = |mss: u16| {
             let unit = u32::from(mss) + u32::from(headers);

@@ -1,4 +1,4 @@
-//! The firewall: its rules, states and counters, and the order of work for each packet
+//! The firewall: its rules, states and counters, and the order of steps for each packet
 //! (pf-semantics section 3).
 
 use std::net::IpAddr;
@@ -41,7 +41,7 @@ pub struct Firewall {
 }
 
 impl Firewall {
-    /// A firewall without states, at second 0, where every random draw is 0.
+    /// Creates a firewall without states, at second 0. Each random draw returns 0.
     pub fn new(ruleset: Ruleset, host: Host) -> Self {
         let rulebook = Rulebook::new(&ruleset);
         let (limit, timeout) = Self::limits_of_fragments(&ruleset.options);
@@ -60,21 +60,21 @@ impl Firewall {
         }
     }
 
-    /// The host is another from now on; rules and states stay.
+    /// Replaces the host's interfaces and routes; rules and states stay.
     pub fn change_host(&mut self, host: Host) {
         self.world.host = host;
         self.pools.keep_tables(&self.ruleset, &self.world);
     }
 
-    /// Moves the clock and removes the states whose time is up. Returns their numbers, ascending.
+    /// Sets the clock, in seconds, and removes expired states. Returns their ids, ascending.
     pub fn set_time(&mut self, seconds: u32) -> Vec<StateId> {
         self.world.now = seconds;
         self.fragments.expire(seconds);
-        // all are looked at before the first is removed, which makes the others live longer
+        // all expiries are computed first, because each removal lengthens adaptive timeouts
         let over: Vec<State> =
             self.states.iter().filter(|state| self.expires_at(state) <= seconds).cloned().collect();
-        // the oldest last, as in pf: its rule says how long a source that several of them shared
-        // stays
+        // the oldest state last, as in pf: its rule sets how long a source node stays that several
+        // of them shared
         for state in over.iter().rev() {
             self.remove(state);
         }
@@ -84,47 +84,48 @@ impl Firewall {
         over.iter().filter(|state| !state.unlinked).map(|state| state.id).collect()
     }
 
-    /// Sets what following random draws return.
+    /// Sets the results of the following random draws.
     pub fn set_random(&mut self, draw: Draw) {
         self.world.set_random(draw);
     }
 
-    /// Runs a packet through the firewall.
+    /// Filters a packet.
     pub fn packet(&mut self, packet: &Packet) -> Fate {
         let mut journal = Journal::new(uid(packet), Tracer::default());
         self.run(packet, &mut journal)
     }
 
-    /// Runs a packet through the firewall and tells what happened to it on the way.
+    /// Filters a packet, and also returns the steps on its way.
     pub fn explain(&mut self, packet: &Packet) -> (Fate, Trace) {
         let mut journal = Journal::new(uid(packet), Tracer::on());
         let fate = self.run(packet, &mut journal);
         (fate, journal.tracer.finish())
     }
 
-    /// All states in order of creation.
+    /// Returns all states in order of creation, except states that wait for removal.
     pub fn states(&self) -> impl Iterator<Item = &State> {
         self.states.iter().filter(|state| !state.unlinked)
     }
 
-    /// The second at which a state ends if nothing more comes; 0 if its time is up already.
+    /// Returns the second at which a state expires without another packet; 0 if it has expired.
     pub fn expires_at(&self, state: &State) -> u32 {
         let crowd = Crowd { states: &self.states, counters: &self.counters };
         timeout::expires_at(state, self.rulebook.at(state.rule), &self.ruleset.options, &crowd)
     }
 
-    /// The rule that made a state; `None` if it is gone, or no rule matched, but an old one had
-    /// translated.
+    /// Returns the rule that created a state, `None` if the rule is orphaned. Also `None` if no
+    /// rule matched, but a legacy rule translated the packet.
     pub fn rule_of(&self, state: &State) -> Option<RuleId> {
         self.rulebook.written(state.rule).filter(|rule| !rule.gone).map(Entry::id)
     }
 
-    /// Number of the anchor rule that led to the rule that made a state, unless it is gone.
+    /// Returns the number of the anchor rule that called the state's rule, `None` if it is
+    /// orphaned.
     pub fn anchor_rule_of(&self, state: &State) -> Option<u32> {
         state.anchor_rule.and_then(|place| self.rulebook.at(place).number())
     }
 
-    /// Counters of a rule, `None` for the default rule.
+    /// Returns the counters of a rule, or of the default rule for `None`.
     pub fn rule_counters(&self, rule: Option<&RuleId>) -> RuleCounters {
         match rule {
             None => self.counters.rule(self.rulebook.default_rule().place),
@@ -135,22 +136,23 @@ impl Firewall {
         }
     }
 
-    /// Counters of the interface called `name`.
+    /// Returns the counters of the interface called `name`.
     pub fn interface_counters(&self, name: &str) -> InterfaceCounters {
         self.counters.interface(name)
     }
 
-    /// Counters of a table.
+    /// Returns the counters of a table.
     pub fn table_counters(&self, name: &TableName) -> TableCounters {
         self.counters.table(name)
     }
 
-    /// States that `least-states` pools gave an address of a table; `None` if they never did.
+    /// Returns the number of states to which `least-states` pools gave an address of a table.
+    /// Returns `None` if they never gave it.
     pub fn states_of_address(&self, table: &TableName, address: IpAddr) -> Option<u64> {
         self.pools.load(table, address)
     }
 
-    /// Counters of the whole firewall.
+    /// Returns the counters of the whole firewall.
     pub fn status(&self) -> Status {
         Status {
             states: self.states().count() as u64,
@@ -159,7 +161,7 @@ impl Firewall {
         }
     }
 
-    /// The sources that are tracked, by rule, if it is not gone: what for, address, node.
+    /// Returns the source nodes: rule (`None` if orphaned), purpose, address and node.
     pub fn sources(&self) -> impl Iterator<Item = (Option<RuleId>, NodeKind, IpAddr, &SourceNode)> {
         self.sources.iter().map(|(key, node)| {
             let rule = Some(self.rulebook.at(key.rule)).filter(|rule| !rule.gone);
@@ -167,12 +169,12 @@ impl Firewall {
         })
     }
 
-    /// The limiters, those of states first.
+    /// Returns the limiters, state limiters first.
     pub fn limiters(&self) -> impl Iterator<Item = &LimiterState> {
         self.limiters.iter()
     }
 
-    /// The rules it runs.
+    /// Returns the rule set in force.
     pub fn ruleset(&self) -> &Ruleset {
         &self.ruleset
     }
@@ -214,7 +216,7 @@ impl Firewall {
         fate
     }
 
-    /// Takes a packet apart where it is.
+    /// Parses a packet, with the routing domain of its interface.
     pub(crate) fn describe(&self, packet: &Packet) -> Result<Descriptor, Malformed> {
         let rdomain = self.world.host.rdomain(&packet.interface);
         let stays_on_bridge = packet.direction == Direction::In && self.comes_by_port(packet);
@@ -226,8 +228,8 @@ impl Firewall {
     }
 
     /// Decides about a frame that came in for another station's link address: it belongs to a
-    /// device on top of the interface, or to nobody. `None` if it is judged, as one that a bridge
-    /// may take is.
+    /// device on top of the interface, or to no device. Returns `None` if the packet is judged, as
+    /// a packet is that a bridge may take.
     fn turn_away(&self, input: &Packet, journal: &mut Journal) -> Option<Fate> {
         if !input.link.for_other_station
             || input.direction == Direction::Out
@@ -244,8 +246,9 @@ impl Firewall {
         Some(Fate { verdict, carried, ..untouched(input) })
     }
 
-    /// True if a packet with an MPLS label passes as it is: on its way out, or across a bridge.
-    /// Others may lose the label here, and nobody judges the packet behind it.
+    /// Returns true if a packet with an MPLS label passes unchanged: on its way out, or across a
+    /// bridge. Elsewhere this host may remove the label, and nothing would judge the packet behind
+    /// it.
     fn may_keep_label(&self, input: &Packet) -> bool {
         input.direction == Direction::Out
             || self.comes_by_port(input)
@@ -264,7 +267,7 @@ impl Firewall {
         })
     }
 
-    /// The way of a packet with sound headers.
+    /// Judges a packet with sound headers, and then routes and fragments it.
     pub(crate) fn filter(
         &mut self,
         input: &Packet,
@@ -280,7 +283,7 @@ impl Firewall {
         fate
     }
 
-    /// What becomes of it here, before it goes its own way.
+    /// Decides about a packet and carries out the decision, without routing.
     pub(crate) fn judge(
         &mut self,
         input: &Packet,
@@ -293,12 +296,12 @@ impl Firewall {
     }
 }
 
-/// The user whose socket the packet is about.
+/// Returns the user that owns the packet's socket.
 fn uid(packet: &Packet) -> Option<u32> {
     packet.owner.map(|owner| owner.uid)
 }
 
-/// The fate of a packet that the firewall does not look at.
+/// Returns the fate of a packet that the firewall does not judge.
 pub(crate) fn untouched(input: &Packet) -> Fate {
     Fate {
         verdict: Verdict::Pass,
@@ -310,14 +313,14 @@ pub(crate) fn untouched(input: &Packet) -> Fate {
         out: None,
         replies: Vec::new(),
         forwarded: Vec::new(),
-        // who is not asked gives it to no socket
+        // no rule diverts the packet to a socket
         carried: Carried { diverted: None, ..input.carried.clone() },
         log: Vec::new(),
         removed: Vec::new(),
     }
 }
 
-/// True if the header of an IPv4 packet that came in is damaged. A host's IP input drops such
+/// Returns true if the header of an inbound IPv4 packet is damaged. A host's IP input drops such
 /// packets before pf sees them.
 fn has_bad_checksum(input: &Packet, packet: &Descriptor) -> bool {
     let header_len = usize::from(input.bytes[0] & 15) * 4;
@@ -326,7 +329,7 @@ fn has_bad_checksum(input: &Packet, packet: &Descriptor) -> bool {
         && checksum::internet(&input.bytes[..header_len]) != 0
 }
 
-/// Whether a fragment has come out of fragments on its way through this host.
+/// Returns true if a fragment comes from a datagram that this host has already reassembled.
 fn is_nested(input: &Packet, packet: &Descriptor) -> bool {
     packet.family == Family::Inet6 && input.carried.fragmentation.is_some()
 }

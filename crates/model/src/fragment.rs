@@ -1,6 +1,6 @@
-//! Fragments under `set reassemble yes`: they are held until their datagram is whole, which is then
-//! filtered in their place; and an IPv6 datagram that is forwarded leaves in fragments of the size
-//! it had (pf-semantics section 12).
+//! Fragments under `set reassemble yes`. They are held until their datagram is complete, which is
+//! then filtered in their place. A forwarded IPv6 datagram leaves in fragments of the size that it
+//! had (pf-semantics section 12).
 
 use skipstep_reassembly::{Counters, Outcome, Piece, refragment, settle_checksum};
 use skipstep_ruleset::{Direction, Family, Reason, Timeout};
@@ -15,7 +15,7 @@ use crate::rules::{self, Context, Question};
 use crate::trace::Stage;
 
 impl Firewall {
-    /// Whether a fragment waits for the others of its datagram.
+    /// Returns true if a fragment waits for the other fragments of its datagram.
     pub(crate) fn waits(
         &mut self,
         input: &Packet,
@@ -34,7 +34,7 @@ impl Firewall {
         !rules::leave_fragment(&question, context, journal)
     }
 
-    /// What becomes of a fragment, or of the datagram that it completes.
+    /// Stores a fragment, or filters the datagram that it completes.
     pub(crate) fn reassemble(
         &mut self,
         input: &Packet,
@@ -69,8 +69,8 @@ impl Firewall {
         }
     }
 
-    /// Fragments a packet that is forwarded and passes as it was before it came in. If the
-    /// fragments were too long for the link, its sender hears of it.
+    /// Splits a forwarded packet that passes into fragments of the size that it came in. If these
+    /// are too long for the link, drops the packet and notifies its sender.
     pub(crate) fn fragment_again(
         &self,
         input: &Packet,
@@ -105,12 +105,12 @@ impl Firewall {
         }
     }
 
-    /// How many fragments wait, and what was done with them.
+    /// Returns the number of waiting fragments, and the counters of reassembly.
     pub fn fragments(&self) -> (usize, Counters) {
         (self.fragments.pieces(), self.fragments.counters())
     }
 
-    /// Limits of `set limit frags` and `set timeout frag`.
+    /// Returns `set limit frags` and `set timeout frag`, the latter in seconds.
     pub(crate) fn limits_of_fragments(options: &skipstep_ruleset::Options) -> (usize, u32) {
         (options.limits.frags as usize, options.timeouts.get(Timeout::Frag))
     }

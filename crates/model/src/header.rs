@@ -1,12 +1,12 @@
-//! From an IP header to the transport header (pf-semantics section 4). The same walk serves the
-//! packet itself and the packet that an ICMP error quotes.
+//! The walk from an IP header to the transport header (pf-semantics section 4), in a packet and in
+//! the packet that an ICMP error quotes.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use skipstep_ruleset::Reason;
 use skipstep_wire::protocol;
 
-/// Headers in a row before PF gives up.
+/// Maximum number of headers in a row before PF gives up.
 const HEADER_LIMIT: usize = 20;
 
 const OPTION_ROUTER_ALERT_4: u8 = 148;
@@ -15,39 +15,40 @@ const OPTION_PADN: u8 = 1;
 const OPTION_ROUTER_ALERT_6: u8 = 5;
 const OPTION_JUMBO: u8 = 0xc2;
 
-/// Multicast Listener Discovery: query, report, done, version 2 report (RFC 2710, RFC 3810).
+/// ICMPv6 types of Multicast Listener Discovery: query, report, done, version 2 report (RFC 2710,
+/// RFC 3810).
 const MLD: [u8; 4] = [130, 131, 132, 143];
 
-/// Bytes of a packet that may be read: what lies beyond its own IP length does not count.
+/// The bytes of a packet that may be read, without bytes beyond its IP length.
 #[derive(Clone, Copy)]
 pub(crate) struct Readable<'a>(pub &'a [u8]);
 
 impl<'a> Readable<'a> {
-    /// `length` bytes at `at`, or the reason `short`.
+    /// Returns `length` bytes at `at`, or the reason `short`.
     pub(crate) fn pull(&self, at: usize, length: usize) -> Result<&'a [u8], Reason> {
         self.0.get(at..at + length).ok_or(Reason::Short)
     }
 
-    /// `N` bytes at `at`, or the reason `short`.
+    /// Returns `N` bytes at `at`, or the reason `short`.
     pub(crate) fn array<const N: usize>(&self, at: usize) -> Result<[u8; N], Reason> {
         Ok(self.pull(at, N)?.try_into().expect("pull returns as much as it was asked for"))
     }
 }
 
-/// Where the walk ended.
+/// The end of the walk.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Walked {
     /// Protocol of the header at `offset`.
     pub protocol: u8,
-    /// Where that header begins.
+    /// Offset of that header in bytes.
     pub offset: usize,
-    /// There are IP options or extension headers that only `allow-opts` lets pass.
+    /// True for IP options or extension headers that pass only with `allow-opts`.
     pub options: bool,
-    /// IPv6: there is a fragment header, and this is not the whole packet.
+    /// IPv6: true if there is a fragment header, and the packet is not whole.
     pub fragment: bool,
 }
 
-/// What options were seen: router alert is forgiven where it belongs.
+/// The IP options of a packet. Router alert is accepted in IGMP and MLD.
 #[derive(Default)]
 struct Options {
     router_alert: bool,
@@ -60,7 +61,7 @@ impl Options {
     }
 }
 
-/// An IPv4 header's fields as the walk needs them.
+/// The fields of an IPv4 header that the walk needs.
 pub(crate) struct Ipv4Fields {
     pub header_len: usize,
     pub total_len: usize,
@@ -92,7 +93,7 @@ impl Ipv4Fields {
     }
 }
 
-/// Walks the IPv4 header at `at`.
+/// Walks from the IPv4 header at `at` to the transport header.
 pub(crate) fn walk_ipv4(packet: Readable, at: usize, ip: &Ipv4Fields) -> Result<Walked, Reason> {
     if ip.header_len < 20 || ip.header_len > ip.total_len {
         return Err(Reason::Short);
@@ -100,12 +101,12 @@ pub(crate) fn walk_ipv4(packet: Readable, at: usize, ip: &Ipv4Fields) -> Result<
     let mut options = Options::default();
     if ip.header_len > 20 {
         walk_ipv4_options(packet.pull(at + 20, ip.header_len - 20)?, &mut options)?;
-        options.other |= !options.any(); // a header full of padding is fishy
+        options.other |= !options.any(); // a header full of padding is suspicious
     }
     let mut walked =
         Walked { protocol: ip.protocol, offset: at + ip.header_len, ..Walked::default() };
     if ip.protocol == protocol::IGMP {
-        // RFC 1112: what goes to all hosts must not be forwarded
+        // RFC 1112: packets to all hosts must not be forwarded
         if ip.ttl != 1 && ip.destination == Ipv4Addr::new(224, 0, 0, 1) {
             return Err(Reason::IpOption);
         }
@@ -120,7 +121,7 @@ pub(crate) fn walk_ipv4(packet: Readable, at: usize, ip: &Ipv4Fields) -> Result<
             return Ok(walked);
         }
         if ip.more_fragments && at + ip.total_len < walked.offset + 2 {
-            return Ok(walked); // the rest is in another fragment
+            return Ok(walked); // the header is in another fragment
         }
         let [next, length] = packet.array(walked.offset)?;
         walked.protocol = next;
@@ -150,7 +151,7 @@ fn walk_ipv4_options(mut rest: &[u8], options: &mut Options) -> Result<(), Reaso
     Ok(())
 }
 
-/// An IPv6 header's fields as the walk needs them.
+/// The fields of an IPv6 header that the walk needs.
 pub(crate) struct Ipv6Fields {
     pub payload_len: usize,
     pub next_header: u8,
@@ -175,18 +176,18 @@ impl Ipv6Fields {
     }
 }
 
-/// Walks the IPv6 header at `at` and its extension headers.
+/// Walks from the IPv6 header at `at`, over extension headers, to the transport header.
 pub(crate) fn walk_ipv6(packet: Readable, at: usize, ip: &Ipv6Fields) -> Result<Walked, Reason> {
     let mut protocol = ip.next_header;
     let mut offset = at + 40;
     let end = offset + ip.payload_len;
     let mut options = Options::default();
     let mut jumbo = false;
-    let mut fragment_header = None; // where it is, unless the packet is whole
+    let mut fragment_header = None; // offset of the header, unless the packet is whole
     let mut fragment_headers = 0;
     let mut routing_headers = 0;
 
-    // A fragment may end in the middle of a header: then it is nothing but a fragment.
+    // A fragment may end within a header: then it has only the fragment header as its transport.
     let bare = |at: usize, options: &Options| Walked {
         protocol: protocol::FRAGMENT,
         offset: at,
@@ -247,7 +248,7 @@ pub(crate) fn walk_ipv6(packet: Readable, at: usize, ip: &Ipv6Fields) -> Result<
                 }
                 let [next, length] = packet.array(offset)?;
                 if protocol == protocol::HOP_BY_HOP && jumbo {
-                    return Err(Reason::IpOption); // not supported, as in OpenBSD
+                    return Err(Reason::IpOption); // jumbograms are not supported, as in OpenBSD
                 }
                 offset += match protocol {
                     protocol::AH => (usize::from(length) + 2) * 4,

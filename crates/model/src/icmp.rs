@@ -1,9 +1,9 @@
-//! ICMP and ICMPv6 messages that have states of their own: queries and their answers, neighbour
-//! and listener discovery (pf-semantics sections 6 and 9).
+//! ICMP and ICMPv6 messages with states of their own: queries and their answers, neighbour and
+//! listener discovery (pf-semantics sections 6 and 9).
 //!
-//! A query's state has its identifier for one port and its type for the other; the answer has the
-//! type of the query, with the ports swapped. Types without an identifier have 0 or, for neighbour
-//! and listener discovery, a number folded from the address they are about.
+//! A query's state has the query's identifier as one port and its type as the other. The answer has
+//! the type of the query, with the ports swapped. Types without an identifier have 0. Neighbour and
+//! listener discovery have a number folded from the address in the message.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -15,36 +15,36 @@ use crate::packet::icmp6_type::{
     ECHO_REPLY, ECHO_REQUEST, LISTENER_QUERY, LISTENER_REPORT, NEIGHBOR_ADVERT, NEIGHBOR_SOLICIT,
 };
 
-/// All nodes on the link: who asks all may be answered by each.
+/// All nodes on the link: each node may answer a query to this address.
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
-/// How a message relates to states.
+/// The relation of a message to states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mapping {
-    /// It belongs to the state of another packet, or to none: it never makes one. Errors are such,
-    /// and so are neighbour advertisements.
+    /// True if the message never creates a state: it belongs to another packet's state, or to none.
+    /// Errors and neighbour advertisements are such messages.
     pub stateless: bool,
-    /// It answers a query.
+    /// True if the message answers a query.
     pub reply: bool,
-    /// Identifier, real or made up.
+    /// Identifier, real or computed.
     pub id: u16,
-    /// Type of the query.
+    /// ICMP type of the query.
     pub kind: u16,
 }
 
 impl Mapping {
-    /// An echo request or its answer: the only messages whose id is translated.
+    /// Returns true for an echo request or its answer, the only messages whose id is translated.
     pub fn is_echo(&self, family: Family) -> bool {
         self.kind == if family == Family::Inet { 8 } else { ECHO_REQUEST.into() }
     }
 
-    /// What stands for the source and the destination port.
+    /// Returns the numbers in place of the source and destination port.
     pub fn ports(&self) -> (u16, u16) {
         if self.reply { (self.kind, self.id) } else { (self.id, self.kind) }
     }
 }
 
-/// How a message of `family` relates to states.
+/// Returns the relation of a message of `family` to states.
 pub(crate) fn mapping(family: Family, icmp: &Icmp) -> Mapping {
     match family {
         Family::Inet => mapping_inet(icmp),
@@ -82,7 +82,7 @@ fn mapping_inet6(icmp: &Icmp) -> Mapping {
     };
     match icmp.kind {
         ECHO_REQUEST | ECHO_REPLY => query(ECHO_REQUEST, icmp.id),
-        // a report needs no query, and goes elsewhere than the query came from
+        // a report needs no query, and its destination is not the query's source
         LISTENER_QUERY | LISTENER_REPORT => {
             Mapping { reply: false, ..query(LISTENER_QUERY, fold(icmp.target)) }
         }
@@ -98,14 +98,14 @@ fn mapping_inet6(icmp: &Icmp) -> Mapping {
     }
 }
 
-/// An address in 16 bits.
+/// Returns an address folded to 16 bits.
 fn fold(address: Ipv6Addr) -> u16 {
     address.segments().into_iter().fold(0, |folded, segment| folded ^ segment)
 }
 
-/// Source and destination in the key of a message. Neighbour discovery is about its target. With
-/// `from_all` the source is what a query to all nodes had for its destination; there is no such
-/// thing in neighbour discovery.
+/// Returns source and destination in the key of a message. Neighbour discovery has its target in
+/// the key. With `from_all` the source is the destination of a query to all nodes; neighbour
+/// discovery has no such queries, so the result is `None`.
 pub(crate) fn key_addresses(
     protocol: u8,
     icmp: &Icmp,

@@ -1,15 +1,14 @@
-//! ICMP messages as ICMPv6 ones and the other way round (pf-semantics section 11, RFC 7915 sections
-//! 4.2 and 5.2, as far as PF follows it).
+//! Conversion of ICMP messages to ICMPv6 and back (pf-semantics section 11, RFC 7915 sections 4.2
+//! and 5.2, as far as PF follows it).
 
-/// How much longer an IPv6 header is than one of IPv4.
+/// Bytes by which an IPv6 header is longer than an IPv4 header.
 const HEADER_DIFFERENCE: u32 = 20;
 
-/// A message cannot be said in the other family.
+/// Error: the other family has no such message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Untranslatable;
 
-/// The first 8 bytes of an ICMPv6 message as those of an ICMP message. The checksum is left to the
-/// caller.
+/// Converts the first 8 bytes of an ICMPv6 message to ICMP. The caller corrects the checksum.
 pub(crate) fn to_inet(header: [u8; 8]) -> Result<[u8; 8], Untranslatable> {
     let [kind, code, _, _, rest @ ..] = header;
     let word = u32::from_be_bytes(rest);
@@ -29,7 +28,7 @@ pub(crate) fn to_inet(header: [u8; 8]) -> Result<[u8; 8], Untranslatable> {
     Ok(with(header, kind, code, word))
 }
 
-/// The first 8 bytes of an ICMP message as those of an ICMPv6 message.
+/// Converts the first 8 bytes of an ICMP message to ICMPv6. The caller corrects the checksum.
 pub(crate) fn to_inet6(header: [u8; 8]) -> Result<[u8; 8], Untranslatable> {
     let [kind, code, _, _, rest @ ..] = header;
     let word = u32::from_be_bytes(rest);
@@ -57,7 +56,7 @@ fn with(header: [u8; 8], kind: u8, code: u8, word: u32) -> [u8; 8] {
     [kind, code, header[2], header[3], a, b, c, d]
 }
 
-/// The field of an IPv4 header that is that of an IPv6 header.
+/// Returns the position in an IPv4 header of the field at `pointer` of an IPv6 header.
 fn pointer_to_inet(pointer: u32) -> Result<u8, Untranslatable> {
     match pointer {
         0 => Ok(0),

@@ -1,4 +1,4 @@
-//! ICMP errors, which belong to the state of the packet they quote (pf-semantics section 10).
+//! ICMP errors, which belong to the state of the packet that they quote (pf-semantics section 10).
 
 use std::net::IpAddr;
 
@@ -9,20 +9,20 @@ use crate::header::{self, Ipv4Fields, Ipv6Fields, Readable, Walked};
 use crate::packet::{self, Descriptor, Icmp};
 use crate::state::{Peer, State};
 
-/// The packet an error quotes, as far as it can be told from its first bytes.
+/// The packet that an error quotes, as far as its first bytes say.
 #[derive(Debug, Clone)]
 pub(crate) struct Quoted {
     pub protocol: u8,
     pub source: IpAddr,
     pub destination: IpAddr,
-    /// Where its IP header begins.
+    /// Offset of its IP header in the error, in bytes.
     pub at: usize,
-    /// Where its transport header begins.
+    /// Offset of its transport header in the error, in bytes.
     pub offset: usize,
     pub transport: QuotedTransport,
 }
 
-/// The first 8 bytes of the quoted transport header are all that is sure to be there.
+/// The quoted transport header, of which only the first 8 bytes are sure to be there.
 #[derive(Debug, Clone)]
 pub(crate) enum QuotedTransport {
     Tcp {
@@ -34,7 +34,7 @@ pub(crate) enum QuotedTransport {
         source_port: u16,
         destination_port: u16,
     },
-    /// Its ports are read as those of the packet itself: if rules ask for them.
+    /// SCTP, whose ports are read only if rules name ports of SCTP.
     Sctp {
         source_port: u16,
         destination_port: u16,
@@ -43,7 +43,8 @@ pub(crate) enum QuotedTransport {
     Other,
 }
 
-/// Reads the packet that an ICMP or ICMPv6 error quotes behind its 8 bytes of header.
+/// Reads the packet that an ICMP or ICMPv6 error quotes behind its header of 8 bytes. Fails with
+/// the reason if the quote is damaged, a later fragment, or not from the error's receiver.
 pub(crate) fn quoted(packet: &Descriptor, sctp_ports: bool) -> Result<Quoted, Reason> {
     let readable = packet.readable();
     let at = packet.offset + 8;
@@ -60,7 +61,7 @@ pub(crate) fn quoted(packet: &Descriptor, sctp_ports: bool) -> Result<Quoted, Re
             (header::walk_ipv6(readable, at, &ip)?, ip.source.into(), ip.destination.into())
         }
     };
-    // the error must go to the one who sent the packet
+    // the error must go to the sender of the quoted packet
     if source != packet.destination {
         return Err(Reason::StateMismatch);
     }
@@ -104,8 +105,8 @@ fn quoted_transport(
     }
 }
 
-/// Whether a quoted segment was sent by its connection: its sequence number lies in the window of
-/// who sent it, the side that gets the error now. Sloppy states do not ask.
+/// Returns true if a quoted segment belongs to its connection: its sequence number is in the window
+/// of its sender, which now receives the error. Sloppy states always return true.
 pub(crate) fn fits_connection(state: &mut State, error: &Descriptor, seq: u32) -> bool {
     if state.sloppy {
         return true;

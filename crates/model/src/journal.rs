@@ -1,4 +1,4 @@
-//! What one packet causes besides its own fate: reasons, log records, answers.
+//! The side effects of one packet: reasons, log records, answers.
 
 use skipstep_ruleset::{Action, Reason};
 
@@ -7,31 +7,31 @@ use crate::rulebook::Entry;
 use crate::state::StateId;
 use crate::trace::{Stage, Tracer};
 
-/// Written while a packet is worked on, read when its fate is made up.
+/// Collects side effects while a packet is filtered; its fate is built from them.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    /// The reason that log records show.
+    /// Reason in log records.
     pub reason: Reason,
     pub counted: Vec<Reason>,
     pub log: Vec<LogRecord>,
-    /// The user whose socket the packet is about.
+    /// User that owns the packet's socket.
     pub uid: Option<u32>,
     pub replies: Vec<Vec<u8>>,
     pub removed: Vec<StateId>,
     pub tracer: Tracer,
 }
 
-/// Where a logged rule stands, as its record tells it.
+/// The place of a logged rule, as its record shows it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LogPlace<'a> {
-    /// The anchor rule that called the rules.
+    /// Anchor rule that called the rule.
     pub anchor_rule: Option<&'a Entry>,
-    /// Path of the anchor.
+    /// Path of the rule's anchor.
     pub anchor: &'a str,
 }
 
 impl<'a> LogPlace<'a> {
-    /// Where the rules were walked.
+    /// Returns the place of `rule`, whose anchor is empty for the default rule.
     pub fn of(rule: Option<&'a Entry>, anchor_rule: Option<&'a Entry>) -> Self {
         LogPlace { anchor_rule, anchor: rule.map_or("", |rule| rule.path.as_str()) }
     }
@@ -50,20 +50,19 @@ impl Journal {
         }
     }
 
-    /// Sets the reason, and counts it: there is no way to drop a packet for a reason that is not
-    /// counted.
+    /// Sets the reason and counts it, so no packet is dropped for an uncounted reason.
     pub fn set_reason(&mut self, reason: Reason) {
         self.reason = reason;
         self.counted.push(reason);
     }
 
-    /// Counts a reason that PF keeps from its log: rule evaluation has a reason of its own, which
-    /// never reaches the records written later.
+    /// Counts a reason that PF keeps out of its log. In PF, rule evaluation has a reason of its
+    /// own, which later records do not show.
     pub fn count_only(&mut self, reason: Reason) {
         self.counted.push(reason);
     }
 
-    /// Logs a packet with the reason that stands now.
+    /// Logs a packet with the current reason.
     pub fn log(&mut self, rule: Option<&Entry>, place: LogPlace) {
         self.log_for(rule, rule, place, self.reason);
     }

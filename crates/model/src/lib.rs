@@ -1,24 +1,25 @@
-//! The reference evaluator: what the firewall does with a packet, in plain Rust that is written to
-//! be read. `pfctl explain` and `pfctl test` run on it, and the BPF programs must agree with it.
+//! The reference evaluator: the firewall's behaviour in plain Rust that is written to be read.
+//! `pfctl explain` and `pfctl test` run it, and the BPF programs must agree with it.
 //!
-//! It works on a [`Ruleset`](skipstep_ruleset::Ruleset) as it is, walks the rules one after the
-//! other and keeps its states in ordinary maps. Time, randomness, interfaces and routes reach it
-//! through [`world::World`] only, so whoever runs it decides about all four.
+//! It uses a [`Ruleset`](skipstep_ruleset::Ruleset) without compilation, evaluates one rule after
+//! the other, and keeps its states in ordinary maps. Time, randomness, interfaces and routes come
+//! from [`world::World`] only, so the caller controls all four.
 //!
-//! A packet's way through the files: [`firewall`] is the order of work; `packet` and `header` take
-//! the packet apart, `normalize` refuses and repairs it, `fragment` holds pieces until they
-//! are whole. `decide` says whether it passes: `lookup` asks the table in [`state`] for
-//! its state, which `tcp`, `others`, `icmp` and `icmp_error` judge and move on; without a state
-//! `rules` finds the deciding rule in the `rulebook`, `actions` collects what match rules ask for,
-//! `translate` what they make of its ends with a `pool` and a `port`, and with `af_to`, `limiter`
-//! lets a state be made, `create` makes it, `reply` answers what is blocked. `act` carries out the
-//! `ruling`: `scrub` changes what passes, `cross` and `icmp_convert` turn a packet into one of the
-//! other family, [`counters`] counts, `journal` notes reasons and log records, and [`trace`] tells.
-//! `change` and `reload` are what others do while packets flow, `release` what a state gives back
-//! when it ends.
+//! A packet's way through the files: [`firewall`] has the order of steps. `packet` and `header`
+//! parse the packet, `normalize` refuses and repairs it, `fragment` holds fragments until they are
+//! complete. `decide` finds the verdict. `lookup` finds the state in [`state`]; `tcp`, `others`,
+//! `icmp` and `icmp_error` judge the packet by it and update it. Without a state, `rules` finds the
+//! deciding rule in the `rulebook`, and `actions` collects the actions of match rules. `translate`
+//! computes new addresses and ports with a `pool`, a `port` and `af_to`. `limiter` checks shared
+//! limits, `create` creates the state, and `reply` answers blocked packets.
 //!
-//! What PF does is stated in pf-semantics; the section is named at the head of each file. Where PF
-//! does something odd it does it here too, with a comment that says so.
+//! `act` carries out the `ruling`. `scrub` changes packets that pass, `cross` and `icmp_convert`
+//! convert packets to the other family, [`counters`] counts, `journal` collects reasons and log
+//! records, and [`trace`] records the steps. `change` and `reload` change states, tables and rules
+//! while packets flow. `release` releases a state's references when the state ends.
+//!
+//! pf-semantics states PF's behaviour; the head of each file names the section. Odd behaviour of PF
+//! is copied, with a comment that says so.
 
 mod act;
 mod actions;

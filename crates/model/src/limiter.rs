@@ -1,5 +1,4 @@
-//! State limiters and source limiters: what many rules may use up together (pf-semantics section
-//! 16).
+//! State limiters and source limiters: limits that several rules share (pf-semantics section 16).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -11,38 +10,37 @@ use crate::trace::Criterion;
 
 const NANOSECONDS: i64 = 1_000_000_000;
 
-/// What a limiter has let through and refused.
+/// Counters of the states that a limiter admitted and refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Admissions {
-    /// States that it let be made.
+    /// Number of states created.
     pub admitted: u64,
-    /// Packets beyond `limit`.
+    /// Packets refused by `limit`.
     pub hard_limited: u64,
-    /// Packets beyond `rate`.
+    /// Packets refused by `rate`.
     pub rate_limited: u64,
 }
 
-/// A limiter at work.
+/// A limiter with its counters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LimiterState {
-    /// What was written of it.
+    /// Settings of the limiter.
     pub limiter: Limiter,
-    /// States now.
+    /// Number of states now.
     pub states: u32,
-    /// What it did, of all its sources together.
+    /// Counters over all its sources.
     pub counts: Admissions,
-    /// Of a source limiter: sources ever met.
+    /// Source limiter: number of sources ever created.
     pub sources_made: u64,
-    /// Packets of sources beyond `entries`.
+    /// Source limiter: packets of new sources refused by `entries`.
     pub sources_limited: u64,
-    /// The sources that it knows, by their routing domain and what the mask leaves of their
-    /// address.
+    /// Source limiter: the known sources, by routing domain and address under the mask.
     pub sources: BTreeMap<(u32, IpAddr), LimitedSource>,
     tokens: Tokens,
 }
 
 impl LimiterState {
-    /// One that nothing is used of.
+    /// Creates a limiter without states.
     fn new(limiter: &Limiter) -> Self {
         LimiterState {
             limiter: limiter.clone(),
@@ -59,50 +57,50 @@ impl LimiterState {
 /// A source of a source limiter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LimitedSource {
-    /// States now.
+    /// Number of states now.
     pub states: u32,
-    /// What the limiter did with it.
+    /// Counters of this source.
     pub counts: Admissions,
-    /// Its address was put in the limiter's table.
+    /// True if the source is in the limiter's table.
     pub in_table: bool,
-    /// Without states it stays until this second.
+    /// Second until which the source is kept without states.
     pub stays_until: u32,
     tokens: Tokens,
 }
 
-/// A state's place in a source limiter.
+/// A state's reference to a source of a source limiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LimitedBy {
     pub id: u32,
     pub source: (u32, IpAddr),
 }
 
-/// What becomes of the limiter's table.
+/// A change of the limiter's table: a network is added or removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TableChange {
     Put(String, IpNet),
     Take(String, IpNet),
 }
 
-/// All limiters of a rule set. Their numbers are unique in each kind.
+/// All limiters of a rule set, by number; numbers are unique in each kind.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Limiters {
     of_states: BTreeMap<u32, LimiterState>,
     of_sources: BTreeMap<u32, LimiterState>,
 }
 
-/// Tokens for new states: one comes in `seconds / limit`, and those of `seconds` can be saved. The
-/// moment from which on they were saved says how many there are.
+/// Tokens for new states: one comes every `seconds / limit`, and those of `seconds` can be saved
+/// up. The start of the saving, in nanoseconds, says how many tokens there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Tokens {
     saved_since: i64,
 }
 
 impl Tokens {
-    /// All that can be had.
+    /// The maximum number of tokens.
     const FULL: Tokens = Tokens { saved_since: i64::MIN };
 
-    /// Whether there is one; what cannot be saved is lost.
+    /// Returns true if there is a token. Tokens above the maximum are lost.
     fn has_one(&mut self, rate: (u32, u32), now: i64) -> bool {
         self.saved_since = self.saved_since.max(now - bucket(rate));
         now - self.saved_since >= token(rate)
@@ -118,15 +116,18 @@ fn token((states, seconds): (u32, u32)) -> i64 {
 }
 
 impl Limiters {
-    /// The limiters of the first rule set.
+    /// Creates the limiters of the first rule set.
     pub fn new(ruleset: &Ruleset) -> Self {
         let mut limiters = Limiters::default();
         limiters.replace(ruleset, true);
         limiters
     }
 
-    /// Whether they can make way for those of `ruleset`: a source limiter that knows sources must
-    /// name them as before.
+    /// Checks that the limiters of `ruleset` can replace these.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a source limiter has sources, and its table or masks differ in `ruleset`.
     pub fn accept(&self, ruleset: &Ruleset) -> Result<(), String> {
         for limiter in ruleset.limiters.iter().filter(|limiter| limiter.source) {
             let before = self.of_sources.get(&limiter.id).filter(|state| !state.sources.is_empty());
@@ -137,9 +138,9 @@ impl Limiters {
         Ok(())
     }
 
-    /// Puts those of `ruleset` in their place. Those with a number that is known go on with what is
-    /// used of them; if the main rule set is `loaded`, state limiters have all their tokens again,
-    /// as in pf. Returns the others, by kind and number.
+    /// Replaces the limiters with those of `ruleset`. Limiters with a known number keep their
+    /// counters and states. If the main rule set is `loaded`, state limiters get all tokens back,
+    /// as in pf. Returns kind (true: source) and number of the removed limiters.
     pub fn replace(&mut self, ruleset: &Ruleset, loaded: bool) -> BTreeSet<(bool, u32)> {
         let number = |limiter: &Limiter| (limiter.source, limiter.id);
         let mut gone: BTreeSet<(bool, u32)> =
@@ -161,13 +162,13 @@ impl Limiters {
         gone
     }
 
-    /// All, those of states first.
+    /// Returns all limiters, state limiters first.
     pub fn iter(&self) -> impl Iterator<Item = &LimiterState> {
         self.of_states.values().chain(self.of_sources.values())
     }
 
-    /// Why a state limiter keeps a rule from matching, if it does. One that is not there is never
-    /// to be had.
+    /// Returns the criterion if a state limiter keeps the rule from matching, else `None`. A
+    /// missing limiter always does.
     pub fn refuses_state(&mut self, used: LimiterUse, now: u32) -> Option<Criterion> {
         let Some(state) = self.of_states.get_mut(&used.id) else {
             return Some(Criterion::StateLimiter { drops: false });
@@ -186,7 +187,8 @@ impl Limiters {
         None
     }
 
-    /// The same for a source limiter and a packet from `source`, a routing domain and an address.
+    /// Does the same for a source limiter and a packet from `source`, a routing domain and an
+    /// address.
     pub fn refuses_source(
         &mut self,
         used: LimiterUse,
@@ -219,7 +221,7 @@ impl Limiters {
         None
     }
 
-    /// A state is made, which the state limiter has admitted.
+    /// Counts a new state that the state limiter has admitted.
     pub fn hold_state(&mut self, id: u32) {
         if let Some(state) = self.of_states.get_mut(&id) {
             state.states += 1;
@@ -228,7 +230,8 @@ impl Limiters {
         }
     }
 
-    /// A state is made, which the source limiter has admitted.
+    /// Counts a new state that the source limiter has admitted. Returns the state's reference, and
+    /// the change of the limiter's table.
     pub fn hold_source(
         &mut self,
         id: u32,
@@ -242,7 +245,7 @@ impl Limiters {
         let key = (rdomain, net.network());
         let source = state.sources.entry(key).or_insert_with(|| {
             state.sources_made += 1;
-            // PF too lets it begin in the distant past, so that the first state costs nothing
+            // PF also lets a source begin in the distant past, so its first state costs nothing
             let (tokens, counts) = (Tokens::FULL, Admissions::default());
             LimitedSource { states: 0, counts, in_table: false, stays_until: 0, tokens }
         });
@@ -258,7 +261,8 @@ impl Limiters {
         (Some(LimitedBy { id, source: key }), change)
     }
 
-    /// A state is gone, or was not made after all and gives its token back.
+    /// Releases a state's reference. With `unmade` the state was not created, and gets its token
+    /// back.
     pub fn release_state(&mut self, id: u32, unmade: bool) {
         if let Some(state) = self.of_states.get_mut(&id) {
             state.states -= 1;
@@ -268,7 +272,7 @@ impl Limiters {
         }
     }
 
-    /// The same of a source limiter.
+    /// Does the same for a source limiter, and returns the change of its table.
     pub fn release_source(
         &mut self,
         held: LimitedBy,
@@ -284,7 +288,7 @@ impl Limiters {
         }
         if source.states == 0 {
             let seconds = state.limiter.rate.map_or(0, |(_, seconds)| seconds);
-            // PF adds the seconds when the source loses its last state, and again when it looks
+            // PF adds the seconds when the source loses its last state, and again when it checks
             source.stays_until = now.saturating_add(seconds.saturating_mul(2)).saturating_add(1);
         }
         let (name, _, below) = state.limiter.table.as_ref()?;
@@ -295,7 +299,7 @@ impl Limiters {
         Some(TableChange::Take(name.clone(), state.limiter.masked(held.source.1)))
     }
 
-    /// Forgets sources that have had no states for long enough.
+    /// Removes sources that have had no states for long enough.
     pub fn purge(&mut self, now: u32) {
         for state in self.of_sources.values_mut() {
             state.sources.retain(|_, source| source.states != 0 || now <= source.stays_until);
@@ -314,7 +318,7 @@ fn nanoseconds(seconds: u32) -> i64 {
     i64::from(seconds) * NANOSECONDS
 }
 
-/// Why a packet is dropped that a limiter refused.
+/// Returns the reason of a packet that a limiter drops, `None` if the rule just does not match.
 pub(crate) fn reason(refused: Criterion) -> Option<Reason> {
     match refused {
         Criterion::StateLimiter { drops: true } => Some(Reason::StateLimit),

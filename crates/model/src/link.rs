@@ -1,4 +1,4 @@
-//! The link header in front of a packet, as far as it matters to the filter.
+//! The link header in front of a packet, as far as the filter uses it.
 
 /// A VLAN tag of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct VlanTag {
     pub id: u16,
 }
 
-/// A header that hides an IP packet.
+/// A header that hides an IP packet from the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hiding {
     /// An 802.2 header with SNAP.
@@ -18,27 +18,27 @@ pub enum Hiding {
     Label,
 }
 
-/// The link header of a frame. The default is that of a frame for this host without any tag.
+/// The link header of a frame; the default is an untagged frame for this host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LinkHeader {
     /// VLAN tags, the outermost first.
     pub tags: Vec<VlanTag>,
-    /// The header that stands between the tags and the packet.
+    /// Header between the tags and the packet.
     pub hiding: Option<Hiding>,
-    /// The frame is for the link address of another station.
+    /// True if the frame is for the link address of another station.
     pub for_other_station: bool,
 }
 
 impl LinkHeader {
-    /// VLAN tags that the filter parses.
+    /// Maximum number of VLAN tags that the filter parses.
     pub const MAX_TAGS: usize = 3;
 
-    /// True if the filter cannot parse all that stands in front of the packet.
+    /// Returns true if the filter cannot parse the headers in front of the packet.
     pub(crate) fn hides_packet(&self) -> bool {
         self.hiding == Some(Hiding::Snap) || self.tags.len() > Self::MAX_TAGS
     }
 
-    /// True if the packet has an MPLS label, which another station may take off.
+    /// Returns true if the packet has an MPLS label, which another station may remove.
     pub(crate) fn has_label(&self) -> bool {
         self.hiding == Some(Hiding::Label) && self.tags.len() <= Self::MAX_TAGS
     }

@@ -1,5 +1,4 @@
-//! Finding the state of a packet and asking it whether the packet may pass (pf-semantics sections
-//! 6 to 10).
+//! Lookup of a packet's state, which then judges the packet (pf-semantics sections 6 to 10).
 
 use std::net::IpAddr;
 
@@ -18,19 +17,19 @@ use crate::trace::Stage;
 use crate::translate::{self, Ends};
 use crate::{cross, modulate, others, reply, timeout};
 
-/// What the search for a state came to.
+/// The result of a lookup.
 pub(crate) enum Lookup {
-    /// There is none, or the packet begins a new flow: the rules decide.
+    /// No state, or the packet begins a new flow: the rules decide.
     None,
-    /// It lets the packet pass.
+    /// The state lets the packet pass.
     Accepted(StateId),
-    /// It stops the packet.
+    /// The state drops the packet.
     Rejected(StateId),
-    /// It stops the packet, which was for the firewall itself.
+    /// The packet was for the firewall itself, and ends here.
     Consumed(StateId),
 }
 
-/// An ICMP message, that of the packet or one that the packet quotes.
+/// An ICMP message: the packet's own, or one that the packet quotes.
 struct Message<'a> {
     protocol: u8,
     source: IpAddr,
@@ -41,7 +40,7 @@ struct Message<'a> {
 }
 
 impl Firewall {
-    /// Finds the state of a packet and moves it on.
+    /// Looks up the state of a packet, and updates the state.
     pub(crate) fn look_up(&mut self, packet: &mut Descriptor, journal: &mut Journal) -> Lookup {
         let Some(header) = packet.icmp() else {
             let lookup = self.look_up_flow(packet, journal);
@@ -60,8 +59,8 @@ impl Firewall {
             let lookup = self.look_up_message(packet, &message, journal);
             return self.translate(lookup, packet, Some(mapping), journal);
         }
-        // Neighbour advertisements come here too. PF takes them for errors that quote nothing
-        // sensible, counts the reason, and lets the rules decide.
+        // Neighbour advertisements come here, too. PF takes them for errors with a senseless quote,
+        // counts the reason, and lets the rules decide.
         match icmp_error::quoted(packet, self.rulebook.names_sctp_ports) {
             Ok(quoted) => {
                 let lookup = self.look_up_quoted(packet, &quoted, journal);
@@ -74,8 +73,8 @@ impl Firewall {
         }
     }
 
-    /// Translates a packet of a translated flow. Once there is a state, PF writes an id to every
-    /// ICMP message, whether its type has one or not.
+    /// Translates a packet of a translated flow. With a state, PF writes an id to each ICMP
+    /// message, even to types without one.
     fn translate(
         &self,
         lookup: Lookup,
@@ -127,8 +126,8 @@ impl Firewall {
         found
     }
 
-    /// `max-pkt-rate` holds for packets in the direction of the rule's states too: what exceeds it
-    /// finds no state and is for the rules.
+    /// Returns true if a packet in the state's direction exceeds the `max-pkt-rate` of the state's
+    /// rule. Such a packet finds no state, and the rules decide.
     fn too_fast(&mut self, packet: &Descriptor, id: StateId) -> bool {
         let state = self.states.get(id);
         state.direction == packet.direction
@@ -157,7 +156,7 @@ impl Firewall {
         Lookup::Accepted(id)
     }
 
-    /// A timeout as the state's rule has it.
+    /// Returns a timeout in seconds: the one of the state's rule, or else the global one.
     fn timeout_of(&self, id: StateId, class: Timeout) -> u32 {
         let rule = self.rulebook.at(self.states.get(id).rule);
         timeout::own(rule, class).unwrap_or_else(|| self.ruleset.options.timeouts.get(class))
@@ -214,7 +213,7 @@ impl Firewall {
         Lookup::Rejected(id)
     }
 
-    /// Looks for the state of an ICMP query or of its answer.
+    /// Looks up the state of an ICMP query or of its answer.
     fn look_up_message(
         &mut self,
         packet: &Descriptor,
@@ -224,7 +223,7 @@ impl Firewall {
         let mut lookup = self.look_up_message_from(packet, message, false, journal);
         let answer_to_all = packet.family == Family::Inet6 && message.mapping.reply;
         if answer_to_all && !matches!(lookup, Lookup::Accepted(_)) {
-            // perhaps one of all the nodes that were asked
+            // perhaps one node answers a query to all nodes
             match self.look_up_message_from(packet, message, true, journal) {
                 Lookup::None => {}
                 found => lookup = found,
@@ -265,8 +264,8 @@ impl Firewall {
         Lookup::Accepted(id)
     }
 
-    /// Looks for the state of the packet that an ICMP error quotes. The error does not keep it
-    /// alive.
+    /// Looks up the state of the packet that an ICMP error quotes. The error does not prolong the
+    /// state.
     fn look_up_quoted(
         &mut self,
         packet: &mut Descriptor,
@@ -294,7 +293,7 @@ impl Firewall {
         };
         let source = (quoted.source, source_port);
         let destination = (quoted.destination, destination_port);
-        // the quoted packet travelled the other way
+        // the quoted packet went in the opposite direction
         let direction = packet.direction.opposite();
         let key = packet.key(quoted.protocol, direction, source, destination);
         let Some(id) = self.search(packet, key, journal) else {
@@ -314,7 +313,7 @@ impl Firewall {
     }
 }
 
-/// A packet goes on in the other family, unless it has a message that is not known there.
+/// Accepts a packet that crosses families, or rejects it if the other family lacks its message.
 fn send_across(
     packet: &mut Descriptor,
     ends: Ends,

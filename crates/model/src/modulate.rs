@@ -1,13 +1,13 @@
-//! `modulate state`: sequence numbers that the firewall chose in place of those of a side that
-//! chooses badly (pf-semantics section 8). What goes from a side has its difference added, what
-//! goes to it, and names its numbers, has it taken off again.
+//! `modulate state`: the firewall replaces the sequence numbers of a side that chooses badly
+//! (pf-semantics section 8). Packets from the side have a difference added to their numbers.
+//! Packets to the side have it subtracted from the numbers that they acknowledge.
 
 use crate::packet::{Descriptor, Transport};
 use crate::state::Peer;
 use crate::{patch, tcp_option};
 
-/// What is added to the numbers of a side that begins with `first`; 0 would mean that it is not
-/// modulated.
+/// Returns the difference to add to the numbers of a side that begins with `first`. The result is
+/// never 0, because 0 means that the side is not modulated.
 pub(crate) fn difference(chosen: u32, first: u32) -> u32 {
     match chosen.wrapping_sub(first) {
         0 => 1,
@@ -15,7 +15,7 @@ pub(crate) fn difference(chosen: u32, first: u32) -> u32 {
     }
 }
 
-/// Adds the sender's difference to the sequence number and takes the receiver's off the
+/// Adds the sender's difference to the sequence number, and subtracts the receiver's from the
 /// acknowledgment.
 pub(crate) fn segment(packet: &mut Descriptor, from: &Peer, to: &Peer) {
     let Transport::Tcp(tcp) = &mut packet.transport else {
@@ -28,7 +28,7 @@ pub(crate) fn segment(packet: &mut Descriptor, from: &Peer, to: &Peer) {
     patch::long(&mut packet.bytes, checksum, start, start + 8, tcp.ack);
 }
 
-/// Takes the receiver's difference off the edges of the blocks in SACK options (RFC 2018).
+/// Subtracts the receiver's difference from the edges of the blocks in SACK options (RFC 2018).
 pub(crate) fn sack(packet: &mut Descriptor, to: &Peer) {
     let (start, checksum) = (packet.offset, packet.offset + 16);
     let options = start + 20;
@@ -39,8 +39,8 @@ pub(crate) fn sack(packet: &mut Descriptor, to: &Peer) {
     }
 }
 
-/// Takes the sender's difference off the sequence number of a segment that an ICMP error quotes.
-/// The segment's own checksum covers more than is quoted; the error's is corrected.
+/// Subtracts the sender's difference from the sequence number of a segment that an ICMP error
+/// quotes. Corrects the checksum of the error, because the segment's covers more than is quoted.
 pub(crate) fn quoted(packet: &mut Descriptor, offset: usize, from: &Peer) {
     let (start, checksum) = (packet.offset, packet.offset + 2);
     let number = long_at(&packet.bytes, offset + 4).wrapping_sub(from.seqdiff);

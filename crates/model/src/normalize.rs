@@ -1,5 +1,5 @@
-//! What PF refuses or repairs in every packet, whatever the rules say (pf-semantics sections 12
-//! and 13).
+//! Checks and repairs that PF makes in each packet, whatever the rules say (pf-semantics sections
+//! 12 and 13).
 
 use skipstep_ruleset::options::Options;
 use skipstep_ruleset::{Family, Reason};
@@ -8,15 +8,15 @@ use skipstep_wire::tcp_flag::{ACK, FIN, PUSH, RST, SYN, URG};
 use crate::packet::{Descriptor, Transport};
 use crate::patch;
 
-/// The bit beside DF and MF in an IPv4 header, which must be zero.
+/// Reserved bit beside DF and MF in an IPv4 header, which must be 0.
 const RESERVED: u8 = 0x80;
 const DONT_FRAGMENT: u8 = 0x40;
 
-/// Where the checksum stands in an IPv4 header.
+/// Offset of the checksum in an IPv4 header, in bytes.
 pub(crate) const IP_CHECKSUM: usize = 10;
 
-/// Checks the fragmentation of a packet: a fragment that asks not to be one is refused, unless
-/// `no-df` overrides it.
+/// Checks the fragmentation of an IPv4 packet. Refuses a fragment with DF, unless `no-df` clears
+/// DF.
 pub(crate) fn fragmentation(packet: &mut Descriptor, options: &Options) -> Result<(), Reason> {
     if packet.family != Family::Inet {
         return Ok(());
@@ -31,8 +31,8 @@ pub(crate) fn fragmentation(packet: &mut Descriptor, options: &Options) -> Resul
     if packet.bytes[6] & DONT_FRAGMENT != 0 { Err(Reason::Fragment) } else { Ok(()) }
 }
 
-/// Corrects the header checksum for a reserved bit that was cleared. PF leaves that to the output
-/// of the packet, so an ICMP error quotes the header before it.
+/// Corrects the header checksum for a cleared reserved bit. PF does so at output, so an ICMP error
+/// quotes the header without the correction.
 pub(crate) fn settle_checksum(packet: &mut Descriptor, original: &[u8]) {
     if packet.family == Family::Inet && packet.bytes[6] != original[6] {
         let cleared = [packet.bytes[6], packet.bytes[7]];
@@ -41,8 +41,8 @@ pub(crate) fn settle_checksum(packet: &mut Descriptor, original: &[u8]) {
     }
 }
 
-/// Refuses combinations of flags that no sane sender uses and clears what must not be set. Returns
-/// whether it had to.
+/// Refuses TCP flags that no sane sender combines, and clears fields that must be 0. Returns true
+/// if it changed the packet.
 pub(crate) fn tcp(packet: &mut Descriptor) -> Result<bool, Reason> {
     let header = packet.offset;
     let Transport::Tcp(tcp) = &mut packet.transport else {

@@ -1,4 +1,4 @@
-//! Tracking flows that are not TCP: UDP and protocols without ports (pf-semantics section 9).
+//! Tracking of flows that are not TCP: UDP and protocols without ports (pf-semantics section 9).
 //! ICMP queries have no sides to track.
 
 use skipstep_ruleset::{Direction, Timeout};
@@ -6,12 +6,12 @@ use skipstep_ruleset::{Direction, Timeout};
 use crate::state::State;
 use crate::state::other_state::{MULTIPLE, SINGLE};
 
-/// Moves the state of a UDP flow on.
+/// Updates the state of a UDP flow.
 pub(crate) fn track_udp(state: &mut State, direction: Direction, now: u32) {
     track(state, direction, now, Timeout::UdpSingle, Timeout::UdpMultiple);
 }
 
-/// Moves the state of any other flow on.
+/// Updates the state of a flow that is neither TCP, UDP nor ICMP.
 pub(crate) fn track_other(state: &mut State, direction: Direction, now: u32) {
     track(state, direction, now, Timeout::OtherSingle, Timeout::OtherMultiple);
 }

@@ -1,5 +1,6 @@
-//! Sources with too many connections (pf-semantics section 15): the connection that exceeds a limit
-//! ends, its source is put in a table, and its other states end with it if the rule says so.
+//! Sources with too many connections (pf-semantics section 15). The connection that exceeds a limit
+//! ends, and its source is added to a table. The source's other states end, too, if the rule has
+//! `flush`.
 
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ use crate::source_node::{NodeKey, NodeKind};
 use crate::state::{StateId, WIRE};
 
 impl Firewall {
-    /// Counts the connection of a state that has just been established. True if its source has too
-    /// many, or makes them too fast: then the state has ended.
+    /// Counts the newly established connection of a state. Returns true if its source has too many
+    /// connections, or makes them too fast; then the state has ended.
     pub(crate) fn exceeds_connections(&mut self, id: StateId) -> bool {
         let rulebook = Arc::clone(&self.rulebook);
         let state = self.states.get_mut(id);
@@ -44,7 +45,7 @@ impl Firewall {
         true
     }
 
-    /// The limits that one more connection exceeds.
+    /// Counts a connection, and returns the limits that it exceeds.
     fn exceeded(&mut self, key: &NodeKey, options: &StateOptions) -> Vec<LimitCounter> {
         let node = self.sources.get_mut(key);
         node.connections += 1;
@@ -58,8 +59,8 @@ impl Firewall {
         exceeded.into_iter().flatten().collect()
     }
 
-    /// `overload`: an anchor's rule has a table of its own there, whatever the main rule set has
-    /// under that name.
+    /// Adds a network to the table of `overload`. A rule of an anchor uses the anchor's table, even
+    /// if the main rule set has one of that name.
     fn put_in_table(&mut self, path: &str, name: &str, net: IpNet) {
         let limit = self.ruleset.options.limits.table_entries as usize;
         let count: usize = self.ruleset.all_tables().map(|(_, table)| table.entries.len()).sum();
@@ -71,7 +72,7 @@ impl Firewall {
         }
     }
 
-    /// What a source limiter does with its table, which is one of the main rule set.
+    /// Changes the table of a source limiter, which belongs to the main rule set.
     pub(crate) fn change_table(&mut self, change: Option<TableChange>) {
         match change {
             None => {}
@@ -96,7 +97,7 @@ impl Firewall {
         tables.iter_mut().find(|table| table.name == name)
     }
 
-    /// `flush`: ends the other states of the source, of this rule or of all.
+    /// Ends the other states of the source for `flush`, of this rule or of all rules.
     fn flush(&mut self, id: StateId, key: &NodeKey, overload: &Overload) {
         let Some(whose) = overload.flush else {
             return;
@@ -107,7 +108,7 @@ impl Firewall {
             (usize::from(state.direction == Direction::Out), state.rule)
         };
         for state in self.states.iter_mut().filter(|state| !state.unlinked) {
-            // PF takes the source's place in the key from the direction of the state in hand
+            // PF derives the source's index in each key from the direction of the state in hand
             let is_source = state.key[WIRE].address[side] == key.source;
             if is_source && (whose == SourceTrack::Global || state.rule == rule) {
                 state.end();

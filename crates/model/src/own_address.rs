@@ -1,4 +1,4 @@
-//! Which of its addresses the host sends from, as Linux chooses.
+//! The choice of the host's source address, as Linux makes it.
 
 use std::cmp::Reverse;
 use std::net::{IpAddr, Ipv6Addr};
@@ -10,9 +10,9 @@ use skipstep_ruleset::interface::{Interface, Route};
 use crate::address::is_on_every_link;
 use crate::world::World;
 
-/// The address for a receiver that `route` leads to: one of the interface that the packet leaves
-/// by, of another one only if that has none, and one that is valid on a link only if there is no
-/// other.
+/// Returns the source address for a receiver that `route` leads to. Addresses of the egress
+/// interface come first, then those of other interfaces. Addresses that are valid on one link only
+/// are the last resort.
 pub(crate) fn towards(receiver: IpAddr, route: &Route, world: &World) -> Option<IpAddr> {
     let (out, others): (Vec<&Interface>, Vec<&Interface>) =
         world.host.interfaces.iter().partition(|interface| interface.name == route.interface);
@@ -34,13 +34,14 @@ pub(crate) fn towards(receiver: IpAddr, route: &Route, world: &World) -> Option<
         .find_map(|of_link| among(&out, of_link).or_else(|| among(&others, of_link)))
 }
 
-/// The first address of the network that the next hop is in, else the first one.
+/// Returns the first address whose network has the next hop, else the first address.
 fn nearby(mut nets: impl Iterator<Item = IpNet> + Clone, next_hop: IpAddr) -> Option<IpAddr> {
     let near = nets.clone().find(|net| net.contains(&next_hop));
     near.or_else(|| nets.next()).map(|net| net.addr())
 }
 
-/// The first of those that have the longest part in common with the receiver (RFC 6724, rule 8).
+/// Returns the first address with the longest prefix in common with the receiver (RFC 6724, rule
+/// 8).
 fn most_alike(nets: impl Iterator<Item = IpNet>, receiver: Ipv6Addr) -> Option<IpAddr> {
     let common = |net: &IpNet| match net.addr() {
         IpAddr::V6(own) => {

@@ -1,4 +1,4 @@
-//! A packet taken apart: pf's packet descriptor, with pf's header checks (pf-semantics section 4).
+//! A parsed packet: pf's packet descriptor, with pf's header checks (pf-semantics section 4).
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -10,41 +10,41 @@ use crate::header::{self, Ipv4Fields, Ipv6Fields, Readable};
 use crate::state::Key;
 use crate::translate::Ends;
 
-/// A packet whose headers made sense.
+/// A packet whose headers are valid.
 #[derive(Debug, Clone)]
 pub(crate) struct Descriptor {
-    /// The packet, changed by whoever changes it. IPv4 packets end where their header says.
+    /// Bytes of the packet with all changes. IPv4 packets end where their header says.
     pub bytes: Vec<u8>,
     pub direction: Direction,
-    /// Interface it is on.
+    /// Name of the interface where the packet is.
     pub interface: String,
-    /// Routing domain of that.
+    /// Routing domain of the interface.
     pub rdomain: u32,
-    /// True if it came by a port of a bridge, over which it goes on.
+    /// True if the packet came in by a port of a bridge, which it crosses.
     pub stays_on_bridge: bool,
     pub family: Family,
     pub source: IpAddr,
     pub destination: IpAddr,
-    /// Protocol behind the IP headers, or the fragment header's if it cannot be told.
+    /// Protocol behind the IP headers, or that of the fragment header if the protocol is unknown.
     pub protocol: u8,
-    /// Where the transport header begins.
+    /// Offset of the transport header, in bytes.
     pub offset: usize,
-    /// Length of the IP packet by its header; what counters count.
+    /// Length of the IP packet by its header, in bytes, as counters use it.
     pub total_len: usize,
     /// TOS or traffic class without its ECN bits.
     pub tos: u8,
-    /// TTL or hop limit as it came.
+    /// TTL or hop limit as received.
     pub ttl: u8,
-    /// IP options or extension headers that need `allow-opts`.
+    /// True for IP options or extension headers that need `allow-opts`.
     pub options: bool,
     pub transport: Transport,
-    /// Its ends in the other family, to which a state of `af-to` lets it cross.
+    /// Addresses and ports in the other family, if an `af-to` state lets the packet cross.
     pub crosses_to: Option<Ends>,
-    /// A SYN made again from a cookie.
+    /// True for a SYN that was recreated from a syncookie.
     pub recreated: bool,
 }
 
-/// What is known of the header behind the IP header.
+/// The transport header behind the IP header.
 #[derive(Debug, Clone)]
 pub(crate) enum Transport {
     Tcp(Tcp),
@@ -52,16 +52,16 @@ pub(crate) enum Transport {
         source_port: u16,
         destination_port: u16,
     },
-    /// SCTP, whose ports are read only if rules ask for them.
+    /// SCTP, whose ports are read only if rules have ports of SCTP.
     Sctp {
         source_port: u16,
         destination_port: u16,
     },
-    /// ICMP. In an IPv6 packet that is an error.
+    /// ICMP; an error in an IPv6 packet.
     Icmp(Icmp),
-    /// ICMPv6. In an IPv4 packet that is an error.
+    /// ICMPv6; an error in an IPv4 packet.
     Icmp6(Icmp),
-    /// Nothing: it may be in another fragment, and fragments are all treated alike.
+    /// No header: it may be in another fragment, and all fragments are treated alike.
     Fragment,
     /// A protocol without ports.
     Other,
@@ -75,9 +75,9 @@ pub(crate) struct Tcp {
     pub ack: u32,
     pub flags: u8,
     pub window: u16,
-    /// Length of the header with its options.
+    /// Length of the header with its options, in bytes.
     pub header_len: usize,
-    /// Bytes of data.
+    /// Number of data bytes.
     pub payload_len: u32,
 }
 
@@ -86,7 +86,7 @@ impl Tcp {
         self.flags & flag != 0
     }
 
-    /// SYN without ACK.
+    /// Returns true for SYN without ACK.
     pub fn opens(&self) -> bool {
         self.flags & (tcp_flag::SYN | tcp_flag::ACK) == tcp_flag::SYN
     }
@@ -96,13 +96,13 @@ impl Tcp {
 pub(crate) struct Icmp {
     pub kind: u8,
     pub code: u8,
-    /// Identifier, where the type has one.
+    /// Identifier, 0 or meaningless for types without one.
     pub id: u16,
     /// Target of neighbour discovery or group of listener discovery; zero for all other types.
     pub target: Ipv6Addr,
 }
 
-/// ICMPv6 types that are looked into (RFC 4861, RFC 2710).
+/// ICMPv6 types that the filter parses (RFC 4861, RFC 2710).
 pub(crate) mod icmp6_type {
     pub const ECHO_REQUEST: u8 = 128;
     pub const ECHO_REPLY: u8 = 129;
@@ -118,14 +118,18 @@ pub(crate) mod icmp6_type {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed {
     pub reason: Reason,
-    /// What the interface counter counts: its length, or 0 if it was refused before that was read.
+    /// Bytes to count for the interface: the packet's length, or 0 if the length was not yet read.
     pub total_len: usize,
     pub family: Family,
 }
 
 impl Descriptor {
-    /// Takes a packet apart, which is in no VRF as long as nobody knows its interface: see
-    /// [`Firewall::describe`](crate::Firewall).
+    /// Parses a packet. Its routing domain is 0, because this function does not know its interface:
+    /// see [`Firewall::describe`](crate::Firewall).
+    ///
+    /// # Errors
+    ///
+    /// Fails with the reason if a header is damaged, too short, or has forbidden options.
     pub fn parse(packet: &Packet) -> Result<Self, Malformed> {
         match packet.bytes.first().map(|byte| byte >> 4) {
             Some(6) => Self::parse_ipv6(packet),
@@ -138,7 +142,7 @@ impl Descriptor {
         let mut bytes = packet.bytes.clone();
         let header = Readable(&bytes).array(0).map_err(|reason| malformed(reason, 0))?;
         let ip = Ipv4Fields::new(header);
-        // a host's IP input drops what is of no known version before pf sees it
+        // a host's IP input drops packets of unknown IP versions before pf sees them
         if bytes.len() < ip.total_len || bytes[0] >> 4 != 4 {
             return Err(malformed(Reason::Short, 0));
         }
@@ -210,7 +214,7 @@ impl Descriptor {
         })
     }
 
-    /// The key of a packet of its family that travels in `direction` where it is.
+    /// Returns the key of a packet of this family and routing domain that travels in `direction`.
     pub fn key(
         &self,
         protocol: u8,
@@ -221,7 +225,7 @@ impl Descriptor {
         Key::new(self.rdomain, self.family, protocol, direction, source, destination)
     }
 
-    /// Source and destination as they stand in the header now, which rules may have written to.
+    /// Returns source and destination as in the header now, after any translation.
     pub fn written_ends(&self) -> (IpAddr, IpAddr) {
         match self.family {
             Family::Inet => {
@@ -239,7 +243,7 @@ impl Descriptor {
         Readable(&self.bytes).array(0).expect("parsing has found it complete")
     }
 
-    /// Source and destination port, zero for protocols that have none.
+    /// Returns source and destination port, 0 for protocols without ports.
     pub fn ports(&self) -> (u16, u16) {
         match &self.transport {
             Transport::Tcp(tcp) => (tcp.source_port, tcp.destination_port),
@@ -252,6 +256,10 @@ impl Descriptor {
     }
 
     /// Reads the ports of an SCTP packet.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the reason `short` if the header is incomplete, or a port is 0.
     pub fn read_sctp_ports(&mut self) -> Result<(), Malformed> {
         if self.protocol != protocol::SCTP || self.is_fragment() {
             return Ok(());
@@ -262,13 +270,13 @@ impl Descriptor {
         Ok(())
     }
 
-    /// Whether rules give it other addresses only: the ports of SCTP belong to an association that
-    /// may have more addresses, as in FreeBSD.
+    /// Returns true if rules translate only the addresses. An SCTP association may have more
+    /// addresses, so its ports stay, as in FreeBSD.
     pub fn keeps_ports(&self) -> bool {
         matches!(self.transport, Transport::Sctp { .. })
     }
 
-    /// The TCP header, if it is there and is one.
+    /// Returns the TCP header, or `None` for other packets.
     pub fn tcp(&self) -> Option<&Tcp> {
         match &self.transport {
             Transport::Tcp(tcp) => Some(tcp),
@@ -276,7 +284,7 @@ impl Descriptor {
         }
     }
 
-    /// The ICMP or ICMPv6 header, if it is there and is one.
+    /// Returns the ICMP or ICMPv6 header, or `None` for other packets.
     pub fn icmp(&self) -> Option<&Icmp> {
         match &self.transport {
             Transport::Icmp(icmp) | Transport::Icmp6(icmp) => Some(icmp),
@@ -288,12 +296,12 @@ impl Descriptor {
         matches!(self.transport, Transport::Fragment)
     }
 
-    /// The bytes that belong to the IP packet.
+    /// Returns the bytes of the IP packet, as far as its length says.
     pub fn readable(&self) -> Readable<'_> {
         Readable(&self.bytes[..self.total_len])
     }
 
-    /// Options of the TCP header.
+    /// Returns the options of the TCP header, empty for other packets.
     pub fn tcp_options(&self) -> &[u8] {
         match self.tcp() {
             Some(tcp) => &self.bytes[self.offset + 20..self.offset + tcp.header_len],
@@ -355,7 +363,7 @@ fn parse_sctp(packet: Readable, offset: usize) -> Result<Transport, Reason> {
     Ok(Transport::Sctp { source_port, destination_port })
 }
 
-/// The first 8 bytes of an ICMP or ICMPv6 message.
+/// Parses the first 8 bytes of an ICMP or ICMPv6 message. Fails with the reason `short`.
 pub(crate) fn parse_icmp(packet: Readable, offset: usize) -> Result<Icmp, Reason> {
     let header: [u8; 8] = packet.array(offset)?;
     Ok(Icmp {
@@ -382,7 +390,7 @@ fn parse_icmp6(packet: Readable, offset: usize, hop_limit: u8) -> Result<Icmp, R
 
 #[cfg(test)]
 impl Descriptor {
-    /// Of a packet that comes in on em0.
+    /// Parses a packet that comes in on em0.
     pub(crate) fn arriving(bytes: Vec<u8>) -> Result<Descriptor, Malformed> {
         Descriptor::parse(&Packet {
             direction: Direction::In,

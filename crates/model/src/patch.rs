@@ -1,9 +1,9 @@
-//! Changing bytes of a packet under a checksum without reading the rest of it (RFC 1624).
+//! Changes of bytes under a checksum without a read of all covered bytes (RFC 1624).
 //!
-//! The sums are kept in the byte order of the machine, as PF keeps them: one's complement sums do
-//! not mind, but which of the two zeros comes out does depend on it.
+//! Sums are kept in the machine's byte order, as in PF. One's complement sums are the same in both
+//! orders, except that the choice between the two zeros depends on it.
 
-/// Where a checksum stands.
+/// The place of a checksum in a packet.
 #[derive(Clone, Copy)]
 pub(crate) struct Checksum {
     at: Option<usize>,
@@ -11,16 +11,16 @@ pub(crate) struct Checksum {
 }
 
 impl Checksum {
-    /// There is none.
+    /// No checksum.
     pub const NONE: Self = Checksum { at: None, udp: false };
-    /// That of an IPv4 header.
+    /// The checksum of an IPv4 header.
     pub const IPV4_HEADER: Self = Checksum::at(10);
 
     pub const fn at(at: usize) -> Self {
         Checksum { at: Some(at), udp: false }
     }
 
-    /// One of UDP, where zero says that there is none.
+    /// Returns the place of a UDP checksum, where zero means no checksum.
     pub const fn of_udp(at: usize) -> Self {
         Checksum { at: Some(at), udp: true }
     }
@@ -44,8 +44,7 @@ impl Checksum {
         self.exchange(bytes, &old, new);
     }
 
-    /// Corrects the checksum: it covers `new` words in the place of `old` ones, perhaps not as
-    /// many.
+    /// Corrects the checksum for `new` words in place of `old` ones; their numbers may differ.
     pub fn exchange(self, bytes: &mut [u8], old: &[u8], new: &[u8]) {
         let Some(place) = self.at else { return };
         let word = |bytes: &[u8]| u16::from_ne_bytes([bytes[0], bytes[1]]);
@@ -72,8 +71,8 @@ pub(crate) fn word(bytes: &mut [u8], checksum: usize, at: usize, new: [u8; 2]) {
     }
 }
 
-/// Replaces the byte at `at`. `word_start` says where the checksum's words begin: a TCP option's
-/// value may lie across two of them.
+/// Replaces the byte at `at`. The checksum's words begin at `word_start`, because the value of a
+/// TCP option may span two of them.
 pub(crate) fn byte(bytes: &mut [u8], checksum: usize, word_start: usize, at: usize, new: u8) {
     let in_word = |value: u8| {
         if (at - word_start).is_multiple_of(2) { [value, 0] } else { [0, value] }
@@ -97,8 +96,8 @@ pub(crate) fn long(bytes: &mut [u8], checksum: usize, word_start: usize, at: usi
     }
 }
 
-/// Corrects the checksum at `checksum` for a word that was `old` and is `new`. At most one carry
-/// or borrow comes out of the 16 bits; adding the upper half brings it back.
+/// Corrects the checksum at `checksum` for a word that changes from `old` to `new`. The 16 bits
+/// give at most one carry or borrow, and the addition of the upper half brings it back.
 fn correct(bytes: &mut [u8], checksum: usize, old: [u8; 2], new: [u8; 2]) {
     let sum = u32::from(u16::from_ne_bytes([bytes[checksum], bytes[checksum + 1]]));
     let sum =

@@ -1,4 +1,4 @@
-//! Pools: which of several addresses a translated packet gets (pf-semantics section 11).
+//! Pools: the choice of an address for a translated packet (pf-semantics section 11).
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -16,22 +16,22 @@ use crate::source_node::NodeKind;
 use crate::world::World;
 use crate::{address, af_to};
 
-/// Addresses looked at for one packet, as in the data plane; OpenBSD knows no bound.
+/// Maximum number of addresses examined for one packet, as in the data plane. OpenBSD has no bound.
 const MOST_STEPS: usize = 1024;
 
-/// What a rule uses a pool for.
+/// The uses of a rule's pools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Purpose {
-    /// Sources.
+    /// New source addresses.
     Nat,
-    /// Destinations.
+    /// New destination addresses.
     Rdr,
     /// Next hops.
     Route,
 }
 
 impl Purpose {
-    /// The nodes that remember what `sticky-address` pools chose.
+    /// Returns the kind of source nodes that remember the choices of `sticky-address` pools.
     pub fn node_kind(self) -> NodeKind {
         match self {
             Purpose::Nat => NodeKind::Nat,
@@ -41,53 +41,53 @@ impl Purpose {
     }
 }
 
-/// Where the choice from each pool stands, and how many states the addresses of tables have.
+/// The positions of all pools, and the numbers of states of tables' addresses.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pools {
-    /// By place of the rule.
+    /// Positions, by index of the rule and purpose.
     cursors: HashMap<(usize, Purpose), Cursor>,
     loads: Loads,
 }
 
-/// What a pool gave.
+/// The choice of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
-    /// The address; of a next hop the unspecified one leaves it to the packet.
+    /// Chosen address. For a next hop, the unspecified address means each packet's destination.
     pub address: IpAddr,
-    /// The interface that a next hop is reached by, if the rule says so.
+    /// Interface of the next hop, if the rule names it.
     pub interface: Option<InterfaceName>,
 }
 
-/// How many states each address of a list has, if any ever had.
+/// Numbers of states of each address of a list, for addresses that ever had one.
 pub(crate) type Loads = HashMap<(Listed, IpAddr), u64>;
 
-/// What one pool remembers from choice to choice.
+/// The position of one pool between choices.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Cursor {
-    /// The address that is next, or was last; 0 at the beginning.
+    /// Next or last address; 0 at the beginning.
     pub counter: u128,
-    /// The member of a list that `counter` is in.
+    /// Index of the list member that has `counter`.
     pub member: usize,
-    /// `prefer-ipv6-nexthop`: IPv4 addresses have their turn.
+    /// `prefer-ipv6-nexthop`: true while IPv4 addresses are chosen.
     pub turned: bool,
-    /// The block of a table that `counter` is in.
+    /// Index of the table block that has `counter`.
     pub index: usize,
-    /// Weighted round-robin: blocks of at least this weight have their turn.
+    /// Weighted round-robin: minimum weight of a block in this round.
     turn: i32,
-    /// Weight of the block.
+    /// Weight of the block at `index`.
     weight: u16,
-    /// States of the address.
+    /// Number of states of the address in `counter`.
     load: u64,
 }
 
-/// More than one network, which can change while rules stay.
+/// A name of several networks, which can change while rules stay.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Listed {
     Table(TableName),
     Interface(DynamicAddress),
 }
 
-/// The pool of a rule.
+/// A pool, with its rule and purpose.
 #[derive(Clone, Copy)]
 pub(crate) struct PoolOf<'a> {
     pub pool: &'a Pool,
@@ -95,7 +95,7 @@ pub(crate) struct PoolOf<'a> {
     pub rule: &'a Entry,
 }
 
-/// What a pool's addresses depend on.
+/// The inputs of pools besides rule and packet.
 #[derive(Clone, Copy)]
 pub(crate) struct Around<'a> {
     pub ruleset: &'a Ruleset,
@@ -111,25 +111,25 @@ pub(crate) struct Block {
     weight: u16,
 }
 
-/// A table's or an interface's addresses of one family, in the order in which a radix tree has
-/// them.
+/// The addresses of a table or an interface in one family, in the order of a radix tree.
 pub(crate) struct List {
     name: Listed,
     family: Family,
     blocks: Vec<Block>,
-    /// Negated ones are never chosen.
+    /// Blocks without the negated ones, which are never chosen.
     chosen: Vec<Block>,
-    /// Entries of both families.
+    /// Number of entries of both families.
     total: usize,
     weighted: bool,
     gcd: i32,
     heaviest: i32,
-    /// Behind the last address comes the first one.
+    /// True if the first address follows the last one.
     round: bool,
 }
 
 impl Pools {
-    /// A table has other contents. Addresses that left it begin anew if they come back to it.
+    /// Forgets the states of addresses that left a table, so the addresses begin at 0 if they
+    /// return.
     pub fn keep_entries(&mut self, name: &TableName, entries: &[TableEntry]) {
         self.loads.retain(|(listed, address), _| match listed {
             Listed::Table(other) if other == name => is_chosen_from(entries, *address),
@@ -137,14 +137,14 @@ impl Pools {
         });
     }
 
-    /// An entry left a table.
+    /// Forgets the states of an address that left a table.
     pub fn forget_entry(&mut self, name: &TableName, net: IpNet) {
         if net.prefix_len() == net.max_prefix_len() {
             self.loads.remove(&(Listed::Table(name.clone()), net.addr()));
         }
     }
 
-    /// Only these tables are left, and what rules know interfaces by.
+    /// Forgets the states of addresses in tables and interfaces that rules no longer use.
     pub fn keep_tables(&mut self, ruleset: &Ruleset, world: &World) {
         let followed: HashSet<&DynamicAddress> =
             ruleset.every_rule().flat_map(|(_, rule)| rule.dynamic_addresses()).collect();
@@ -160,10 +160,11 @@ impl Pools {
         });
     }
 
-    /// Chooses an address of `family` for a packet from `source`.
+    /// Chooses an address of `family` for a packet from `source`. Returns `None` if no address is
+    /// left.
     ///
-    /// `first` is the first address of a search over several, `None` in it as long as there is
-    /// none; who does not search has no `first`.
+    /// In a search over several addresses `first` is set to the first chosen one, and begins as
+    /// `None`. A caller that takes a single address passes no `first`.
     pub fn choose(
         &mut self,
         of: PoolOf,
@@ -195,13 +196,13 @@ impl Pools {
         Some(Chosen { address, interface })
     }
 
-    /// How many states have an address of a table, if any ever had.
+    /// Returns the number of states with an address of a table, `None` if none ever had it.
     pub fn load(&self, table: &TableName, address: IpAddr) -> Option<u64> {
         self.loads.get(&(Listed::Table(table.clone()), address)).copied()
     }
 
-    /// A state got the address, or lost it, which only pools that look at the number of states want
-    /// to know. `None` if the address is none of the list's.
+    /// Adds `change` to the number of states with an address, if the pool chooses from a list.
+    /// Returns `None` if the address is not in the list.
     pub fn count(
         &mut self,
         of: PoolOf,
@@ -228,7 +229,7 @@ impl Pools {
     }
 }
 
-/// Whether the pool has the address; to PF a negated entry of a table is one too.
+/// Returns true if the pool has the address. As in PF, the negated entries of a table count, too.
 pub(crate) fn has(of: PoolOf, around: Around, address: IpAddr) -> bool {
     let family = Family::of(address);
     let members = match &of.pool.address {
@@ -241,12 +242,12 @@ pub(crate) fn has(of: PoolOf, around: Around, address: IpAddr) -> bool {
     })
 }
 
-/// Whether a pool that counts states can choose an address from a table.
+/// Returns true if a pool that counts states can choose the address from these entries.
 fn is_chosen_from(entries: &[TableEntry], address: IpAddr) -> bool {
     entries.iter().any(|entry| !entry.negated && entry.net == address.into())
 }
 
-/// Chooses from what is no list: a table, an interface or a network.
+/// Chooses from a single table, interface or network.
 fn from_single(
     walk: Walk,
     cursor: &mut Cursor,
@@ -263,8 +264,8 @@ fn from_single(
     from_net(&of.pool.kind, cursor, net, around, source, begins)
 }
 
-/// `prefer-ipv6-nexthop`: an IPv6 address if there is one; else, for an IPv4 packet, one of its own
-/// family.
+/// Chooses for `prefer-ipv6-nexthop`: an IPv6 address if there is one, else an IPv4 address for an
+/// IPv4 packet.
 fn preferred(walk: Walk, cursor: &mut Cursor, source: IpAddr) -> Option<(Family, u128)> {
     let address = &walk.of.pool.address;
     let is_list = listed(walk.of, walk.around, Family::Inet6).is_some();
@@ -303,7 +304,7 @@ fn from_net(
             if cursor.counter == 0 && net.is_host(family) {
                 return Some(net.base);
             }
-            // PF counts host bits alone, so this ends the pool when they look like the whole
+            // PF counts host bits only, so the pool ends once these look like an address of it
             if cursor.counter != 0 && net.contains(cursor.counter) {
                 return None;
             }
@@ -311,7 +312,7 @@ fn from_net(
             cursor.counter = next(cursor.counter, family);
             chosen
         }
-        // the language asks for a table, which alone counts states
+        // the language requires a table, because only tables count states
         PoolKind::LeastStates => return None,
     })
 }
@@ -359,7 +360,7 @@ fn from_list(
     }
 }
 
-/// Goes once round the whole list; the first address without states ends the search.
+/// Goes once around the whole list. The first address without states ends the search.
 fn least_loaded(cursor: &mut Cursor, list: &List, loads: &Loads) -> Option<u128> {
     let load = |cursor: &Cursor| {
         if list.weighted { cursor.load * 0xffff / u64::from(cursor.weight) } else { cursor.load }
@@ -373,7 +374,7 @@ fn least_loaded(cursor: &mut Cursor, list: &List, loads: &Loads) -> Option<u128>
         if load(cursor) < least {
             (chosen, least, states) = (cursor.counter, load(cursor), cursor.load);
         }
-        // PF compares by the mask of the block that it has come to
+        // PF compares with the mask of the block that it has reached
         if start & mask == cursor.counter & mask || states == 0 {
             break;
         }
@@ -382,12 +383,12 @@ fn least_loaded(cursor: &mut Cursor, list: &List, loads: &Loads) -> Option<u128>
 }
 
 impl List {
-    /// The same, which ends behind its last address.
+    /// Returns the same list, which ends behind its last address.
     pub fn once(self) -> List {
         List { round: false, ..self }
     }
 
-    /// As [`List::step`], from the beginning if what the cursor remembers is gone.
+    /// Does [`List::step`], from the beginning if the remembered address has left the list.
     fn step_or_restart(&self, cursor: &mut Cursor, loads: &Loads) -> Option<Block> {
         if let Some(block) = self.step(cursor, loads) {
             return Some(block);
@@ -396,8 +397,8 @@ impl List {
         self.step(cursor, loads)
     }
 
-    /// Moves the cursor to the next address that is in the list, its own if it is, and returns the
-    /// block that holds it.
+    /// Moves the cursor to the next address of the list, which is its own address if that is in the
+    /// list. Returns the block of the address, `None` at the end.
     pub fn step(&self, cursor: &mut Cursor, loads: &Loads) -> Option<Block> {
         let mut use_counter = cursor.index < self.total;
         let mut index = if use_counter { cursor.index } else { 0 };
@@ -428,7 +429,7 @@ impl List {
             let found = if block.is_host(self.family) {
                 if at.is_some_and(|at| self.is_unusable(at)) {
                     index += 1;
-                    continue; // PF goes on with the counter that it had
+                    continue; // PF continues with the previous counter
                 }
                 at
             } else {
@@ -454,9 +455,9 @@ impl List {
         }
     }
 
-    /// Weighted round-robin: moves the cursor on to an address that is heavy enough for this turn.
-    /// PF tries each one; but all of a block are as light, and the turn changes in the first block
-    /// only.
+    /// Moves the cursor to an address that is heavy enough for this round of weighted round-robin.
+    /// PF tries each address. This function skips blocks, because all addresses of a block have the
+    /// same weight, and the round changes in the first block only.
     fn step_by_weight(&self, cursor: &mut Cursor, loads: &Loads) -> Option<()> {
         for _ in 0..MOST_STEPS {
             let block = self.step(cursor, loads)?;
@@ -471,9 +472,9 @@ impl List {
         None
     }
 
-    /// The first address of the block from `at` on that lies in no smaller block inside of it.
-    /// Behind the last address of all comes none: OpenBSD begins again at 0.0.0.0 and, where
-    /// smaller blocks cover all of 0.0.0.0/0, never ends.
+    /// Returns the first address of the block from `at` on that is in no smaller block. No address
+    /// follows the last one of the family. OpenBSD continues at 0.0.0.0 there, and loops forever if
+    /// smaller blocks cover all of 0.0.0.0/0.
     fn outside_of_others(&self, block: &Block, mut at: u128) -> Option<u128> {
         loop {
             let best = self.best(at)?;
@@ -481,7 +482,7 @@ impl List {
                 return Some(at);
             }
             if self.family == Family::Inet6 {
-                return None; // PF takes the mask for one of IPv4 and leaves the whole block
+                return None; // PF takes the mask for IPv4's and skips the whole block
             }
             at = next(at | !best.mask & full(self.family), self.family);
             if at == 0 || !block.contains(at) {
@@ -490,12 +491,12 @@ impl List {
         }
     }
 
-    /// The smallest block around an address, negated or not.
+    /// Returns the smallest block that has an address, negated or not.
     fn best(&self, at: u128) -> Option<&Block> {
         self.blocks.iter().filter(|block| block.contains(at)).max_by_key(|block| block.mask)
     }
 
-    /// Link-local addresses are never chosen but from tables.
+    /// Returns true for link-local addresses, which are chosen from tables only.
     fn is_unusable(&self, at: u128) -> bool {
         !matches!(self.name, Listed::Table(_))
             && self.family == Family::Inet6
@@ -518,12 +519,12 @@ impl Block {
     }
 }
 
-/// The list that a pool chooses from, if that is a table or an interface.
+/// Returns the list of a pool with a table or an interface, `None` for a network.
 fn listed(of: PoolOf, around: Around, family: Family) -> Option<List> {
     list_of(&of.pool.address, of.rule, around, family)
 }
 
-/// What a table or an interface stands for in the pool of a rule.
+/// Returns the list of a table or an interface in the pool of a rule.
 pub(crate) fn list_of(
     address: &PoolAddress,
     rule: &Entry,
@@ -565,19 +566,19 @@ fn greatest_common_divisor(a: i32, b: i32) -> i32 {
     if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
-/// The network of a pool that has just one.
+/// Returns the network of a pool that has a single one of this family.
 pub(crate) fn net(pool: &PoolAddress, family: Family) -> Option<Block> {
     match pool {
         PoolAddress::Any => Some(Block { base: 0, mask: 0, negated: false, weight: 0 }),
         PoolAddress::Net(net) if Family::of(net.addr()) == family => {
             Some(Block::new(*net, false, 0))
         }
-        // PF takes the upper end of a range for the mask of the lower one
+        // PF takes the upper end of a range as the mask of the lower end
         PoolAddress::Range(low, high) if Family::of(*low) == family => {
             Some(Block { base: to_bits(*low), mask: to_bits(*high), negated: false, weight: 0 })
         }
         PoolAddress::Through(_, Some(hop)) => net(hop, family),
-        // each packet has its own destination for its next hop
+        // each packet's destination is its next hop
         PoolAddress::Through(_, None) => {
             Some(Block { base: 0, mask: full(family), negated: false, weight: 0 })
         }
@@ -585,7 +586,7 @@ pub(crate) fn net(pool: &PoolAddress, family: Family) -> Option<Block> {
     }
 }
 
-/// Host bits for an address chosen by `bitmask`. A list keeps those that it chose.
+/// Sets the host bits of an address that a `bitmask` pool chose. An address from a list stays.
 pub(crate) fn with_host_bits(pool: &PoolAddress, chosen: IpAddr, bits: IpAddr) -> IpAddr {
     let family = Family::of(chosen);
     let Some(block) = net(pool, family) else {
@@ -594,9 +595,9 @@ pub(crate) fn with_host_bits(pool: &PoolAddress, chosen: IpAddr, bits: IpAddr) -
     to_address(family, to_bits(chosen) & block.mask | to_bits(bits) & !block.mask & full(family))
 }
 
-/// The hash of an address: as a number, and as the address that PF makes of it.
+/// Returns the hash of an address: as a number, and as the address that PF derives from it.
 fn hash(key: u128, source: IpAddr) -> (u64, u128) {
-    // four words, which PF keeps in the byte order of the machine: that of its commonest ones here
+    // four words in the machine's byte order, as in PF; here always little-endian
     let mut key = key.to_be_bytes();
     key.chunks_exact_mut(4).for_each(<[u8]>::reverse);
     match source {
@@ -616,8 +617,8 @@ fn hash(key: u128, source: IpAddr) -> (u64, u128) {
     }
 }
 
-/// Random bits for the part of an address that the mask leaves open: PF draws 32 of them at a time,
-/// from the right, until it comes to a part that the mask fills.
+/// Returns random bits for the part of an address that the mask leaves open. PF draws 32 bits at a
+/// time, from the right, until the mask fills a word.
 fn random_host_bits(family: Family, mask: u128, world: &World) -> u128 {
     let words = if family == Family::Inet { 1 } else { 4 };
     let mut bits = 0;
@@ -626,7 +627,7 @@ fn random_host_bits(family: Family, mask: u128, world: &World) -> u128 {
         if open == 0 {
             break;
         }
-        // of 2^32 PF draws nothing
+        // PF draws nothing if the bound would be 2^32
         bits |= u128::from(open.checked_add(1).map_or(0, |bound| world.draw(bound))) << (word * 32);
     }
     bits

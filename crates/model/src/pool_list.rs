@@ -1,14 +1,14 @@
-//! A list of several addresses, tables and interfaces behind `->` of an old rule, or of next hops
-//! by way of interfaces: its members have their turn as they are written, each to its end.
+//! A list of several addresses, tables and interfaces: behind `->` of a legacy rule, or next hops
+//! on interfaces. Its members are used in their order, each to its end.
 
 use skipstep_ruleset::{Family, PoolAddress};
 
 use crate::pool::{Around, Block, Cursor, List, Loads, PoolOf, list_of, net, next};
 
-/// A part of a pool's list.
+/// A member of a pool's list.
 pub(crate) enum Member {
     List(List),
-    /// `None` if it is of the other family.
+    /// A network, `None` if it is of the other family.
     Net(Option<Block>),
 }
 
@@ -20,7 +20,8 @@ impl Member {
         }
     }
 
-    /// Moves the cursor to the next address of this member, to the first one if it comes `anew`.
+    /// Moves the cursor to the next address of this member, or to the first one if `anew`. Returns
+    /// `None` at the end of the member.
     fn step(&self, cursor: &mut Cursor, anew: bool, loads: &Loads) -> Option<()> {
         match self {
             Member::List(list) => {
@@ -38,19 +39,19 @@ impl Member {
     }
 }
 
-/// What a walk over members is about.
+/// The inputs of a choice from a list.
 #[derive(Clone, Copy)]
 pub(crate) struct Walk<'a> {
     pub of: PoolOf<'a>,
     pub around: Around<'a>,
     pub loads: &'a Loads,
-    /// The packet's.
+    /// Family of the packet.
     pub family: Family,
 }
 
 impl Walk<'_> {
-    /// Chooses from a list as FreeBSD does: its members as they are written, each to its end, and
-    /// at the very beginning the second one. Returns the address and its family.
+    /// Chooses from a list as FreeBSD does: members in their order, each to its end, beginning with
+    /// the second one. Returns the family and the address.
     pub fn choose(&self, cursor: &mut Cursor, members: &[PoolAddress]) -> Option<(Family, u128)> {
         let mut found = self.step(members.get(cursor.member)?, cursor, false);
         for _ in members {
@@ -65,8 +66,8 @@ impl Walk<'_> {
         Some((family, chosen))
     }
 
-    /// Moves the cursor to the next address of a member: of a pool that prefers IPv6 to those
-    /// first.
+    /// Moves the cursor to the next address of a member. A pool that prefers IPv6 goes to the IPv6
+    /// addresses first.
     fn step(&self, member: &PoolAddress, cursor: &mut Cursor, anew: bool) -> Option<Family> {
         if !self.of.pool.prefer_ipv6 {
             return self.step_in(self.family, member, cursor, anew);
@@ -80,7 +81,7 @@ impl Walk<'_> {
             }
             found => found,
         };
-        // each packet's destination is of its own family
+        // a next hop that is the packet's destination is of the packet's family
         let of_packet = matches!(member, PoolAddress::Through(_, None)).then_some(self.family);
         found.map(|family| of_packet.unwrap_or(family))
     }
@@ -96,8 +97,7 @@ impl Walk<'_> {
         member.step(cursor, anew, self.loads).map(|()| family)
     }
 
-    /// `prefer-ipv6-nexthop` and a table: first through its IPv6 addresses, then through its IPv4
-    /// ones.
+    /// Chooses from a table with `prefer-ipv6-nexthop`: all IPv6 addresses, then all IPv4 ones.
     pub fn choose_of_both(
         &self,
         cursor: &mut Cursor,
@@ -117,13 +117,13 @@ impl Walk<'_> {
         None
     }
 
-    /// Whether the packet may have an IPv4 next hop after all.
+    /// Returns true if the packet may get an IPv4 next hop next.
     fn may_turn(&self, cursor: &Cursor) -> bool {
         self.family == Family::Inet && !cursor.turned
     }
 
-    /// IPv6 addresses have their turn, or those of IPv4, which IPv6 packets cannot use. Returns
-    /// which.
+    /// Switches to IPv4 addresses if `inet` is true, else to IPv6 ones. IPv6 packets cannot use
+    /// IPv4 addresses. Returns the family.
     fn turn_to(&self, inet: bool, cursor: &mut Cursor) -> Family {
         let inet = inet && self.family == Family::Inet;
         if cursor.turned != inet {

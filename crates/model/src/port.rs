@@ -1,4 +1,4 @@
-//! The source port, or ICMP id, that a translated packet gets (pf-semantics section 11).
+//! The source port, or ICMP id, of a translated packet (pf-semantics section 11).
 
 use skipstep_ruleset::{Direction, PoolPorts};
 use skipstep_wire::protocol;
@@ -8,37 +8,37 @@ use crate::endpoint::{Endpoint, Endpoints};
 use crate::state::{Key, STACK, StateTable, WIRE};
 use crate::world::World;
 
-/// Where translated ports come from if the rule does not say.
+/// First and last translated port if the rule names none.
 const DYNAMIC_PORTS: (u16, u16) = (50001, 65535);
 
 const ECHO: u16 = 8;
 const ECHO6: u16 = 128;
 
-/// Ports tried for one packet, as in the data plane (`bpf/translate.h` says why); OpenBSD tries
-/// all.
+/// Maximum number of ports tried for one packet, as in the data plane (`bpf/translate.h` has the
+/// reason). OpenBSD tries all.
 const MOST_PROBES: u32 = 1536;
 
-/// Of these, ports that are tried in OpenBSD's order: of the only address, …
+/// Number of ports tried in OpenBSD's order if there is a single address.
 const IN_ORDER: u32 = 512;
 
-/// … and of each of several.
+/// Number of ports tried in OpenBSD's order for each of several addresses.
 const OF_EACH: u32 = 128;
 
-/// Ports that are tried at random of each of several addresses.
+/// Number of ports tried at random for each of several addresses.
 const RANDOM_OF_EACH: u32 = 16;
 
-/// How far the search for one packet's port has come.
+/// The progress of the search for one packet's port.
 #[derive(Debug, Default)]
 pub(crate) struct Search {
-    /// Ports that may still be tried.
+    /// Number of ports that may still be tried.
     probes: u32,
-    /// Number of ports to try of an address in order, and then at random.
+    /// Numbers of ports to try for an address, in order and then at random.
     tries: (u32, u32),
-    /// Where the sequence of random numbers is, once it has begun.
+    /// State of the random sequence, once it has begun.
     draws: Option<u64>,
-    /// Some ports were not tried in order.
+    /// True if some ports were not tried in order.
     cut_short: bool,
-    /// The ports are those of several ranges.
+    /// True if the ports are several ranges.
     ranges: bool,
 }
 
@@ -48,27 +48,28 @@ impl Search {
         Search { probes: MOST_PROBES, ranges, ..Search::default() }
     }
 
-    /// Tries ports in order: of the only address, or of one of several. The only one gets all
-    /// probes.
+    /// Begins to try ports in order, of the only address or of one of several. A single address
+    /// gets all probes.
     pub fn in_order(&mut self, several: bool) {
         let several = several || self.ranges;
         self.tries = if several { (OF_EACH, 0) } else { (IN_ORDER, MOST_PROBES - IN_ORDER) };
     }
 
-    /// Whether to try no more ports in order. What is left is for ports at random.
+    /// Returns true if no more ports are to be tried in order. Random ports get the remaining
+    /// probes.
     pub fn ends_order(&mut self) -> bool {
         let ends = self.probes <= MOST_PROBES - IN_ORDER;
         self.cut_short |= ends;
         ends
     }
 
-    /// Whether to try ports at random.
+    /// Begins to try ports at random. Returns false if there are none to try.
     pub fn goes_on(&mut self) -> bool {
         self.tries = (0, if self.ranges { 1 } else { RANDOM_OF_EACH });
         self.cut_short && self.probes > 0
     }
 
-    /// The next number from `low` to `high` at random: SplitMix64.
+    /// Returns the next random number from `low` to `high`, both inclusive (SplitMix64).
     fn draw(&mut self, (low, high): (u16, u16), world: &World) -> u16 {
         let seed = || 1 + u64::from(world.draw(u32::MAX));
         let state = self.draws.unwrap_or_else(seed).wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -79,7 +80,7 @@ impl Search {
         low + (((bits >> 32) * span) >> 32) as u16
     }
 
-    /// Any range of a MAP-E set, at random; others have but one.
+    /// Returns a random range of a MAP-E set; other ports are a single range.
     pub fn draw_range(&mut self, ports: PoolPorts, world: &World) -> PoolPorts {
         match ports {
             PoolPorts::MapE { offset, length, id } => {
@@ -94,25 +95,25 @@ impl Search {
 /// A flow whose source needs a port.
 #[derive(Clone, Copy)]
 pub(crate) struct Flow<'a> {
-    /// As it will be translated, but for the source port, which is that of the packet.
+    /// Key after translation, but with the packet's own source port.
     pub key: Key,
     pub direction: Direction,
     pub interface: &'a str,
-    /// It is for an old rule: FreeBSD's ways where they differ.
+    /// True for a legacy rule: FreeBSD's behaviour where OpenBSD's differs.
     pub old: bool,
-    /// With whom it shares ports outside, if its source is mapped whoever it is for.
+    /// `endpoint-independent`: mappings whose outside ports are taken.
     pub endpoints: Option<&'a Endpoints>,
 }
 
-/// What a search came to.
+/// The result of a search.
 pub(crate) enum Found {
     Port(u16),
     /// No port of the range is free.
     Taken,
 }
 
-/// The ranges of ports to search, one after the other: those of a MAP-E port set upward from a
-/// random one, then downward; of all others there is one range.
+/// Returns the ranges of ports to search, in order. The ranges of a MAP-E port set go upward from a
+/// random one, then downward. Other ports are a single range.
 pub(crate) fn sets(ports: PoolPorts, world: &World) -> impl Iterator<Item = PoolPorts> {
     let (count, range): (u16, Box<dyn Fn(u16) -> PoolPorts>) = match ports {
         PoolPorts::MapE { offset, length, id } => {
@@ -120,12 +121,12 @@ pub(crate) fn sets(ports: PoolPorts, world: &World) -> impl Iterator<Item = Pool
         }
         other => (1, Box::new(move |_| other)),
     };
-    // the first set, with the well-known ports, is nobody's
+    // the first set has the well-known ports, so it is not used
     let begin = if count == 1 { 1 } else { (world.draw(u32::from(count) + 1) as u16).max(1) };
     (begin..=count).chain((1..begin).rev()).map(range)
 }
 
-/// One of the ranges of a MAP-E set.
+/// Returns one range of a MAP-E set.
 fn range_of_set(set: u16, offset: u8, length: u8, id: u16) -> PoolPorts {
     let behind = 16 - offset - length;
     let id = (u32::from(id) & ((1 << length) - 1)) << behind;
@@ -133,7 +134,7 @@ fn range_of_set(set: u16, offset: u8, length: u8, id: u16) -> PoolPorts {
     PoolPorts::Range(low as u16, (low | ((1 << behind) - 1)) as u16)
 }
 
-/// Looks for a port that makes the flow's key different from those of all states.
+/// Searches a port that makes the flow's key differ from the keys of all states.
 pub(crate) fn search(
     search: &mut Search,
     flow: &Flow,
@@ -155,7 +156,7 @@ pub(crate) fn search(
         let mut key = *key;
         key.port[source] = port;
         counters.status.searches += 1;
-        // where the answers will be looked up
+        // the answers are looked up on this side
         let outside = Endpoint { rdomain: key.rdomain, end: (key.address[source], port) };
         let side = if *direction == Direction::In { STACK } else { WIRE };
         let free = !states.has(&key, side, interface)
@@ -169,12 +170,12 @@ pub(crate) fn search(
         protocol::ICMP6 if key.port[destination] == ECHO6 && *old => return try_port(search, own),
         protocol::ICMP6 if key.port[destination] == ECHO6 => (1, u16::MAX),
         protocol::ICMP | protocol::ICMP6 if *old => return Found::Port(own),
-        // PF gives other messages the id 0, in the key alone
+        // PF gives other messages the id 0, in the key only
         protocol::ICMP | protocol::ICMP6 => return Found::Port(0),
         protocol::TCP | protocol::UDP => match ports {
             PoolPorts::Unsaid => DYNAMIC_PORTS,
             PoolPorts::Range(low, high) => (low.min(high), low.max(high)),
-            // of a port set one range after the other is searched
+            // a port set is searched range by range, as [`sets`] returns them
             PoolPorts::Static | PoolPorts::MapE { .. } => return try_port(search, own),
         },
         _ => return try_port(search, own),

@@ -1,10 +1,10 @@
-//! How often something happens: `max-pkt-rate` and `max-src-conn-rate` (pf-semantics section 5).
+//! Rates of events: `max-pkt-rate` and `max-src-conn-rate` (pf-semantics section 5).
 
-/// One event in the unit of [`Rate::thousandths`].
+/// One event in units of [`Rate::thousandths`].
 const EVENT: u32 = 1000;
 
-/// Events of late. What is counted fades with the time that passes between them, and is gone after
-/// the whole period of the limit.
+/// A count of events that fades with the time between them, and is 0 after the whole period of the
+/// limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Rate {
     thousandths: u32,
@@ -13,7 +13,7 @@ pub(crate) struct Rate {
 }
 
 impl Rate {
-    /// Counts an event. True if there are more than `limit` in `seconds` now.
+    /// Counts an event. Returns true if there are now more than `limit` in `seconds`.
     pub fn exceeds(&mut self, (limit, seconds): (u32, u32), now: u32) -> bool {
         let elapsed = now.wrapping_sub(self.last);
         let left = match elapsed < seconds {
@@ -24,7 +24,7 @@ impl Rate {
         u64::from(self.thousandths) > u64::from(limit) * u64::from(EVENT)
     }
 
-    /// Thousandths of events, and the second of the last one.
+    /// Returns the count in thousandths of events, and the second of the last event.
     pub fn parts(&self) -> (u32, u32) {
         (self.thousandths, self.last)
     }

@@ -1,4 +1,4 @@
-//! A state lets go of what it held: places under limits, sources, endpoints, addresses of pools.
+//! Release of a state's references to limiters, source nodes, endpoints and addresses of pools.
 
 use skipstep_ruleset::{Family, PoolKind, Timeout};
 
@@ -9,7 +9,7 @@ use crate::timeout;
 use crate::translate::pool_of;
 
 impl Firewall {
-    /// The source nodes that count a state lose it. Those without states stay for `src.track`.
+    /// Releases the source nodes of a state. A node without states stays for `src.track` seconds.
     pub(crate) fn release_sources(&mut self, state: &State) {
         let seconds = timeout::own(self.rulebook.at(state.rule), Timeout::SrcTrack)
             .unwrap_or_else(|| self.ruleset.options.timeouts.get(Timeout::SrcTrack));
@@ -19,8 +19,8 @@ impl Firewall {
         }
     }
 
-    /// The limiters that count a state lose it. One that was not made after all gives back what it
-    /// took of their rates.
+    /// Releases the limiters of a state. With `unmade` the state was not created, and its tokens
+    /// are returned.
     pub(crate) fn release_limiters(&mut self, state: &State, unmade: bool) {
         if let Some(id) = state.state_limiter {
             self.limiters.release_state(id, unmade);
@@ -31,14 +31,14 @@ impl Firewall {
         }
     }
 
-    /// The mapping of an endpoint loses a state.
+    /// Releases the endpoint mapping of a state.
     pub(crate) fn release_endpoint(&mut self, state: &State) {
         if let Some(inside) = &state.mapped {
             self.endpoints.release(inside);
         }
     }
 
-    /// Pools that count states lose one with this state.
+    /// Releases the endpoint mapping, and the addresses that pools count states for.
     pub(crate) fn release_addresses(&mut self, state: &State) {
         self.release_endpoint(state);
         let around = Around { ruleset: &self.ruleset, world: &self.world };

@@ -1,5 +1,5 @@
-//! Other rules come into force while states live on: with the timeouts, the limits, the pools and
-//! the source nodes of the rules that made them, be those gone or not (pf-semantics section 19).
+//! Load of other rules while states live on. States keep the timeouts, limits, pools and source
+//! nodes of their rules, even if these are orphaned (pf-semantics section 19).
 
 use std::sync::Arc;
 
@@ -10,7 +10,12 @@ use crate::Firewall;
 use crate::rulebook::Rulebook;
 
 impl Firewall {
-    /// Puts other rules, options and tables in force in one piece; says why if that cannot be done.
+    /// Commits other rules, options and tables in one step.
+    ///
+    /// # Errors
+    ///
+    /// Fails, and changes nothing, if a source limiter has sources and its table or masks would
+    /// change.
     pub fn replace_rules(&mut self, next: &Next) -> Result<(), String> {
         self.limiters.accept(&next.ruleset)?;
         let ruleset = with_living_tables(&self.ruleset, next);
@@ -29,7 +34,7 @@ impl Firewall {
         Ok(())
     }
 
-    /// What states hold of limiters that are gone is void from now on.
+    /// Voids the references of states to removed limiters.
     fn replace_limiters(&mut self, next: &Next) {
         let gone = self.limiters.replace(&next.ruleset, next.replaces(""));
         for state in self.states.iter_mut() {
@@ -43,7 +48,7 @@ impl Firewall {
         }
     }
 
-    /// What was counted for tables and entries that are gone is forgotten.
+    /// Forgets the counters of removed tables and entries.
     fn forget_tables(&mut self, ruleset: &Ruleset) {
         self.counters.keep_tables(|name| table(&self.ruleset, name), |name| table(ruleset, name));
         self.pools.keep_tables(ruleset, &self.world);
@@ -54,8 +59,8 @@ fn table<'a>(ruleset: &'a Ruleset, name: &TableName) -> Option<&'a Table> {
     ruleset.tables_of(&name.anchor).iter().find(|table| table.name == name.name)
 }
 
-/// The rule set to be, with tables that are as they were: those that nobody defines with contents,
-/// those of anchors that stay, and those that are to persist.
+/// Returns the next rule set with the tables that live on. Tables without new contents keep theirs.
+/// Tables of unchanged anchors and persistent tables stay.
 fn with_living_tables(old: &Ruleset, next: &Next) -> Ruleset {
     let mut ruleset = next.ruleset.clone();
     let anchors = ruleset.anchors.iter_mut().map(|(path, anchor)| (&path[..], &mut anchor.tables));
@@ -67,8 +72,8 @@ fn with_living_tables(old: &Ruleset, next: &Next) -> Ruleset {
             }
         }
     }
-    // an anchor's table, be it one that only persists, holds that of the same name of the main rule
-    // set
+    // an anchor's table, even one that only persists, keeps the main rule set's table of the same
+    // name
     let (main, of_anchors): (Vec<_>, Vec<_>) =
         old.all_tables().partition(|(path, _)| path.is_empty());
     for (path, table) in of_anchors.into_iter().chain(main) {
@@ -86,7 +91,8 @@ fn with_living_tables(old: &Ruleset, next: &Next) -> Ruleset {
     ruleset
 }
 
-/// A table takes the place of the one of its name. Addresses that were there keep their weights.
+/// Merges the previous table of the same name. A table without new contents takes over the previous
+/// entries. Otherwise known addresses keep their weights.
 fn come_alive(table: &mut Table, before: &Table) {
     table.defined |= before.defined;
     if !table.initialized {
@@ -99,8 +105,8 @@ fn come_alive(table: &mut Table, before: &Table) {
     }
 }
 
-/// `set keepcounters`: rules that were there before go on counting where they were. Of rules that
-/// are equal the first one's counters are taken, as FreeBSD does.
+/// Copies counters for `set keepcounters` to rules that were there before. If several previous
+/// rules are equal, the first one's counters are taken, as in FreeBSD.
 fn keep_counters(counters: &mut crate::counters::Counters, before: &Rulebook, now: &Rulebook) {
     for new in now.since(before.len()) {
         let same = before.in_force().find(|old| old.is_like(new));

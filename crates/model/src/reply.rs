@@ -1,5 +1,5 @@
 //! Packets that the firewall makes: RST, ICMP errors, challenge ACK (pf-semantics section 11, block
-//! returns). They are not filtered themselves.
+//! returns). They are not filtered.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -19,23 +19,23 @@ const DEFAULT_TTL: u8 = 64;
 const ICMP_TTL: u8 = 255;
 const LOW_DELAY: u8 = 0x10;
 
-/// How much of a packet an ICMPv6 error quotes: what fits beside its headers into 1280 bytes.
+/// Bytes of a packet that an ICMPv6 error quotes: as many as fit with the headers into 1280.
 const ICMP6_QUOTE: usize = 1232;
 
-/// ICMP and ICMPv6 "port unreachable", which `block return` sends.
+/// ICMP and ICMPv6 type and code of "port unreachable", which `block return` sends.
 const PORT_UNREACHABLE: (u8, u8) = (3, 3);
 const PORT_UNREACHABLE_6: (u8, u8) = (1, 4);
 
-/// What a block rule makes of a packet.
+/// The answer of a block rule to a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
     Nothing,
     Send(Vec<u8>),
-    /// A RST would have answered a packet with a wrong checksum.
+    /// A RST would have answered, but the packet's checksum is wrong.
     BadChecksum,
 }
 
-/// The answer of a block rule. Fragments are not answered.
+/// Returns the answer of a block rule. Fragments are not answered.
 pub(crate) fn block(packet: &Descriptor, how: BlockReturn, world: &World) -> Answer {
     let (rst_ttl, inet, inet6) = match how {
         BlockReturn::Drop => return Answer::Nothing,
@@ -64,20 +64,20 @@ pub(crate) fn block(packet: &Descriptor, how: BlockReturn, world: &World) -> Ans
         .map_or(Answer::Nothing, Answer::Send)
 }
 
-/// Closes a connection for the one who tries to open it.
+/// Returns the RST that refuses a connection.
 fn rst(packet: &Descriptor, tcp: &Tcp, ttl: u8, world: &World) -> Vec<u8> {
     let length = tcp.payload_len + u32::from(tcp.has(SYN)) + u32::from(tcp.has(FIN));
     let numbers = Numbers { seq: tcp.ack, ack: tcp.seq.wrapping_add(length), flags: RST | ACK };
     segment(packet, tcp, ttl, numbers, world)
 }
 
-/// Tells the sender of a segment that does not fit a handshake to start again.
+/// Returns the RST for a segment that does not fit a handshake, so its sender starts again.
 pub(crate) fn handshake_rst(packet: &Descriptor, tcp: &Tcp, world: &World) -> Vec<u8> {
     segment(packet, tcp, 0, Numbers { seq: tcp.ack, ack: 0, flags: RST }, world)
 }
 
-/// Asks the sender of a SYN on an open connection whether it means it (RFC 5961 section 4): it
-/// answers with a RST if it does. Sent in the name of the other side, `to`.
+/// Returns the ACK that challenges a SYN on an open connection (RFC 5961 section 4). A sender that
+/// means the SYN answers with a RST. The ACK is sent in the name of the other side, `to`.
 pub(crate) fn challenge_ack(
     packet: &Descriptor,
     tcp: &Tcp,
@@ -88,8 +88,8 @@ pub(crate) fn challenge_ack(
     segment(packet, tcp, 0, Numbers { seq: to.seqlo, ack: from.seqlo, flags: ACK }, world)
 }
 
-/// Whom a segment comes from: the system gives one from nowhere the address of the interface it
-/// leaves by.
+/// Returns the source address of a segment. The system replaces the unspecified address by one of
+/// the interface where the segment leaves.
 fn sender(from: IpAddr, to: IpAddr, rdomain: u32, world: &World) -> IpAddr {
     match from {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) if world.is_local(to) => to,
@@ -101,14 +101,15 @@ fn sender(from: IpAddr, to: IpAddr, rdomain: u32, world: &World) -> IpAddr {
     }
 }
 
-/// What is special about a segment that the firewall makes.
+/// The fields that differ between the segments that the firewall makes.
 struct Numbers {
     seq: u32,
     ack: u32,
     flags: u8,
 }
 
-/// A segment back to the sender of `packet`. A `ttl` of 0 is the default; IPv6 always has it.
+/// Returns a segment back to the sender of `packet`. A `ttl` of 0 is the default, which IPv6 always
+/// has.
 fn segment(packet: &Descriptor, tcp: &Tcp, ttl: u8, numbers: Numbers, world: &World) -> Vec<u8> {
     let Numbers { seq, ack, flags } = numbers;
     let source = sender(packet.destination, packet.source, packet.rdomain, world);
@@ -121,7 +122,7 @@ fn segment(packet: &Descriptor, tcp: &Tcp, ttl: u8, numbers: Numbers, world: &Wo
     ip.tcp(&answer.flag_bits(flags).seq(seq).ack(ack).window(0))
 }
 
-/// A segment of a handshake that the firewall holds in somebody's name.
+/// A segment of a handshake that the firewall does in the name of a side.
 pub(crate) struct Segment {
     pub source: (IpAddr, u16),
     pub destination: (IpAddr, u16),
@@ -129,18 +130,18 @@ pub(crate) struct Segment {
     pub ack: u32,
     pub flags: u8,
     pub window: u16,
-    /// 0 for no such option
+    /// MSS option in bytes, 0 for none.
     pub mss: u16,
 }
 
-/// One that is sent to the other end of a connection.
+/// Returns the bytes of a segment to the other side of a connection.
 pub(crate) fn proxied(segment: Segment, rdomain: u32, world: &World) -> Vec<u8> {
     let (from, port) = segment.source;
     let source = (sender(from, segment.destination.0, rdomain, world), port);
     written(&Segment { source, ..segment }, DEFAULT_TTL)
 }
 
-/// The bytes of one.
+/// Returns the bytes of a segment.
 pub(crate) fn written(segment: &Segment, ttl: u8) -> Vec<u8> {
     let Segment { source, destination, seq, ack, flags, window, mss } = *segment;
     let ip = build::ip(source.0, destination.0).ttl(ttl);
@@ -155,7 +156,7 @@ fn tcp_checksum_is_right(packet: &Descriptor) -> bool {
     checksum::transport(packet.source, packet.destination, protocol::TCP, data) == 0
 }
 
-/// ICMP errors are not answered by errors, only messages known to be harmless are.
+/// Returns true if an ICMP error may answer the packet: not another error, only harmless messages.
 fn may_answer_inet(packet: &Descriptor) -> bool {
     packet.icmp().is_none_or(|icmp| matches!(icmp.kind, 0 | 8 | 9 | 10 | 13..=18))
 }
@@ -164,18 +165,18 @@ fn may_answer_inet6(packet: &Descriptor) -> bool {
     packet.icmp().is_none_or(|icmp| icmp.kind >= ECHO_REQUEST && icmp.kind != REDIRECT)
 }
 
-/// Why a packet cannot be forwarded.
+/// The reasons why a packet cannot be forwarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Undelivered {
-    /// Its time to live is over.
+    /// Its TTL or hop limit has run out.
     Expired,
-    /// There is no way to its next hop.
+    /// No route leads to its next hop.
     NoRoute,
-    /// It is longer than so many bytes and must not be fragmented.
+    /// It is longer than this MTU in bytes and must not be fragmented.
     TooBig(u32),
 }
 
-/// What a router tells the sender of a packet that it cannot forward.
+/// Returns the ICMP error of a router to the sender of a packet that it cannot forward.
 pub(crate) fn undelivered(packet: &Descriptor, why: Undelivered, world: &World) -> Option<Vec<u8>> {
     let (may_answer, (kind, code)) = match (packet.family, why) {
         (Family::Inet, Undelivered::Expired) => (may_answer_inet(packet), (11, 0)),
@@ -189,8 +190,8 @@ pub(crate) fn undelivered(packet: &Descriptor, why: Undelivered, world: &World) 
     icmp_error(packet, (kind, code), mtu, world).filter(|_| may_answer)
 }
 
-/// An ICMP error about `packet`, if it may be answered at all and there is a way back. `rest` are
-/// the four bytes behind its checksum.
+/// Returns an ICMP error about `packet`, if the packet may be answered and there is a route back.
+/// `rest` has the four bytes behind the checksum.
 fn icmp_error(
     packet: &Descriptor,
     (kind, code): (u8, u8),
@@ -215,16 +216,18 @@ fn icmp_error(
     Some(build::ip(source, packet.source).ttl(ttl).icmp(&message))
 }
 
-/// Whether an address can be that of a host that deserves an answer.
+/// Returns true if a host that may be answered can have the address.
 fn is_answerable_ipv4(address: Ipv4Addr) -> bool {
     address.octets()[0] != 0 && !address.is_multicast()
 }
 
-/// The address that an error about `packet` comes from: the one it was sent to if that is ours, the
-/// one it was sent from, else ours on the way to its sender. For a sender that is on every link it
-/// is that of the packet's link; who is elsewhere hears nothing of an address that is valid on a
-/// link only. The system may have none: the error names the destination then. So does one on a
-/// bridge, which shows no other address of this host to those that it stands in front of.
+/// Returns the source address of an error about `packet`: the packet's destination or its source if
+/// it is ours, else our address on the route to its sender.
+///
+/// A sender with a link-local address gets that of the packet's interface. Other senders never get
+/// an address that is valid on one link only. If the host has no address, the error names the
+/// packet's destination. So does an error on a port of a bridge, because a bridge shows no other
+/// address of this host.
 fn source_address(packet: &Descriptor, world: &World) -> Option<IpAddr> {
     let is_own = |address| world.is_local(address) && !is_on_every_link(address);
     if is_own(packet.destination) || world.interface(&packet.interface)?.port {

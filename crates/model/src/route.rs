@@ -1,5 +1,6 @@
-//! `route-to`, `reply-to`, `dup-to`: packets of a state that go another way than the routing table
-//! says, to a next hop that was chosen when the state was made (pf-semantics section 11).
+//! `route-to`, `reply-to`, `dup-to`: packets that go to a next hop of their state instead of the
+//! one in the routing table. The next hop was chosen when the state was created (pf-semantics
+//! section 11).
 
 use std::fmt;
 use std::net::IpAddr;
@@ -22,15 +23,15 @@ use crate::state::{State, StateId};
 use crate::trace::Stage;
 use crate::translate::Ends;
 
-/// Where a packet is sent.
+/// The next hop of a packet, and the routing table for it.
 pub(crate) struct Course {
     hop: NextHop,
-    /// The table that has the way to the neighbour.
+    /// Number of the table that has the route to the neighbour.
     table: u32,
 }
 
 impl Course {
-    /// Returns the neighbour that a packet for this destination is sent to.
+    /// Returns the neighbour that gets a packet for this destination.
     fn neighbour(&self, destination: IpAddr) -> IpAddr {
         match self.hop.interface {
             Some(_) if self.hop.address.is_unspecified() => destination,
@@ -39,27 +40,27 @@ impl Course {
     }
 }
 
-/// A packet that is about to cross to the other family, and where it goes there.
+/// A packet that is about to cross to the other family, and its next hop there.
 pub(crate) struct Across {
     pub packet: Descriptor,
-    /// Its ends in the other family.
+    /// Addresses and ports in the other family.
     pub ends: Ends,
     pub course: Course,
 }
 
-/// Who is next for packets of a state.
+/// The next hop of packets of a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextHop {
-    /// For which of its packets.
+    /// Packets that it applies to: `route-to`, `reply-to` or `dup-to`.
     pub kind: RouteKind,
-    /// Address of the neighbour; the unspecified one if it is the destination of each packet.
+    /// Address of the neighbour; unspecified if each packet's destination is the neighbour.
     pub address: IpAddr,
-    /// The interface that leads there; `None` leaves that to the routing table.
+    /// Interface of the neighbour; `None` means that the routing table decides.
     pub interface: Option<InterfaceName>,
 }
 
 impl fmt::Display for NextHop {
-    /// `10.0.0.1`, `10.0.0.1@em0`, or `em0` if every packet's destination is next.
+    /// Writes `10.0.0.1`, `10.0.0.1@em0`, or `em0` if each packet's destination is next.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.interface {
             None => write!(f, "{}", self.address),
@@ -70,8 +71,9 @@ impl fmt::Display for NextHop {
 }
 
 impl State {
-    /// Returns the course of packets of this direction, which go along the state or against it.
-    /// Packets of the other direction are routed by no table that a rule names.
+    /// Returns the next hop of packets of this direction; `along` is true for packets in the
+    /// state's direction. The routing table of a rule applies to packets in the rule's direction
+    /// only.
     fn course(&self, direction: Direction, along: bool) -> Option<Course> {
         let hop = self.route.clone().filter(|route| match route.kind {
             RouteKind::RouteTo => along,
@@ -83,16 +85,16 @@ impl State {
     }
 }
 
-/// Why a packet is not routed.
+/// The reasons why a packet is not routed.
 enum Stuck {
-    /// Nobody is told.
+    /// The sender is not notified.
     Silently,
-    /// Its sender is.
+    /// The sender is notified.
     Told(Undelivered),
 }
 
 impl Firewall {
-    /// Sends a packet that passed, or a copy of it, the way that its state says.
+    /// Sends a packet that passed, or a copy of it, to the next hop of its state.
     pub(crate) fn route(&mut self, input: &Packet, fate: &mut Fate, journal: &mut Journal) {
         let state = fate.state.filter(|_| fate.verdict == Verdict::Pass);
         let Some(course) = state.and_then(|id| {
@@ -104,14 +106,13 @@ impl Firewall {
         let copies = course.hop.kind == RouteKind::DupTo;
         let changed = if copies { fate.out.clone() } else { fate.out.take() };
         let mut bytes = changed.unwrap_or_else(|| input.bytes.clone());
-        bytes.truncate(skipstep_wire::ip_length(&bytes)); // what follows in the frame stays behind
+        bytes.truncate(skipstep_wire::ip_length(&bytes)); // without bytes that follow in the frame
         let mut packet = Packet { bytes, carried: fate.carried.clone(), ..input.clone() };
         if !copies {
             fate.verdict = Verdict::Consumed;
             fate.carried.diverted = None;
         }
-        // what it is was seen before it spent a hop: a neighbour solicitation would be none any
-        // more
+        // parsed before it spends a hop: a neighbour solicitation would be malformed afterwards
         let described =
             self.describe(&packet).or_else(|_| self.describe_translated(input, &packet)).ok();
         match self.send(&mut packet, &course, fate, journal) {
@@ -133,8 +134,8 @@ impl Firewall {
         }
     }
 
-    /// Returns the answer to the sender of a packet that does not get to its next hop, if there is
-    /// one.
+    /// Returns the ICMP error to the sender of a packet that does not reach its next hop, if the
+    /// packet may be answered.
     pub(crate) fn tell_sender(
         &self,
         about: Option<Descriptor>,
@@ -146,8 +147,8 @@ impl Firewall {
         Some(error)
     }
 
-    /// What is told of a packet that translation gave port 0, which none comes with: what it was,
-    /// between the ends that it has now.
+    /// Describes a packet whose translated port is 0, which parsing refuses: the packet before
+    /// translation, between its present addresses.
     fn describe_translated(
         &self,
         before: &Packet,
@@ -157,14 +158,14 @@ impl Firewall {
         Ok(Descriptor { source, destination, ..self.describe(before)? })
     }
 
-    /// Returns where a packet that crosses to the other family is sent, before it does.
+    /// Returns the next hop of a packet that is about to cross to the other family.
     pub(crate) fn course_across(&self, state: StateId, packet: &Descriptor) -> Option<Course> {
         let state = self.states.get(state);
         state.course(packet.direction, state.direction_of(packet) == state.direction)
     }
 
-    /// Takes a packet across to the other family and sends it to its next hop. Nobody filters it
-    /// any more. Who sent it is told of it as it was.
+    /// Converts a packet to the other family and sends it to its next hop, without another
+    /// evaluation. An error to its sender quotes the packet as it was.
     pub(crate) fn route_across(
         &self,
         input: &Packet,
@@ -193,7 +194,8 @@ impl Firewall {
         }
     }
 
-    /// Returns what is sent of a packet that crosses: the packet, or its fragments.
+    /// Returns the converted packet, or its fragments. Fails if there is no route, if the hops have
+    /// run out, or if the packet is too long.
     fn send_across(&self, input: &Packet, across: Across) -> Result<Vec<Forwarded>, Undelivered> {
         let Across { mut packet, ends, course } = across;
         let next_hop = course.neighbour(ends.destination.0);
@@ -215,7 +217,7 @@ impl Firewall {
         Ok(sent.into_iter().map(|bytes| Forwarded { way: way.clone(), bytes }).collect())
     }
 
-    /// Sends `packet` to the next hop. One that came in is filtered once more, as it leaves.
+    /// Sends `packet` to the next hop. An inbound packet is filtered once more, where it leaves.
     fn send(
         &mut self,
         packet: &mut Packet,
@@ -245,8 +247,8 @@ impl Firewall {
         Ok(())
     }
 
-    /// The interface by which the packet gets to its next hop. One that the rule names is not asked
-    /// for in the routing table, in which there is no way to who is here.
+    /// Returns the interface where the packet leaves for its next hop. An interface that the rule
+    /// names needs no route. The routing table has no route to local addresses.
     fn way_to(&self, next_hop: IpAddr, course: &Course, packet: &Packet) -> Option<&Interface> {
         let by_table = || {
             if self.world.is_local(next_hop) {
@@ -258,8 +260,8 @@ impl Firewall {
         self.world.interface(course.hop.interface.as_ref().or_else(by_table)?)
     }
 
-    /// Filters a routed packet on the interface that it leaves by, and says how it leaves. What
-    /// that causes is added to `fate`.
+    /// Filters a routed packet on the interface where it leaves, and returns its bytes. Adds the
+    /// side effects to `fate`.
     fn filter_routed(
         &mut self,
         packet: &Packet,
@@ -272,14 +274,14 @@ impl Firewall {
             interface: interface.to_owned(),
             link: LinkHeader::default(),
             received_on: Some(packet.interface.clone()),
-            // who forwards it looks for no socket
+            // a forwarded packet has no local socket
             owner: None,
             ..packet.clone()
         };
-        // whoever routes it makes the fragments, not the filter
+        // the router makes the fragments, not the filter
         outbound.carried.fragmentation = None;
-        // its state may have ended others by their number: adaptive timeouts. Where pf would wait
-        // for its purge, the data plane finds none whose time is up
+        // the new state may have expired others through adaptive timeouts. pf waits for its purge,
+        // but in the data plane no lookup finds an expired state
         self.set_time(self.world.now);
         let mut nested = Journal::new(None, std::mem::take(&mut journal.tracer));
         let mut second = self.run(&outbound, &mut nested);
@@ -296,7 +298,7 @@ impl Firewall {
         }
     }
 
-    /// The packet, or the fragments that it leaves in.
+    /// Returns the packet, or the fragments that it leaves in.
     fn to_measure(&self, packet: &Packet, mtu: u32) -> Result<Vec<Vec<u8>>, Stuck> {
         let bytes = &packet.bytes;
         let mtu = mtu as usize;
@@ -324,7 +326,7 @@ fn ends(bytes: &[u8]) -> (IpAddr, IpAddr) {
     skipstep_wire::addresses(bytes).expect("a packet that was filtered has a whole header")
 }
 
-/// Takes one off the TTL or hop limit.
+/// Decrements TTL or hop limit. Fails if it has run out.
 fn spend_hop(bytes: &mut [u8]) -> Result<(), Undelivered> {
     let inet = bytes[0] >> 4 == 4;
     let at = if inet { 8 } else { 7 };

@@ -1,44 +1,44 @@
-//! All rules in one list: first what decides if no rule does, then those of the main rule set,
-//! those of each anchor, and old rules in the same order; behind them those that were loaded later.
+//! All rules in one list: the default rule, the rules of the main rule set, those of each anchor,
+//! and legacy rules in the same order. Rules of later loads follow.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{Deref, Range};
 
 use skipstep_ruleset::{AnchorCall, Next, OldKind, OldList, Rule, RuleId, Ruleset};
 
-/// The list. Rules that are gone stay in it, for the states and the sources that they have.
+/// The list of rules. Orphaned rules stay in it, for their states and sources.
 #[derive(Debug, Clone)]
 pub(crate) struct Rulebook {
-    /// By place; the default rule is the first.
+    /// All rules by index; the default rule is the first.
     rules: Vec<Entry>,
     filter: Sets,
-    /// By [`OldList`].
+    /// Ranges of legacy rules, by [`OldList`].
     old: [Sets; OldList::ALL.len()],
-    /// Rules ask for ports of SCTP.
+    /// True if rules have ports of SCTP.
     pub names_sctp_ports: bool,
 }
 
-/// Where the rule sets in force are, by the paths of their anchors.
+/// The ranges of the rule sets in force, by the paths of their anchors.
 type Sets = BTreeMap<String, Range<usize>>;
 
-/// Where what decides if no rule does stands.
+/// Index of the default rule.
 const DEFAULT: usize = 0;
 
-/// A rule with its place in the list.
+/// A rule with its index in the list.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
-    /// What it is known by to states and counters: its index in the list, and for a rule that is
-    /// there twice that of the first.
+    /// Index of the rule for states and counters. A rule that is listed twice has the index of its
+    /// first entry.
     pub place: usize,
-    /// What it is about if it is an old rule.
+    /// Kind of a legacy rule, `None` for a filter rule.
     pub old: Option<OldKind>,
-    /// Path of the anchor it is in; empty in the main rule set.
+    /// Path of the rule's anchor; empty in the main rule set.
     pub path: String,
-    /// The rule sets that an anchor rule calls, one after the other.
+    /// Ranges of the rule sets that an anchor rule calls, in order.
     pub calls: Vec<Range<usize>>,
     /// `scrub … fragment no reassemble`
     pub leave_fragments: bool,
-    /// Its rule set was replaced: no packet asks it any more, and it has no number.
+    /// True if the rule set was replaced: the rule is no longer evaluated, and has no number.
     pub gone: bool,
     rule: Rule,
 }
@@ -63,28 +63,28 @@ impl Entry {
         Entry { place, old, path, calls, leave_fragments, gone: false, rule }
     }
 
-    /// How others name it, or did as long as it was in force.
+    /// Returns the name of the rule, or its last name if it is orphaned.
     pub fn id(&self) -> RuleId {
         RuleId { anchor: self.path.clone(), old: self.old, number: self.rule.number }
     }
 
-    /// Its number, unless it is gone.
+    /// Returns the number of the rule, `None` if it is orphaned.
     pub fn number(&self) -> Option<u32> {
         (!self.gone).then_some(self.rule.number)
     }
 
-    /// Whether it gives packets other ends; `no nat` does not.
+    /// Returns true if the rule translates packets; `no nat` does not.
     pub fn translates(&self) -> bool {
         self.rule.nat.is_some() || self.rule.rdr.is_some()
     }
 
-    /// `set queue`: the queue of an ordinary or of an urgent packet.
+    /// Returns the queue of `set queue` for an ordinary or an urgent packet.
     pub fn queue(&self, urgent: bool) -> Option<String> {
         let (ordinary, second) = self.rule.set_queue.as_deref()?;
         Some(second.as_ref().filter(|_| urgent).unwrap_or(ordinary).clone())
     }
 
-    /// Whether it says the same as another one of its rule set, wherever they stand there.
+    /// Returns true if both rules have the same contents and rule set, whatever their positions.
     pub fn is_like(&self, other: &Entry) -> bool {
         let said = |rule: &Rule| Rule { number: 0, line: 0, file: None, ..rule.clone() };
         (&self.path, self.old, self.leave_fragments)
@@ -92,7 +92,8 @@ impl Entry {
             && said(&self.rule) == said(&other.rule)
     }
 
-    /// `quick` of an anchor rule. PF heeds it only if the rule calls a single anchor.
+    /// Returns true if `quick` of an anchor rule applies. PF honours it only if the rule calls a
+    /// single anchor.
     pub fn ends_the_walk(&self) -> bool {
         self.rule.quick && self.rule.anchor.as_ref().is_some_and(|call| !call.wildcard)
     }
@@ -111,7 +112,7 @@ impl Rulebook {
         rulebook
     }
 
-    /// Puts other rules in force. Those of anchors that are not replaced stay where they are.
+    /// Commits other rules. Rules of unchanged anchors keep their indexes.
     pub fn replace(&mut self, next: &Next) {
         let first = self.rules.len();
         let new = |path: &&str| next.replaces(path);
@@ -139,59 +140,59 @@ impl Rulebook {
         self.names_sctp_ports = next.ruleset.names_sctp_ports();
     }
 
-    /// How many places there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.rules.len()
     }
 
-    /// Where the main rule set is.
+    /// Returns the range of the main rule set.
     pub fn main(&self) -> Range<usize> {
         self.filter.get("").cloned().unwrap_or_default()
     }
 
-    /// Where a list of old rules of the main rule set is.
+    /// Returns the range of a legacy list of the main rule set.
     pub fn old(&self, list: OldList) -> Range<usize> {
         self.old[list as usize].get("").cloned().unwrap_or_default()
     }
 
-    /// What decides about a packet that no rule matches.
+    /// Returns the rule that decides about a packet that no rule matches.
     pub fn default_rule(&self) -> &Entry {
         &self.rules[DEFAULT]
     }
 
-    /// The rule at a place, unless that is the default rule.
+    /// Returns the rule at index `place`, or `None` for the default rule.
     pub fn written(&self, place: usize) -> Option<&Entry> {
         Some(self.at(place)).filter(|rule| rule.place != DEFAULT)
     }
 
-    /// The rules of a rule set.
+    /// Returns the rules of a rule set.
     pub fn rules(&self, set: &Range<usize>) -> &[Entry] {
         &self.rules[set.clone()]
     }
 
-    /// The rule at a place.
+    /// Returns the rule at index `place`.
     pub fn at(&self, place: usize) -> &Entry {
         &self.rules[place]
     }
 
-    /// The rules in force, but for the default rule.
+    /// Returns the rules in force, without the default rule.
     pub fn in_force(&self) -> impl Iterator<Item = &Entry> {
         self.rules[DEFAULT + 1..].iter().filter(|entry| !entry.gone)
     }
 
-    /// Those from a place on.
+    /// Returns the rules from index `place` on.
     pub fn since(&self, place: usize) -> &[Entry] {
         &self.rules[place..]
     }
 
-    /// The rule of this name that is in force.
+    /// Returns the rule in force with this name.
     pub fn find(&self, id: &RuleId) -> Option<&Entry> {
         self.in_force().find(|entry| entry.id() == *id)
     }
 }
 
-/// Replaces the rule sets of one kind: their rules with the paths of their anchors, and whether
-/// they leave fragments alone, those of the main rule set first.
+/// Replaces the rule sets of one kind. An item of `list` has the anchor's path, `leave_fragments`
+/// and the rule; those of the main rule set come first.
 fn add(
     rules: &mut Vec<Entry>,
     sets: &mut Sets,
@@ -211,7 +212,7 @@ fn add(
     }
 }
 
-/// The rule sets that a call means and that have rules, in the order in which they are asked.
+/// Returns the rule sets with rules that a call means, in the order of evaluation.
 fn called(call: &AnchorCall, sets: &Sets) -> Vec<Range<usize>> {
     if !call.wildcard {
         return sets.get(&call.path).cloned().into_iter().collect();

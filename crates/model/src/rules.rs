@@ -1,6 +1,6 @@
-//! Finding the rule that decides about a packet: the last one that matches, or the first with
-//! `quick` (pf-semantics section 5). An anchor rule that matches has the rules of its anchor asked
-//! before the walk goes on behind it.
+//! The search for the rule that decides about a packet: the last matching rule, or the first one
+//! with `quick` (pf-semantics section 5). A matching anchor rule calls the rules of its anchor;
+//! then evaluation continues behind the anchor rule.
 
 use std::ops::Range;
 
@@ -27,73 +27,73 @@ use crate::trace::{Criterion, Stage};
 use crate::translate::{Ends, Exhausted, Translation};
 use crate::world::World;
 
-/// What the rules are asked about.
+/// The input of an evaluation.
 pub(crate) struct Question<'r, 'p> {
-    /// For its tables.
+    /// Rule set, for its tables.
     pub ruleset: &'r Ruleset,
     pub rulebook: &'r Rulebook,
     pub world: &'p World,
-    /// The packet as it came, for what it carries.
+    /// The packet as it came, for its metadata.
     pub input: &'p Packet,
     pub packet: &'p Descriptor,
-    /// For ICMP and ICMPv6.
+    /// Relation to states, for ICMP and ICMPv6.
     pub mapping: Option<Mapping>,
 }
 
 impl Question<'_, '_> {
-    /// What the addresses of pools depend on.
+    /// Returns the inputs of pools.
     pub fn around(&self) -> Around<'_> {
         Around { ruleset: self.ruleset, world: self.world }
     }
 }
 
-/// What the walk looks at and changes besides.
+/// The parts of the firewall that an evaluation reads and changes.
 pub(crate) struct Context<'w> {
     pub states: &'w mut StateTable,
     pub pools: &'w mut Pools,
     pub endpoints: &'w mut Endpoints,
     pub sources: &'w mut SourceNodes,
-    /// Source nodes that pools made or found, for the state to count for.
+    /// Source nodes that pools created or found, and that the state will reference.
     pub held: Vec<NodeKey>,
     pub limiters: &'w mut Limiters,
     pub counters: &'w mut Counters,
 }
 
-/// What the walk gathers.
+/// The result of an evaluation.
 #[derive(Debug)]
 pub(crate) struct Answer<'r> {
     /// The deciding rule, `None` for the default rule.
     pub rule: Option<&'r Entry>,
-    /// The anchor rule whose rule set the deciding rule is in.
+    /// The anchor rule that called the deciding rule.
     pub anchor_rule: Option<&'r Entry>,
-    /// What all matching rules together ask for.
+    /// Actions of all matching rules.
     pub actions: Actions,
-    /// Match rules that matched, latest first; an old rule that translated is the last of them.
+    /// Match rules that matched, latest first; a legacy rule that translated is the last of them.
     pub match_rules: Vec<&'r Entry>,
-    /// An old rule translated, or wants the connection followed, so there must be a state.
+    /// True if a legacy rule translated, or tracks the connection, so a state is needed.
     pub needs_state: bool,
-    /// An old rule gave the packet new ends.
+    /// True if a legacy rule gave the packet new addresses or ports.
     pub old_ends: bool,
-    /// What an old `scrub` rule wants, state or not.
+    /// Actions of a legacy `scrub` rule, which apply without a state, too.
     pub scrub: Actions,
     pub tag: TagSeen,
     pub translation: Translation<'r>,
-    /// Source nodes that pools made or found, for the state to count for.
+    /// Source nodes that pools created or found, and that the state will reference.
     pub sources: Vec<NodeKey>,
-    /// A limiter wants the packet dropped.
+    /// Reason if a limiter drops the packet.
     pub limited: Option<Reason>,
-    /// The walk came to no end, and the packet must be dropped.
+    /// Reason if the evaluation failed, so the packet must be dropped.
     pub failed: Option<Reason>,
 }
 
-/// The packet's tag as far as the walk knows it.
+/// The packet's tag, as far as the evaluation knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) enum TagSeen {
-    /// No rule has set or asked for one.
+    /// No rule has set or read the tag.
     #[default]
     Unknown,
-    /// Set by a rule, or read from the packet because a rule asked. PF makes no difference between
-    /// the two, and a state remembers either.
+    /// Set by a rule, or read from the packet for a rule. PF does not distinguish the two, and a
+    /// state keeps either.
     Known(Option<String>),
 }
 
@@ -116,23 +116,24 @@ impl TagSeen {
     }
 }
 
-/// Match rules that may match one packet: a state cannot count for more. PF knows no limit.
+/// Maximum number of match rules for one packet, because a state cannot count for more. PF has no
+/// limit.
 const MATCH_RULES: usize = 16;
 
-/// How the walk over a rule set ended.
+/// The end of the evaluation of a rule set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// With its last rule: what stands behind the anchor rule comes next.
+    /// After the last rule: evaluation continues behind the anchor rule.
     Through,
-    /// With `quick`: no more rules are asked.
+    /// By `quick`: no more rules are evaluated.
     Quick,
-    /// With an old rule that matched: its list is through.
+    /// By a matching legacy rule, which ends its list.
     Found,
-    /// It was given up: nobody knows what the rules would have said.
+    /// By failure: the decision of the rules is unknown.
     Failed,
 }
 
-/// Walks the rules.
+/// Evaluates the rules for a packet.
 pub(crate) fn evaluate<'r>(
     question: &Question<'r, '_>,
     context: Context,
@@ -154,7 +155,7 @@ pub(crate) fn evaluate<'r>(
     walk.answer
 }
 
-/// Whether the first `scrub` rule that matches a fragment wants it left alone.
+/// Returns true if the first `scrub` rule that matches a fragment has `fragment no reassemble`.
 pub(crate) fn leave_fragment(question: &Question, context: Context, journal: &mut Journal) -> bool {
     let mut walk = Walk::new(question, context, journal);
     let rules = question.rulebook.rules(&question.rulebook.old(OldList::Scrub));
@@ -162,17 +163,18 @@ pub(crate) fn leave_fragment(question: &Question, context: Context, journal: &mu
     found.is_some_and(|rule| rule.leave_fragments)
 }
 
-/// A walk under way.
+/// An evaluation in progress.
 struct Walk<'w, 'r, 'p> {
     question: &'w Question<'r, 'p>,
     context: Context<'w>,
     journal: &'w mut Journal,
     answer: Answer<'r>,
-    /// The anchor rule that called the rule set in hand.
+    /// The anchor rule that called the current rule set.
     anchor_rule: Option<&'r Entry>,
-    /// How many anchors it is inside of.
+    /// Number of anchors around the current rule set.
     depth: usize,
-    /// The old rule that matched in the list in hand, and the anchor rule that led to it.
+    /// The legacy rule that matched in the current list; `found_by` is the anchor rule that called
+    /// it.
     found: Option<&'r Entry>,
     found_by: Option<&'r Entry>,
 }
@@ -205,8 +207,8 @@ impl<'w, 'r, 'p> Walk<'w, 'r, 'p> {
         }
     }
 
-    /// The lists of old rules. The first rule that matches ends its list, and if it translates
-    /// there is no other. A fragment has no flow that could be translated.
+    /// Evaluates the lists of legacy rules. The first matching rule ends its list, and if it
+    /// translates, all lists. A fragment has no flow that could be translated.
     fn old_lists(&mut self) -> End {
         for list in OldList::walked(self.question.packet.direction) {
             if self.question.packet.is_fragment() && list != OldList::Scrub {
@@ -226,14 +228,14 @@ impl<'w, 'r, 'p> Walk<'w, 'r, 'p> {
         End::Through
     }
 
-    /// What an old `scrub` rule wants; nothing, if it is an exception.
+    /// Applies a legacy `scrub` rule; `no scrub` has no actions.
     fn scrub(&mut self, rule: &'r Entry) {
         self.remember(rule, self.found_by);
         self.answer.needs_state = rule.scrub.reassemble_tcp && self.question.packet.tcp().is_some();
         self.answer.scrub = self.answer.actions;
     }
 
-    /// The old rule that is to translate the packet. One that changes nothing has not matched.
+    /// Translates by a legacy rule. A rule that changes nothing has not matched.
     fn translate_first(&mut self, rule: &'r Entry) -> End {
         let untranslated = self.answer.translation.ends;
         if self.translate(rule) == End::Failed {
@@ -247,7 +249,7 @@ impl<'w, 'r, 'p> Walk<'w, 'r, 'p> {
         if rule.quick { End::Quick } else { End::Through }
     }
 
-    /// A rule that only acts and does not decide: what it wants, it gets at once.
+    /// Applies the actions and the log of a rule that does not decide.
     fn remember(&mut self, rule: &'r Entry, anchor_rule: Option<&'r Entry>) {
         self.answer.match_rules.insert(0, rule);
         self.answer.actions.merge(rule);
@@ -275,7 +277,7 @@ impl<'w, 'r, 'p> Walk<'w, 'r, 'p> {
                 if let Some(reason) = limiter::reason(failed) {
                     self.journal.count_only(reason);
                     self.answer.limited = Some(reason);
-                    // PF leaves this rule set, but goes on behind the anchor rule that called it
+                    // PF leaves this rule set, and continues behind the anchor rule that called it
                     break;
                 }
                 continue;
@@ -284,7 +286,7 @@ impl<'w, 'r, 'p> Walk<'w, 'r, 'p> {
                 self.answer.tag = TagSeen::Known(Some(tag.clone()));
             }
             if rule.old.is_some() {
-                // also if it excepts, or calls others
+                // also for exceptions and for anchor rules
                 self.answer.actions.rtable = rule.rtable.or(self.answer.actions.rtable);
             }
             let end = if rule.anchor.is_some() { self.call(rule) } else { self.matched(rule) };
@@ -317,8 +319,8 @@ impl<'w, 'r, 'p> Walk<'w, 'r, 'p> {
         if rule.quick { End::Quick } else { End::Through }
     }
 
-    /// Goes through the rule sets that an anchor rule calls. `quick` ends the walk if one of them
-    /// has decided, but not behind a wildcard, and not if that was an anchor further inside.
+    /// Evaluates the rule sets that an anchor rule calls. `quick` ends the evaluation if one of
+    /// them has decided, but not with a wildcard, and not if a nested anchor decided.
     fn call(&mut self, caller: &'r Entry) -> End {
         if self.depth == DEEPEST {
             self.journal.tracer.tell(|| Stage::TooDeep);
@@ -334,7 +336,7 @@ impl<'w, 'r, 'p> Walk<'w, 'r, 'p> {
         if end == End::Through && caller.ends_the_walk() && decided { End::Quick } else { end }
     }
 
-    /// Translates the packet for a rule that matched.
+    /// Translates the packet by a matching rule.
     fn translate(&mut self, rule: &'r Entry) -> End {
         let before = self.answer.translation.ends;
         match self.answer.translation.apply(rule, self.question, &mut self.context) {
@@ -354,7 +356,7 @@ impl<'w, 'r, 'p> Walk<'w, 'r, 'p> {
         End::Failed
     }
 
-    /// The first criterion that the packet does not meet, in PF's order of testing.
+    /// Returns the first criterion that the packet does not match, in PF's order.
     fn first_mismatch(&mut self, rule: &Entry) -> Option<Criterion> {
         let Answer { tag, translation, .. } = &mut self.answer;
         let Context { limiters, counters, .. } = &mut self.context;
@@ -362,7 +364,7 @@ impl<'w, 'r, 'p> Walk<'w, 'r, 'p> {
     }
 }
 
-/// Logs `rule` once for every `match log (matches)` that matched before it.
+/// Logs `rule` once for each earlier `match log (matches)` that matched.
 pub(crate) fn log_for_match_rules(
     rule: Option<&Entry>,
     anchor_rule: Option<&Entry>,
@@ -438,7 +440,7 @@ fn first_mismatch(
         return Some(Criterion::Tagged);
     }
     if let Some(wanted) = &rule.received_on {
-        // a packet of the firewall's own was received nowhere, which `!` accepts
+        // a packet of the firewall itself was received nowhere, which `!` matches
         let received_on = match packet.direction {
             Direction::In => Some(&packet.interface),
             Direction::Out => input.received_on.as_ref(),
@@ -456,7 +458,7 @@ fn first_mismatch(
     {
         return Some(refused);
     }
-    // translation by match rules does not change whose packet it is
+    // the packet's own source counts, even after translation by match rules
     if let Some(refused) = rule
         .source_limiter
         .and_then(|used| limiters.refuses_source(used, (packet.rdomain, packet.source), world.now))
@@ -469,7 +471,7 @@ fn first_mismatch(
     None
 }
 
-/// The criteria that depend on the protocol. Fragments meet none of them.
+/// Returns the first mismatch among the criteria that depend on the protocol. Fragments match none.
 fn transport_mismatch(rule: &Entry, question: &Question, ends: &Ends) -> Option<Criterion> {
     let packet = question.packet;
     match &packet.transport {
@@ -491,7 +493,7 @@ fn transport_mismatch(rule: &Entry, question: &Question, ends: &Ends) -> Option<
             port_mismatch(rule, ends).or_else(|| owner_mismatch(rule, question.input.owner))
         }
         Transport::Udp { .. } | Transport::Sctp { .. } => {
-            // nobody asks for the socket of an association
+            // the socket of an SCTP association is not looked up
             let owner = question.input.owner.filter(|_| packet.protocol == protocol::UDP);
             system_mismatch(rule)
                 .or_else(|| port_mismatch(rule, ends))
@@ -504,7 +506,7 @@ fn transport_mismatch(rule: &Entry, question: &Question, ends: &Ends) -> Option<
             if rule.icmp.and_then(|wanted| wanted.code).is_some_and(|code| code != icmp.code) {
                 return Some(Criterion::IcmpCode);
             }
-            // who only answers must not open a state
+            // an answer alone must not create a state
             let keeps_state = rule.state.as_ref().is_some_and(|options| !options.sloppy);
             let opens = question.mapping.is_none_or(|mapping| mapping.stateless || !mapping.reply);
             if keeps_state && !opens {
@@ -516,8 +518,8 @@ fn transport_mismatch(rule: &Entry, question: &Question, ends: &Ends) -> Option<
     }
 }
 
-/// Compares what only TCP and UDP have with a packet of another protocol: rules without a protocol
-/// may ask for it.
+/// Returns a mismatch if the rule has criteria that only TCP and UDP have. Rules without a protocol
+/// may have such criteria.
 fn mismatch_without_ports(rule: &Entry) -> Option<Criterion> {
     if rule.source.ports.is_some() {
         return Some(Criterion::SourcePort);
@@ -528,7 +530,7 @@ fn mismatch_without_ports(rule: &Entry) -> Option<Criterion> {
     system_mismatch(rule).or_else(|| owner_mismatch(rule, None))
 }
 
-/// `os`, of a packet that is not TCP's.
+/// Returns a mismatch if the rule has `os`, because the packet is not TCP.
 fn system_mismatch(rule: &Entry) -> Option<Criterion> {
     rule.os.as_ref().map(|_| Criterion::Os)
 }
@@ -543,7 +545,7 @@ fn port_mismatch(rule: &Entry, ends: &Ends) -> Option<Criterion> {
     None
 }
 
-/// `user` and `group`, of a packet whose socket `owner` has.
+/// Compares `user` and `group` with the owner of the packet's socket.
 fn owner_mismatch(rule: &Entry, owner: Option<SocketOwner>) -> Option<Criterion> {
     let (uid, gid) = (owner.map(|owner| owner.uid), owner.map(|owner| owner.gid));
     if rule.user.is_some_and(|wanted| !wanted.admits(uid)) {
@@ -555,13 +557,13 @@ fn owner_mismatch(rule: &Entry, owner: Option<SocketOwner>) -> Option<Criterion>
     None
 }
 
-/// Whether `on` or `received-on` means the interface called `name`.
+/// Returns true if `on` or `received-on` matches the interface called `name`.
 fn is_interface(wanted: &InterfaceMatch, name: &str, world: &World) -> bool {
     match (wanted, world.interface(name)) {
         (InterfaceMatch::Any, interface) => interface.is_none_or(|interface| !interface.loopback),
         (InterfaceMatch::Named(wanted), Some(interface)) => interface.is(wanted),
         (InterfaceMatch::Named(wanted), None) => wanted == name,
-        // names no interface; `on ! rdomain` is met by none, as in pf
+        // names no interface; `on ! rdomain` matches none, as in pf
         (InterfaceMatch::Rdomain(_), _) => true,
     }
 }

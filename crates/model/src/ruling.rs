@@ -1,4 +1,4 @@
-//! What was decided about a packet, and the fate that this makes.
+//! The decision about a packet, and the fate that follows from it.
 
 use crate::actions::Actions;
 use crate::fate::{Carried, Decision, Fate, Forwarded, Packet, Verdict, Way};
@@ -9,32 +9,32 @@ use crate::rules::TagSeen;
 use crate::state::StateId;
 use crate::translate::Ends;
 
-/// What was decided about a packet, before it is carried out.
+/// The decision about a packet, before it is carried out.
 #[derive(Default)]
 pub(crate) struct Ruling<'a> {
     pub pass: bool,
-    /// The firewall has taken it; it does not pass.
+    /// True if the firewall has taken the packet, which then does not pass.
     pub consumed: bool,
-    /// Nobody logs or counts it: its SYN was.
+    /// True if the packet is neither logged nor counted, because its SYN was.
     pub uncounted: bool,
     pub rule: Option<&'a Entry>,
-    /// The ends that a packet counts with for tables, though it is blocked and does not get them.
+    /// Addresses and ports to count in tables for a blocked packet, which does not get them.
     pub blocked_ends: Option<Ends>,
-    /// The anchor rule that led to the rule.
+    /// The anchor rule that called the rule.
     pub anchor_rule: Option<&'a Entry>,
     pub state: Option<StateId>,
-    /// A state from an earlier packet passed it: only `log (all)` logs it.
+    /// True if a state of an earlier packet passed this one, so only `log (all)` logs it.
     pub by_state: bool,
-    /// Drops for what no rule says are always logged.
+    /// True for drops without a rule, which are always logged.
     pub force_log: bool,
-    /// Tag that the rules gave it.
+    /// Tag from the rules.
     pub tag: TagSeen,
-    /// Routing table that the rules, match rules among them, or the state want. `None` leaves the
-    /// packet the one it has.
+    /// Routing table from the rules, match rules included, or from the state. `None` leaves the
+    /// packet's table.
     pub rtable: Option<u32>,
-    /// `max-pkt-size` of the rules, match rules included; 0 if not set.
+    /// `max-pkt-size` of the rules in bytes, match rules included; 0 if not set.
     pub max_pkt_size: u16,
-    /// What an old `scrub` rule wants of a packet without a state.
+    /// Actions of a legacy `scrub` rule for a packet without a state.
     pub scrub: Actions,
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn fate(
     }
 }
 
-/// Whether a packet is not what it was when it came. What follows an IPv4 packet does not count.
+/// Returns true if the packet differs from its input. Bytes behind an IPv4 packet do not count.
 pub(crate) fn is_changed(packet: &Descriptor, input: &Packet) -> bool {
     input.bytes.get(..packet.bytes.len()) != Some(&packet.bytes[..])
 }

@@ -1,4 +1,4 @@
-//! Changing packets that pass, as rules and states ask for (pf-semantics section 13).
+//! Changes of packets that pass, as rules and states request (pf-semantics section 13).
 
 use skipstep_ruleset::Family;
 
@@ -11,7 +11,7 @@ use crate::{patch, world::World};
 const DONT_FRAGMENT: u8 = 0x40;
 const ECN: u8 = 0x03;
 
-/// `scrub (no-df, min-ttl, random-id)` and `set tos`.
+/// Applies `scrub (no-df, min-ttl, random-id)` and `set tos`.
 pub(crate) fn header(packet: &mut Descriptor, actions: &Actions, world: &World) {
     match packet.family {
         Family::Inet => ipv4(&mut packet.bytes, actions, world),
@@ -40,14 +40,14 @@ fn ipv4(bytes: &mut [u8], actions: &Actions, world: &World) {
 fn ipv6(bytes: &mut [u8], actions: &Actions) {
     bytes[7] = bytes[7].max(actions.min_ttl);
     if let Some(tos) = actions.set_tos {
-        // the traffic class lies across two bytes; its ECN bits stay
+        // the traffic class spans two bytes; its ECN bits stay
         let class = (bytes[0] << 4 | bytes[1] >> 4) & ECN | tos;
         bytes[0] = bytes[0] & 0xf0 | class >> 4;
         bytes[1] = bytes[1] & 0x0f | class << 4;
     }
 }
 
-/// `scrub (max-mss)`: lowers the MSS that a TCP segment offers.
+/// Applies `scrub (max-mss)`: lowers the MSS that a TCP segment offers.
 pub(crate) fn mss(packet: &mut Descriptor, highest: u16) {
     let options = packet.offset + 20;
     for value in tcp_option::mss(packet.tcp_options()) {

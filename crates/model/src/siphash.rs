@@ -1,7 +1,7 @@
-//! SipHash-2-4 (Aumasson and Bernstein, 2012): a keyed hash whose values nobody without the key can
-//! steer.
+//! SipHash-2-4 (Aumasson and Bernstein, 2012): a keyed hash that cannot be predicted without the
+//! key.
 
-/// The hash of `bytes` with the 16 bytes of `key`.
+/// Returns the hash of `bytes` with the 16 bytes of `key`.
 pub(crate) fn siphash24(key: [u8; 16], bytes: &[u8]) -> u64 {
     let word = |bytes: &[u8]| {
         let mut word = [0; 8];

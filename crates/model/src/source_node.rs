@@ -1,5 +1,5 @@
-//! Sources that are tracked: what a rule, or a pool of it, remembers of an address (pf-semantics
-//! section 15).
+//! Source nodes: the sources that a rule, or a pool of the rule, remembers (pf-semantics section
+//! 15).
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -9,10 +9,10 @@ use crate::pool::Chosen;
 use crate::rate::Rate;
 use crate::rulebook::Entry;
 
-/// What a source is remembered for.
+/// The purposes of a source node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NodeKind {
-    /// `source-track` and the limits of sources
+    /// `source-track` and the limits of sources.
     Track,
     /// `nat-to … sticky-address`
     Nat,
@@ -22,27 +22,27 @@ pub enum NodeKind {
     Route,
 }
 
-/// Whose node it is. In PF every rule has nodes of its own, `source-track global` or not.
+/// The identity of a node. In PF each rule has its own nodes, with `source-track global`, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NodeKey {
-    /// Place of the rule.
+    /// Index of the rule.
     pub rule: usize,
     pub kind: NodeKind,
     pub source: IpAddr,
 }
 
-/// What is remembered.
+/// The counters and the pool's choice of a source.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SourceNode {
-    /// States now.
+    /// Number of states now.
     pub states: u32,
-    /// TCP connections of these states that were established.
+    /// Number of TCP connections of these states that were established.
     pub connections: u32,
-    /// What a pool gave it.
+    /// Choice of a pool, for `sticky-address`.
     pub chosen: Option<Chosen>,
     /// Second of creation.
     pub created_at: u32,
-    /// Second at which it goes, if it has no states.
+    /// Second at which the node is removed if it has no states.
     pub expires_at: u32,
     /// Packets with the direction of their states, and against it.
     pub packets: [u64; 2],
@@ -52,27 +52,32 @@ pub struct SourceNode {
 }
 
 impl SourceNode {
-    /// Connections of late in thousandths, and the second of the last of them.
+    /// Returns the rate of connections: their number in thousandths, and the second of the last
+    /// one.
     pub fn rate(&self) -> (u32, u32) {
         self.rate.parts()
     }
 }
 
-/// All of them.
+/// All source nodes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SourceNodes {
     nodes: BTreeMap<NodeKey, SourceNode>,
-    /// How many each rule has.
+    /// Number of nodes of each rule.
     of_rule: HashMap<usize, u32>,
 }
 
-/// A limit was reached.
+/// Error: a limit was reached.
 #[derive(Debug)]
 pub(crate) struct Refused;
 
 impl SourceNodes {
-    /// Finds the node of a source or makes it, if the limits of the rule and that of all nodes
-    /// allow one more state.
+    /// Finds the node of a source, or creates it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the source has `max-src-states` states, if the rule has `max-src-nodes` nodes, or
+    /// if `set limit src-nodes` is reached.
     pub fn insert(
         &mut self,
         key: NodeKey,
@@ -105,20 +110,20 @@ impl SourceNodes {
         Ok(())
     }
 
-    /// The node of a source, if there is one.
+    /// Returns the node of a source, if it exists.
     pub fn get(&self, key: &NodeKey) -> Option<&SourceNode> {
         self.nodes.get(key)
     }
 
-    /// A node that a state holds.
+    /// Returns a node that a state references.
     pub fn get_mut(&mut self, key: &NodeKey) -> &mut SourceNode {
         self.nodes.get_mut(key).expect("a node lives as long as states hold it")
     }
 
-    /// A state is gone. Without states the node stays until `expires_at`.
+    /// Releases a state's reference. Without states the node stays until `expires_at`.
     pub fn release(&mut self, key: &NodeKey, connected: bool, expires_at: u32) {
         let node = self.get_mut(key);
-        // PF takes connections off the nodes of pools too, which never counted them
+        // PF also subtracts connections from nodes of pools, which never counted them
         node.connections -= u32::from(connected && key.kind == NodeKind::Track);
         node.states -= 1;
         if node.states == 0 {
@@ -126,34 +131,34 @@ impl SourceNodes {
         }
     }
 
-    /// Removes a node that no state holds and whose time is up.
+    /// Removes a node that has no states and has expired.
     pub fn remove_unused(&mut self, key: &NodeKey, now: u32, status: &mut Status) {
         if self.nodes.get(key).is_some_and(|node| node.states == 0 && node.expires_at <= now) {
             self.remove(key, status);
         }
     }
 
-    /// Removes a node that no state holds any more.
+    /// Removes a node that has no states.
     pub fn remove(&mut self, key: &NodeKey, status: &mut Status) {
         self.nodes.remove(key);
         *self.of_rule.entry(key.rule).or_default() -= 1;
         status.source_removals += 1;
     }
 
-    /// Removes all of these.
+    /// Removes all nodes that have no states and have expired.
     pub fn purge(&mut self, now: u32, status: &mut Status) {
         for key in self.nodes.keys().copied().collect::<Vec<_>>() {
             self.remove_unused(&key, now, status);
         }
     }
 
-    /// All nodes, by rule.
+    /// Returns all nodes, ordered by rule.
     pub fn iter(&self) -> impl Iterator<Item = (&NodeKey, &SourceNode)> {
         self.nodes.iter()
     }
 }
 
-/// Whether there are as many as a limit allows; 0 is no limit.
+/// Returns true if `count` has reached a limit; 0 is no limit.
 fn reached(limit: Option<u32>, count: u32) -> bool {
     limit.is_some_and(|limit| limit != 0 && count >= limit)
 }

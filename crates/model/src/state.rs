@@ -1,4 +1,4 @@
-//! States and the table they are found in (pf-semantics section 6).
+//! States and the state table (pf-semantics section 6).
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -15,48 +15,48 @@ use crate::source_node::NodeKey;
 use crate::timestamp::Scrub;
 use crate::translate::Ends;
 
-/// Number of a state. Ascending in order of creation, from 1; never used twice.
+/// Number of a state: ascending in order of creation, from 1, never reused.
 pub type StateId = u64;
 
-/// Index of a state's key on the network's side, which inbound packets carry.
+/// Index of a state's key on the network's side, which inbound packets have.
 pub const WIRE: usize = 0;
-/// Index of a state's key on the host's side, which outbound packets carry.
+/// Index of a state's key on the host's side, which outbound packets have.
 pub const STACK: usize = 1;
 
 /// BSD's numbers of the TCP states that PF uses.
 pub mod tcp_state {
-    /// nothing seen
+    /// The side has sent nothing.
     pub const CLOSED: u8 = 0;
-    /// a SYN, or any first packet, was seen
+    /// The side has sent a SYN, or another first packet.
     pub const SYN_SENT: u8 = 2;
-    /// its SYN was acknowledged
+    /// The side's SYN was acknowledged.
     pub const ESTABLISHED: u8 = 4;
-    /// a FIN was seen
+    /// The side has sent a FIN.
     pub const CLOSING: u8 = 7;
-    /// its FIN was acknowledged
+    /// The side's FIN was acknowledged.
     pub const FIN_WAIT_2: u8 = 9;
-    /// the connection was reset
+    /// The connection was reset.
     pub const TIME_WAIT: u8 = 10;
-    /// the firewall waits for the client to complete the handshake (`synproxy state`)
+    /// `synproxy state`: the firewall waits for the client's handshake.
     pub const PROXY_SRC: u8 = 11;
-    /// and then for the server
+    /// `synproxy state`: the firewall waits for the server's handshake.
     pub const PROXY_DST: u8 = 12;
 }
 
 /// States of a side of a flow that is not TCP.
 pub mod other_state {
-    /// nothing seen
+    /// The side has sent nothing.
     pub const NO_TRAFFIC: u8 = 0;
-    /// sent something
+    /// The side has sent a packet.
     pub const SINGLE: u8 = 1;
-    /// sent something and was answered
+    /// The side has sent a packet and got an answer.
     pub const MULTIPLE: u8 = 2;
 }
 
-/// What packets of one flow have in common.
+/// The identity of a flow.
 ///
-/// Index 0 is the source of inbound and the destination of outbound packets, so that a reply has
-/// the key of what it answers. For ICMP queries one port is the identifier, the other the type.
+/// Index 0 is the source of inbound and the destination of outbound packets, so a reply has the
+/// same key. For ICMP queries one port is the identifier, the other the type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key {
     /// Routing domain.
@@ -65,15 +65,15 @@ pub struct Key {
     pub family: Family,
     /// IP protocol number.
     pub protocol: u8,
-    /// Addresses.
+    /// Addresses, the source of inbound packets first.
     pub address: [IpAddr; 2],
-    /// Ports in host order.
+    /// Ports in host byte order, the source of inbound packets first.
     pub port: [u16; 2],
 }
 
 impl Key {
-    /// The key of a packet that travels in `direction`. `source` and `destination` are pairs of
-    /// address and port.
+    /// Returns the key of a packet that travels in `direction`. `source` and `destination` are
+    /// pairs of address and port.
     pub fn new(
         rdomain: u32,
         family: Family,
@@ -94,65 +94,66 @@ impl Key {
 /// One side of a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Peer {
-    /// Number from [`tcp_state`] or [`other_state`].
+    /// One of [`tcp_state`] or of [`other_state`].
     pub state: u8,
-    /// Highest sequence number seen.
+    /// Highest sequence number seen from this side.
     pub seqlo: u32,
-    /// Highest the other side allows.
+    /// Highest sequence number that the other side allows.
     pub seqhi: u32,
-    /// Added to this side's sequence numbers.
+    /// Number added to this side's sequence numbers.
     pub seqdiff: u32,
-    /// Largest window, unscaled.
+    /// Largest window of this side, in bytes before scaling.
     pub max_win: u16,
-    /// Low 4 bits the shift, 0x80 set if its SYN carried the option.
+    /// Window shift in the low 4 bits, and [`WSCALE_OFFERED`].
     pub wscale: u8,
 }
 
-/// Set in [`Peer::wscale`] if the side's SYN carried the window scale option.
+/// Bit of [`Peer::wscale`]: the side's SYN had the window scale option.
 pub const WSCALE_OFFERED: u8 = 0x80;
 
 impl Peer {
-    /// Shift of this side's windows.
+    /// Returns the shift of this side's windows, in bits.
     pub fn shift(&self) -> u32 {
         u32::from(self.wscale & 0x0f)
     }
 }
 
-/// A flow that was let through.
+/// A flow that the rules let through.
 #[derive(Debug, Clone, PartialEq)]
 pub struct State {
-    /// Number.
+    /// Number of the state.
     pub id: StateId,
-    /// Keys, at [`WIRE`] and [`STACK`].
+    /// Keys, by [`WIRE`] and [`STACK`].
     pub key: [Key; 2],
-    /// Direction of the packet that made it.
+    /// Direction of the packet that created the state.
     pub direction: Direction,
-    /// Interface it is bound to; `None` for all.
+    /// Interface that the state is bound to, `None` for a floating state.
     pub interface: Option<String>,
-    /// Place of the rule that made it in the rulebook.
+    /// Index in the rulebook of the rule that created the state.
     pub(crate) rule: usize,
-    /// Place of the anchor rule that led to that rule.
+    /// Index of the anchor rule that called that rule.
     pub(crate) anchor_rule: Option<usize>,
-    /// Places of the rules whose pools gave the source and the destination.
+    /// Indexes of the rules whose pools chose the source (`nat_rule`) and the destination.
     pub(crate) nat_rule: Option<usize>,
     pub(crate) rdr_rule: Option<usize>,
-    /// `route-to` and its like.
+    /// Next hop of `route-to` and its like.
     pub route: Option<NextHop>,
-    /// Match rules that applied to its first packet, latest first: their counters rise with it.
+    /// Indexes of the match rules of the first packet, latest first; they count the state's
+    /// packets.
     pub(crate) match_rules: Vec<usize>,
-    /// The side that made it.
+    /// The side that created the state.
     pub src: Peer,
     /// The other side.
     pub dst: Peer,
-    /// Class of timeout.
+    /// Class of the timeout.
     pub timeout: Timeout,
-    /// Its time is up whatever the clock says: a SYN is about to take its place.
+    /// True if the state has ended before its time: no lookup finds it, and the purge removes it.
     pub purge: bool,
-    /// It is out of the table already and waits for the purge, which counts the removal.
+    /// True if the state is out of the table, and waits for the purge, which counts the removal.
     pub unlinked: bool,
     /// Second of creation.
     pub created_at: u32,
-    /// Second of the last packet that keeps it alive.
+    /// Second of the last packet that prolonged the state.
     pub refreshed_at: u32,
     /// Packets with the state's direction, and against it.
     pub packets: [u64; 2],
@@ -160,39 +161,39 @@ pub struct State {
     pub bytes: [u64; 2],
     /// `allow-opts` of its rule.
     pub allow_opts: bool,
-    /// `sloppy`
+    /// `sloppy`: windows are not checked.
     pub sloppy: bool,
-    /// `pflow`
+    /// `pflow`: the state is reported when it ends.
     pub pflow: bool,
-    /// `no-sync`
+    /// `no-sync` of its rule.
     pub no_sync: bool,
-    /// What happens to its packets.
+    /// Actions on the state's packets.
     pub actions: Actions,
-    /// `synproxy state`: MSS that both sides can have.
+    /// `synproxy state`: MSS in bytes that both sides support.
     pub proxy_mss: u16,
-    /// `reassemble tcp`: what is known of the side that made it, and of the other.
+    /// `reassemble tcp`: timestamps of `src` and of `dst`.
     pub scrub: [Option<Scrub>; 2],
-    /// Tag its packets get.
+    /// Tag that the state's packets get.
     pub tag: Option<String>,
-    /// Source nodes that it counts for.
+    /// Source nodes that the state references.
     pub(crate) sources: Vec<NodeKey>,
-    /// It counts among the connections of its source.
+    /// True if the state counts among the connections of its source.
     pub(crate) connected: bool,
-    /// Limiters that it counts for.
+    /// Limiters that the state references.
     pub(crate) state_limiter: Option<u32>,
     pub(crate) source_limiter: Option<LimitedBy>,
-    /// `endpoint-independent`: what it is mapped for.
+    /// `endpoint-independent`: inside endpoint whose mapping the state references.
     pub(crate) mapped: Option<Endpoint>,
 }
 
 impl State {
-    /// Whether sources count for it.
+    /// Returns true if the state references source nodes.
     pub fn is_tracked(&self) -> bool {
         !self.sources.is_empty()
     }
 
-    /// OpenBSD's flag bits: 1 allow-opts, 2 sloppy, 4 pflow, 8 no-sync, 0x20 no-df, 0x40 set tos,
-    /// 0x80 random-id, 0x100 reassemble tcp, 0x200 set prio.
+    /// Returns OpenBSD's flag bits: 1 allow-opts, 2 sloppy, 4 pflow, 8 no-sync, 0x20 no-df, 0x40
+    /// set tos, 0x80 random-id, 0x100 reassemble tcp, 0x200 set prio.
     pub fn flags(&self) -> u16 {
         u16::from(self.allow_opts)
             | u16::from(self.sloppy) << 1
@@ -205,17 +206,17 @@ impl State {
             | u16::from(self.actions.set_prio.is_some()) << 9
     }
 
-    /// Address family on the network's side.
+    /// Returns the address family on the network's side.
     pub fn family(&self) -> Family {
         self.key[WIRE].family
     }
 
-    /// IP protocol number on the network's side.
+    /// Returns the IP protocol number on the network's side.
     pub fn protocol(&self) -> u8 {
         self.key[WIRE].protocol
     }
 
-    /// The sides of a packet that travels in `direction`: who sent it and who gets it.
+    /// Returns sender and receiver of a packet that travels in `direction`.
     pub(crate) fn peers_mut(&mut self, direction: Direction) -> (&mut Peer, &mut Peer) {
         if direction == self.direction {
             (&mut self.src, &mut self.dst)
@@ -224,14 +225,14 @@ impl State {
         }
     }
 
-    /// Whether its packets cross to the other family. One state stands for both sides then, and
-    /// only packets that come in have to do with it.
+    /// Returns true if the state's packets cross to the other family. Such a state serves both
+    /// sides, and inbound packets only.
     pub(crate) fn crosses(&self) -> bool {
         self.key[WIRE].family != self.key[STACK].family
     }
 
-    /// The direction in which a packet goes through the state: what comes in from the other family
-    /// goes against the one that made it.
+    /// Returns the direction in which a packet goes through the state. A packet that comes in from
+    /// the other family goes against the direction of the state.
     pub(crate) fn direction_of(&self, packet: &Descriptor) -> Direction {
         if packet.family == self.key[WIRE].family {
             packet.direction
@@ -240,48 +241,48 @@ impl State {
         }
     }
 
-    /// The ends under which the other side knows a packet, if those are others.
+    /// Returns addresses and ports of a packet on the other side, `None` if they are the same.
     pub(crate) fn far_ends(&self, packet: &Descriptor) -> Option<Ends> {
         if self.key[WIRE] == self.key[STACK] {
             return None;
         }
         let side = if self.direction_of(packet) == Direction::In { STACK } else { WIRE };
-        // on the side that a packet crosses to it goes out
+        // on the side that a packet crosses to, it is outbound
         let crossed = if self.crosses() { Direction::Out } else { packet.direction };
         Some(Ends::of_key(&self.key[side], crossed))
     }
 
-    /// The ends that the packet that made it has got.
+    /// Returns addresses and ports of the first packet after translation.
     pub(crate) fn first_ends(&self) -> Ends {
         let side = if self.direction == Direction::In { STACK } else { WIRE };
         let direction = if self.crosses() { Direction::Out } else { self.direction };
         Ends::of_key(&self.key[side], direction)
     }
 
-    /// 0 for a packet in the state's direction, 1 for one against it.
+    /// Returns 0 for a packet in the state's direction, 1 for one against it.
     pub(crate) fn way(&self, direction: Direction) -> usize {
         usize::from(direction != self.direction)
     }
 
-    /// The last packet made it live on, with this class of timeout from now on.
+    /// Prolongs the state, with this class of timeout from now on.
     pub(crate) fn refresh(&mut self, now: u32, timeout: Timeout) {
         self.refreshed_at = now;
         self.timeout = timeout;
     }
 
-    /// It is over: it waits to be removed, and until then nobody finds it.
+    /// Ends the state. No lookup finds it, and the purge removes it.
     pub(crate) fn end(&mut self) {
         self.purge = true;
         (self.src.state, self.dst.state) = (tcp_state::CLOSED, tcp_state::CLOSED);
     }
 
-    /// Whether a new state made in `direction` cannot have this key of this one's as well. To the
-    /// far side of a state that crosses families only those made outbound are in the way.
+    /// Returns true if a new state of this `direction` cannot have this key of the state, too. On
+    /// the far side of a state that crosses families, only outbound states collide.
     fn is_in_the_way(&self, key: &Key, direction: Direction) -> bool {
         (self.family() == key.family) == (self.direction == direction)
     }
 
-    /// Both sides closed so far that a new connection may take the same ports.
+    /// Returns true if both sides are closed so far that a new connection may take the same ports.
     pub(crate) fn reusable(&self) -> bool {
         self.protocol() == protocol::TCP
             && self.src.state >= tcp_state::FIN_WAIT_2
@@ -289,23 +290,22 @@ impl State {
     }
 }
 
-/// All states.
+/// The state table.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StateTable {
     states: BTreeMap<StateId, State>,
-    /// States of each key; those bound to an interface stand before floating ones.
+    /// Ids of the states with each key; if-bound states come before floating ones.
     by_key: HashMap<Key, Vec<StateId>>,
     last_id: StateId,
 }
 
-/// A state with the same key, interface and direction is there already.
-/// This one is not put in.
+/// Error: a state with the same key, interface and direction exists. Contains the refused state.
 #[derive(Debug)]
 pub(crate) struct Collision(pub Box<State>);
 
 impl StateTable {
-    /// Finds the state of a packet in `direction` on `interface`. A state whose packets cross to
-    /// the other family has only such that come in, on either side.
+    /// Finds the state of a packet in `direction` on `interface`. A state that crosses families
+    /// serves inbound packets only, on both sides.
     pub fn find(&self, key: &Key, direction: Direction, interface: &str) -> Option<StateId> {
         let side = if direction == Direction::In { WIRE } else { STACK };
         self.by_key.get(key)?.iter().copied().find(|id| {
@@ -320,8 +320,8 @@ impl StateTable {
         })
     }
 
-    /// Whether a state that packets on `interface` can find has the key on this side. PF looks at
-    /// states that are bound to other interfaces too; the data plane has no way to them.
+    /// Returns true if a state that packets on `interface` can find has the key on this side. PF
+    /// also looks at states bound to other interfaces, which the data plane cannot look up.
     pub fn has(&self, key: &Key, side: usize, interface: &str) -> bool {
         self.by_key.get(key).into_iter().flatten().any(|id| {
             let state = &self.states[id];
@@ -330,11 +330,17 @@ impl StateTable {
         })
     }
 
-    /// Puts a state in, with its number. A closed TCP connection makes way for a new one with the
-    /// same addresses and ports on one side, and is put among the replaced. If several are in the
-    /// way, as those whose packets cross families may be, the last one goes, and the others are
-    /// closed for good: PF looks at one after the other until one is not closed. One that does not
-    /// cross goes in any case, which PF would leave there, to have the packets of the new one.
+    /// Inserts a state, and returns its new id. A closed TCP connection with the same addresses and
+    /// ports on one side is removed, and its id added to `replaced`.
+    ///
+    /// Several states may collide if their packets cross families. The last of them is removed and
+    /// the others are closed, because PF examines one after the other until one is not closed. A
+    /// colliding state that does not cross is always removed. PF leaves it, and it would get the
+    /// packets of the new state.
+    ///
+    /// # Errors
+    ///
+    /// Fails, and returns the state, if a colliding state is not closed.
     pub fn insert(
         &mut self,
         mut state: State,
@@ -370,7 +376,7 @@ impl StateTable {
         Ok(self.last_id)
     }
 
-    /// Takes a state out of the search; it is counted among the states until it is removed.
+    /// Takes a state out of all lookups. It counts as a state until it is removed.
     fn unlink(&mut self, id: StateId) {
         let Some(state) = self.states.get_mut(&id) else {
             return;
@@ -389,7 +395,7 @@ impl StateTable {
         }
     }
 
-    /// Removes a state for good.
+    /// Removes a state, and returns it if it existed.
     pub fn remove(&mut self, id: StateId) -> Option<State> {
         self.unlink(id);
         self.states.remove(&id)
@@ -403,23 +409,23 @@ impl StateTable {
         self.states.get_mut(&id).expect("a state lives until the purge removes it")
     }
 
-    /// The same, to change.
+    /// Returns all states, to change them, with those that wait for the purge.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut State> {
         self.states.values_mut()
     }
 
-    /// How many there are, those that wait for the purge included.
+    /// Returns the number of states, with those that wait for the purge.
     pub fn len(&self) -> u32 {
         self.states.len() as u32
     }
 
-    /// All states in order of creation, those that wait for the purge included.
+    /// Returns all states in order of creation, with those that wait for the purge.
     pub fn iter(&self) -> impl Iterator<Item = &State> {
         self.states.values()
     }
 }
 
-/// The keys of a state without repetition: without translation both sides have the same.
+/// Returns the keys of a state without repetition. Without translation both keys are equal.
 fn distinct(keys: &[Key; 2]) -> impl Iterator<Item = Key> + use<> {
     let second = Some(keys[STACK]).filter(|key| *key != keys[WIRE]);
     std::iter::once(keys[WIRE]).chain(second)

@@ -1,5 +1,5 @@
-//! `sticky-address`: a source keeps the address that a pool gave it, as long as the pool has it and
-//! its node lives (pf-semantics section 11).
+//! `sticky-address`: a source keeps the address that a pool chose, as long as the pool has the
+//! address and the source node lives (pf-semantics section 11).
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use crate::source_node::{NodeKey, Refused};
 
 impl Context<'_> {
     /// Chooses an address of a pool for a packet from `source`; `first` as in
-    /// [`crate::pool::Pools::choose`]. One that is remembered is not the first of a search.
+    /// [`crate::pool::Pools::choose`]. A remembered address does not set `first`.
     pub fn choose(
         &mut self,
         of: PoolOf,
@@ -36,8 +36,8 @@ impl Context<'_> {
         Some(chosen)
     }
 
-    /// The address that the source got before. If the pool no longer has it, the node goes, and
-    /// nobody counts the states that it had.
+    /// Returns the source's previous address. If the pool no longer has it, the node is removed,
+    /// and no state references it any more.
     fn remembered(&mut self, key: &NodeKey, of: PoolOf, around: Around) -> Option<Chosen> {
         self.counters.status.source_searches += 1;
         let chosen = self.sources.get(key)?.chosen.clone()?;
@@ -56,8 +56,8 @@ impl Context<'_> {
         Some(chosen)
     }
 
-    /// Notes what a pool chose in the source's node, in place of the one that an earlier choice of
-    /// this packet left.
+    /// Stores the choice of a pool in the source's node. The node of an earlier choice for this
+    /// packet is released.
     fn remember(
         &mut self,
         key: NodeKey,

@@ -1,8 +1,8 @@
-//! `set syncookies`: a SYN makes no state but is answered with a number that the client must bring
-//! back, from which its SYN is made again (pf-semantics section 14; RFC 4987, and
+//! `set syncookies`: a SYN creates no state. It is answered with a number that the client must
+//! return, and from which the SYN is recreated (pf-semantics section 14; RFC 4987, and
 //! <http://cr.yp.to/syncookies.html> for the idea).
 //!
-//! The number is 24 bits of a keyed hash of the connection and eight bits of what the SYN said:
+//! The number has 24 bits of a keyed hash of the connection, and 8 bits of contents of the SYN:
 //!
 //! ```text
 //!  31                    8 7   5 4   2   1      0
@@ -30,34 +30,34 @@ use crate::synproxy::{DEFAULT_MSS, offered_mss};
 use crate::tcp_option;
 use crate::trace::Stage;
 
-/// Seconds that a key is given out.
+/// Seconds that a key is used for new cookies.
 const KEY_LIFETIME: u32 = 15;
 
-/// What is remembered of the client's MSS and window scale is the next lower one of these.
+/// The values of MSS and window scale that a cookie can store; the next lower one is stored.
 const MSS: [u16; 8] = [216, 536, 1200, 1360, 1400, 1440, 1452, 1460];
 const SCALE: [u8; 8] = [0, 0, 1, 2, 4, 6, 7, 8];
 
-/// The two keys, and what was sent with them.
+/// The two keys, and their counters.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cookies {
-    /// SYNs are answered with cookies now.
+    /// True while SYNs are answered with cookies.
     active: bool,
     keys: [[u8; 16]; 2],
-    /// Cookies of each key that did not come back.
+    /// Number of cookies sent with each key that did not come back.
     in_flight: [u32; 2],
-    /// How many keys there were; the odd ones are the second of the two.
+    /// Number of keys made; its lowest bit is the index of the current key.
     keys_made: u32,
-    /// When the next key is due; there is no key if this is `None`.
+    /// Second at which the next key is due; `None` if there is no key.
     next_key_at: Option<u32>,
 }
 
-/// What became of the packet with a cookie.
+/// The result for a packet that may return a cookie.
 pub(crate) enum Redeemed {
-    /// It has none.
+    /// The packet has no valid cookie.
     No,
-    /// The rules refused its SYN: they are asked about the packet itself.
+    /// The rules refused the recreated SYN, so they are evaluated for the packet itself.
     Refused,
-    /// The firewall has it, and nobody counts it.
+    /// The firewall has taken the packet, which is not counted.
     Taken(Lookup),
 }
 
@@ -68,7 +68,8 @@ impl Cookies {
 }
 
 impl Firewall {
-    /// Answers a SYN with a cookie, if it is time for that: then it goes no further.
+    /// Answers a SYN with a cookie while syncookies are active. Returns true if it did: then the
+    /// SYN goes no further.
     pub(crate) fn send_cookie(&mut self, packet: &Descriptor, journal: &mut Journal) -> bool {
         let Some(tcp) = packet.tcp().filter(|tcp| tcp.opens()) else {
             return false;
@@ -102,8 +103,8 @@ impl Firewall {
         true
     }
 
-    /// Whether a SYN is to be answered with a cookie; begins with it if there are too many
-    /// handshakes under way.
+    /// Returns true if SYNs are to be answered with cookies. Activates syncookies if too many
+    /// states are half-open.
     fn cookies_are_sent(&mut self) -> bool {
         let options = &self.ruleset.options;
         match options.syncookies {
@@ -129,7 +130,7 @@ impl Firewall {
         tcp.filter(|state| is_half_open(state.src.state)).count() as u32
     }
 
-    /// The next key. Nothing that was sent with the one in its place before is valid any more.
+    /// Makes the next key. Cookies of the key that it replaces become invalid.
     fn new_cookie_key(&mut self) {
         self.cookies.keys_made = self.cookies.keys_made.wrapping_add(1);
         let (made, current) = (self.cookies.keys_made, self.cookies.current());
@@ -138,8 +139,8 @@ impl Firewall {
         self.cookies.next_key_at = Some(self.world.now.saturating_add(KEY_LIFETIME));
     }
 
-    /// What the clock does to keys: ends the cookies when the flood is over, and forgets keys that
-    /// nobody needs any more. A key that a test has set stays.
+    /// Renews or forgets keys that are due, and ends syncookies when the flood is over. A key that
+    /// a test has set stays.
     pub(crate) fn turn_cookie_keys(&mut self) {
         let due = self.cookies.next_key_at.is_some_and(|at| self.world.now >= at);
         if !due || self.world.cookie_key.is_some() {
@@ -163,8 +164,8 @@ impl Firewall {
         }
     }
 
-    /// What becomes of a packet without a state that may bring back a cookie. Its SYN is made
-    /// again, and if that makes a state, the client has shaken hands already.
+    /// Checks a packet without a state for a cookie. Recreates the SYN; if that creates a state,
+    /// the client's handshake is complete.
     pub(crate) fn redeem_cookie(
         &mut self,
         input: &Packet,
@@ -196,7 +197,8 @@ impl Firewall {
         Redeemed::Taken(self.proxy(packet, &tcp, id, journal).unwrap_or(Lookup::None))
     }
 
-    /// The cookie that a segment brings back, if it is one of ours and was not brought before.
+    /// Returns the cookie of a segment if it is valid, and if cookies of its key are still
+    /// outstanding.
     fn valid_cookie(&mut self, packet: &Descriptor, tcp: &Tcp) -> Option<u8> {
         if packet.direction != Direction::In {
             return None;
@@ -215,7 +217,7 @@ impl Firewall {
         Some(cookie)
     }
 
-    /// Runs the SYN with which the client began through the firewall, as if it came only now.
+    /// Filters the client's recreated SYN, as if it came now.
     fn replay_syn(
         &mut self,
         input: &Packet,
@@ -231,7 +233,7 @@ impl Firewall {
                 seq: tcp.seq.wrapping_sub(1),
                 ack: 0,
                 flags: SYN,
-                // where OpenBSD puts what it should say as an option
+                // OpenBSD puts the window scale here, which should be an option
                 window: SCALE[usize::from(cookie >> 2 & 7)].into(),
                 mss: MSS[usize::from(cookie >> 5)],
             },
@@ -246,10 +248,10 @@ impl Firewall {
         let sent = std::mem::take(&mut journal.replies);
         let (log, removed) =
             (std::mem::take(&mut journal.log), std::mem::take(&mut journal.removed));
-        // it is not there to be sent
+        // only judged, because the recreated SYN must not be sent
         let fate = self.judge(&syn, descriptor, journal);
         journal.reason = reason;
-        // of a SYN that is refused the sender hears by the answer to the segment at hand
+        // the sender of a refused SYN gets the answer to the segment in hand instead
         let answers = if fate.verdict == Verdict::Drop { Vec::new() } else { fate.replies };
         journal.replies = [sent, answers].concat();
         journal.log = [log, fate.log].concat();
@@ -258,7 +260,7 @@ impl Firewall {
     }
 }
 
-/// The 24 bits that nobody can guess, and eight more.
+/// Returns a keyed hash of the connection; its upper 24 bits go into the number.
 fn hash(packet: &Descriptor, tcp: &Tcp, cookie: u8, seq: u32, key: [u8; 16]) -> u32 {
     let mut message = Vec::new();
     for address in [packet.source, packet.destination] {
@@ -275,7 +277,7 @@ fn hash(packet: &Descriptor, tcp: &Tcp, cookie: u8, seq: u32, key: [u8; 16]) -> 
     hash as u32 ^ (hash >> 32) as u32
 }
 
-/// A key out of nothing: whoever is to keep it secret has something to hash it with.
+/// Returns a key that depends on its number only, because a model needs no secret.
 fn drawn_key(number: u32) -> [u8; 16] {
     let half = |which: u64| siphash24([0; 16], &(u64::from(number) << 1 | which).to_le_bytes());
     let mut key = [0; 16];
@@ -284,7 +286,7 @@ fn drawn_key(number: u32) -> [u8; 16] {
     key
 }
 
-/// Place of the last one in an ascending table that is not above `value`; 0 if all are.
+/// Returns the index of the last entry of an ascending table that is not above `value`, or 0.
 fn largest_below<T: PartialOrd>(table: &[T; 8], value: T) -> u8 {
     table.iter().rposition(|entry| *entry <= value).unwrap_or(0) as u8
 }

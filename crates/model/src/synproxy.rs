@@ -1,12 +1,12 @@
-//! `synproxy state`: the firewall shakes hands with the client before the server hears of it
-//! (pf-semantics section 14).
+//! `synproxy state`: the firewall completes the handshake with the client before it contacts the
+//! server (pf-semantics section 14).
 //!
-//! While the state of its maker is [`PROXY_SRC`] the client has to acknowledge our SYN|ACK; while
-//! it is [`PROXY_DST`] the server has to answer our SYN. `src.seqhi` is where our numbers towards
-//! the client begin, `dst.seqhi` those towards the server. Then the two handshakes are joined: from
-//! there on the state modulates, and windows are not scaled.
+//! While the side of the state's maker is [`PROXY_SRC`], the client must acknowledge our SYN|ACK.
+//! While it is [`PROXY_DST`], the server must answer our SYN. Our sequence numbers begin at
+//! `src.seqhi` towards the client, and at `dst.seqhi` towards the server. Then the two handshakes
+//! are joined: from there on the state modulates, and windows are not scaled.
 //!
-//! With `af-to` each of the two is in the family of its side.
+//! With `af-to`, each handshake is in the family of its side.
 
 use std::net::IpAddr;
 
@@ -26,16 +26,17 @@ use crate::tcp_option;
 use crate::translate::Ends;
 use crate::world::World;
 
-/// The MSS that every path can carry (RFC 9293 section 3.7.1 says 536; BSD's default is less).
+/// The MSS in bytes that each path supports (RFC 9293 section 3.7.1 says 536; BSD's default is
+/// less).
 pub(crate) const DEFAULT_MSS: u16 = 512;
 
-/// Never less, whatever the client offers.
+/// The lowest MSS in bytes, whatever the client offers.
 const LEAST_MSS: u16 = 64;
 
 impl Firewall {
-    /// Answers the SYN that made a state, if its rule wants to hear from the client first. Whether
-    /// it did: then the SYN goes no further. A bridge does not, as it cannot tell the station that
-    /// has the client's address.
+    /// Answers the SYN that created a state if its rule has `synproxy state`. Returns true if it
+    /// did: then the SYN goes no further. A bridge never does, because it does not know the station
+    /// with the client's address.
     pub(crate) fn proxy_first(
         &mut self,
         packet: &Descriptor,
@@ -60,7 +61,8 @@ impl Firewall {
         true
     }
 
-    /// What a state whose handshakes are not joined yet makes of a segment; `None` if they are.
+    /// Handles a segment of a state whose handshakes are not joined yet. Returns `None` if they
+    /// are.
     pub(crate) fn proxy(
         &mut self,
         packet: &Descriptor,
@@ -122,12 +124,12 @@ impl Firewall {
     }
 }
 
-/// Whether the client answers exactly what we sent it.
+/// Returns true if the client acknowledges exactly what we sent.
 fn acknowledges_us(state: &State, tcp: &Tcp) -> bool {
     tcp.ack == state.src.seqhi.wrapping_add(1) && tcp.seq == state.src.seqlo.wrapping_add(1)
 }
 
-/// Makes one connection of the two.
+/// Joins the two connections into one.
 fn join(state: &mut State) {
     let (src, dst) = (&mut state.src, &mut state.dst);
     src.seqdiff = dst.seqhi.wrapping_sub(src.seqlo);
@@ -138,7 +140,7 @@ fn join(state: &mut State) {
     (src.state, dst.state) = (ESTABLISHED, ESTABLISHED);
 }
 
-/// Our side of the handshake with the client. The window is closed until the server has answered.
+/// Returns our answer to the client's SYN. The window is closed until the server has answered.
 fn syn_ack(state: &State, packet: &Descriptor, tcp: &Tcp) -> Segment {
     Segment {
         source: (packet.destination, tcp.destination_port),
@@ -151,7 +153,7 @@ fn syn_ack(state: &State, packet: &Descriptor, tcp: &Tcp) -> Segment {
     }
 }
 
-/// Our side of the handshake with the server, in the client's name.
+/// Returns our SYN to the server, in the client's name.
 fn syn(state: &State) -> Segment {
     let Ends { source, destination } = state.first_ends();
     let (seq, mss) = (state.dst.seqhi, state.proxy_mss);
@@ -170,7 +172,7 @@ fn ack_to_server(state: &State, packet: &Descriptor, tcp: &Tcp) -> Segment {
     }
 }
 
-/// Opens the window for the client.
+/// Returns the segment that opens the window for the client.
 fn ack_to_client(state: &State) -> Segment {
     let Ends { source, destination } = Ends::of_key(&state.key[WIRE], state.direction).opposite();
     let (seq, ack) = (state.src.seqhi.wrapping_add(1), state.src.seqlo.wrapping_add(1));
@@ -178,12 +180,13 @@ fn ack_to_client(state: &State) -> Segment {
     Segment { source, destination, seq, ack, flags: ACK, window, mss: 0 }
 }
 
-/// The server, as the client knows it unless it is of the other family, which has a way of its own.
+/// Returns the server's address: the one that the client uses or, across families, the translated
+/// one.
 fn server(state: &State, packet: &Descriptor) -> IpAddr {
     if state.crosses() { state.first_ends().destination.0 } else { packet.destination }
 }
 
-/// What the client offers, as far as the ways to it and to the server can carry it.
+/// Returns the MSS that the client offers, limited by the routes to client and server.
 fn proxied_mss(packet: &Descriptor, server: IpAddr, world: &World) -> u16 {
     let offered = offered_mss(packet);
     let to_client = way_mss(packet, packet.source, world);
@@ -191,7 +194,7 @@ fn proxied_mss(packet: &Descriptor, server: IpAddr, world: &World) -> u16 {
     to_server.min(to_client.min(offered).max(LEAST_MSS)).max(LEAST_MSS)
 }
 
-/// The last MSS option's; a SYN without options offers nothing.
+/// Returns the value of the last MSS option, or a default. A SYN without options offers 0.
 pub(crate) fn offered_mss(packet: &Descriptor) -> u16 {
     let options = packet.tcp_options();
     if options.len() < 4 {
@@ -202,8 +205,8 @@ pub(crate) fn offered_mss(packet: &Descriptor) -> u16 {
     })
 }
 
-/// What fits into a packet on the way to `address`. The packet's own link leads to addresses that
-/// every link has, and stands for the one that has an address of ours, ours alone or with others.
+/// Returns the MSS of a packet on the route to `address`. The packet's own interface counts for
+/// addresses that exist on each link, and for addresses that are ours alone or shared.
 fn way_mss(packet: &Descriptor, address: IpAddr, world: &World) -> u16 {
     let headers = if address.is_ipv4() { 40 } else { 60 };
     let is_ours = world.is_local(address) || world.is_shared(address);

@@ -1,10 +1,10 @@
-//! Looking up an address in a table (pf-semantics section 17).
+//! Lookup of an address in a table (pf-semantics section 17).
 
 use std::net::IpAddr;
 
 use skipstep_ruleset::{Table, TableEntry};
 
-/// The entry with the longest prefix that holds `address`.
+/// Returns the entry with the longest prefix that contains `address`.
 pub(crate) fn best_entry(table: &Table, address: IpAddr) -> Option<&TableEntry> {
     table
         .entries
@@ -13,7 +13,7 @@ pub(crate) fn best_entry(table: &Table, address: IpAddr) -> Option<&TableEntry> 
         .max_by_key(|entry| entry.net.prefix_len())
 }
 
-/// Whether `address` is in the table: it is not if the best entry is a negated one.
+/// Returns true if `address` is in the table. It is not if the best entry is negated.
 pub(crate) fn contains(table: &Table, address: IpAddr) -> bool {
     best_entry(table, address).is_some_and(|entry| !entry.negated)
 }

@@ -1,9 +1,9 @@
-//! Tracking TCP connections: full, which knows both windows, and sloppy, which does not
-//! (pf-semantics section 8). The algorithm of full tracking is Guido van Rooij's ("Real Stateful
-//! TCP Packet Filtering in IP Filter", 2000), window scaling is that of RFC 7323.
+//! Tracking of TCP connections: full, with both windows, and sloppy, without windows (pf-semantics
+//! section 8). The algorithm of full tracking is Guido van Rooij's ("Real Stateful TCP Packet
+//! Filtering in IP Filter", 2000), window scaling is that of RFC 7323.
 //!
-//! A connection is looked at from the packet at hand: `from` is the side that sent it, `to` the
-//! side that gets it. Sequence numbers are compared as serial numbers (RFC 1982).
+//! A connection is seen from the packet in hand: `from` is the side that sent it, `to` the side
+//! that receives it. Sequence numbers are compared as serial numbers (RFC 1982).
 
 use skipstep_ruleset::Timeout;
 use skipstep_wire::tcp_flag::{ACK, FIN, RST, SYN};
@@ -16,31 +16,31 @@ use crate::tcp_option;
 use crate::timestamp::{self, BadTimestamp, Scrub, Sides};
 use crate::world::World;
 
-/// How far an acknowledgment may lie outside the window: a maximal segment and a bit.
+/// Maximum distance in bytes of an acknowledgment from the window: a maximal segment and a bit.
 const MAX_ACK_WINDOW: i32 = 0xffff + 1500;
 
-/// What a connection makes of a segment.
+/// The result of tracking a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tracked {
-    /// It belongs to the connection.
+    /// The segment belongs to the connection.
     Accepted,
-    /// The same, and by it the connection is established.
+    /// The segment belongs to the connection, and establishes it.
     Connected,
-    /// It does not fit.
+    /// The segment does not fit the windows.
     Mismatch,
-    /// Its place fits, its timestamp does not.
+    /// The sequence number fits, but the timestamp does not.
     BadTimestamp,
-    /// It does not fit a connection of which each side has only sent a SYN: the sender is told.
+    /// The segment does not fit, and each side has only sent a SYN: the sender gets a RST.
     HandshakeMismatch,
-    /// A SYN for a connection that is open: the sender is asked whether it means it.
+    /// A SYN on an open connection: the sender gets a challenge ACK.
     UnexpectedSyn,
-    /// A SYN for a connection that has ended: it begins a new one.
+    /// A SYN on a connection that has ended: it begins a new connection.
     Reopens,
 }
 
-/// Moves a connection on by one segment.
+/// Tracks a segment of a connection, and updates the state.
 ///
-/// `slack` is `tcp.tsdiff` of the state's rule.
+/// `slack` is `tcp.tsdiff` of the state's rule, in seconds.
 pub(crate) fn track(
     state: &mut State,
     packet: &mut Descriptor,
@@ -64,7 +64,7 @@ pub(crate) fn track(
     }
 }
 
-/// The sides of a connection at its first segment: only the sender is known.
+/// Returns the sides of a connection at its first segment: only the sender is known.
 pub(crate) fn first_segment(tcp: &Tcp, options: &[u8]) -> (Peer, Peer) {
     let window_scale = tcp_option::window_scale(options).filter(|_| tcp.has(SYN));
     let wscale = window_scale.map_or(0, |shift| shift | WSCALE_OFFERED);
@@ -80,12 +80,12 @@ pub(crate) fn first_segment(tcp: &Tcp, options: &[u8]) -> (Peer, Peer) {
     (src, dst)
 }
 
-/// A window of a SYN, which is never scaled, as if it were scaled; rounded up.
+/// Returns the window of a SYN, which is never scaled, as a scaled number, rounded up.
 fn unscaled(window: u16, shift: u32) -> u16 {
     ((u32::from(window) + (1 << shift) - 1) >> shift) as u16
 }
 
-/// `a` is not before `b`.
+/// Returns true if `a` is not before `b`.
 fn not_before(a: u32, b: u32) -> bool {
     a.wrapping_sub(b) as i32 >= 0
 }
@@ -97,15 +97,15 @@ fn after(a: u32, b: u32) -> bool {
 /// A segment in the sequence space of its connection.
 struct Segment {
     seq: u32,
-    /// Behind its last byte.
+    /// Sequence number behind its last byte.
     data_end: u32,
-    /// Behind its FIN.
+    /// Sequence number behind its FIN.
     end: u32,
     ack: u32,
     window: u32,
-    /// Shift of the sender's windows, as far as scaling is agreed upon.
+    /// Shift of the sender's windows, 0 unless both sides agreed on scaling.
     from_shift: u32,
-    /// Shift of the receiver's.
+    /// Shift of the receiver's windows, 0 unless both sides agreed on scaling.
     to_shift: u32,
 }
 
@@ -124,7 +124,7 @@ impl Segment {
         }
     }
 
-    /// The window in bytes.
+    /// Returns the window in bytes.
     fn scaled_window(&self) -> u32 {
         self.window << self.from_shift
     }
@@ -146,7 +146,7 @@ fn track_full(
             from.seqdiff = modulate::difference(world.sequence, tcp.seq);
             modulate::segment(packet, from, to);
         } else {
-            // PF does not modulate a side that it meets for the second time
+            // PF does not modulate a side whose first segment comes for the second time
             segment.ack = tcp.ack;
         }
         meet(&mut segment, packet, tcp, from, to);
@@ -159,7 +159,8 @@ fn track_full(
     if !tcp.has(ACK) {
         segment.ack = to.seqlo;
     } else if to.state < SYN_SENT || segment.ack == 0 && tcp.has(RST) {
-        // nothing to acknowledge yet; and who gives up its SYN may send RST|ACK or FIN|ACK with 0
+        // nothing to acknowledge yet; a side that gives up its SYN may send RST|ACK or FIN|ACK with
+        // 0
         segment.ack = to.seqlo;
     }
     if segment.seq == segment.end {
@@ -209,7 +210,7 @@ fn track_full(
         }
         Tracked::Accepted
     } else if from.state == SYN_SENT && to.state == SYN_SENT {
-        // forget the side, so that its next segment is taken for its first
+        // forget the side, so its next segment counts as its first
         (from.seqlo, from.seqhi, from.max_win) = (0, 1, 1);
         Tracked::HandshakeMismatch
     } else {
@@ -217,7 +218,7 @@ fn track_full(
     }
 }
 
-/// `reassemble tcp`: what the first segment of a side says of its TTL and timestamps.
+/// Reads TTL and timestamps of a side's first segment, for `reassemble tcp`.
 fn meet_timestamps(state: &mut State, packet: &Descriptor, world: &World) {
     let way = state.way(state.direction_of(packet));
     let from = if way == 0 { &state.src } else { &state.dst };
@@ -227,7 +228,7 @@ fn meet_timestamps(state: &mut State, packet: &Descriptor, world: &World) {
     }
 }
 
-/// `reassemble tcp`: whether a segment's timestamp goes on from those before.
+/// Checks, for `reassemble tcp`, that a segment's timestamp continues those before.
 pub(crate) fn check_timestamps(
     state: &mut State,
     packet: &mut Descriptor,
@@ -249,7 +250,7 @@ pub(crate) fn check_timestamps(
     timestamp::track(packet, sides, now)
 }
 
-/// Takes the first segment of a side for what that side is.
+/// Initializes a side from its first segment.
 fn meet(segment: &mut Segment, packet: &Descriptor, tcp: &Tcp, from: &mut Peer, to: &mut Peer) {
     if tcp.has(SYN) && to.wscale & WSCALE_OFFERED != 0 {
         match tcp_option::window_scale(packet.tcp_options()) {
@@ -260,7 +261,7 @@ fn meet(segment: &mut Segment, packet: &Descriptor, tcp: &Tcp, from: &mut Peer, 
                 segment.window = unscaled(tcp.window, from.shift()).into();
             }
             None => {
-                // scaling was declined: the other side's window is what its SYN said
+                // scaling was declined: the other side's window is the number in its SYN
                 from.wscale = 0;
                 to.max_win = (u32::from(to.max_win) << to.shift()).min(0xffff) as u16;
                 to.wscale = 0;
@@ -269,8 +270,8 @@ fn meet(segment: &mut Segment, packet: &Descriptor, tcp: &Tcp, from: &mut Peer, 
     }
     from.seqlo = tcp.seq;
     from.state = from.state.max(SYN_SENT);
-    // there may be a limit already: from a mismatch in the handshake, or from the other side's
-    // acknowledgments when a connection is picked up in its middle
+    // a limit may exist already: from a mismatch in the handshake, or from the other side's
+    // acknowledgments if the state was created in the middle of a connection
     let allowed = segment.end.wrapping_add((u32::from(to.max_win) << segment.to_shift).max(1));
     if from.seqhi == 1 || not_before(allowed, from.seqhi) {
         from.seqhi = allowed;
@@ -278,7 +279,8 @@ fn meet(segment: &mut Segment, packet: &Descriptor, tcp: &Tcp, from: &mut Peer, 
     from.max_win = from.max_win.max(segment.window as u16);
 }
 
-/// Whether a segment lies in both windows. A RST must hit its place exactly, give or take one.
+/// Returns true if a segment fits both windows. A RST must have the exact sequence number, plus or
+/// minus one, or an exact acknowledgment.
 fn fits(segment: &Segment, tcp: &Tcp, from: &Peer, to: &Peer) -> bool {
     let window = u32::from(to.max_win) << segment.to_shift;
     let oldest = from.seqlo.wrapping_sub(window);
@@ -294,8 +296,8 @@ fn fits(segment: &Segment, tcp: &Tcp, from: &Peer, to: &Peer) -> bool {
         && (!tcp.has(RST) || exact || in_window_with_exact_ack)
 }
 
-/// Whether a segment may pass although it does not fit: SYNs sent again before the answer,
-/// connections picked up in their middle, and what still arrives after the end.
+/// Returns true if a segment may pass although it does not fit: SYNs sent again before the answer,
+/// connections picked up in their middle, and segments that still arrive after the end.
 fn fits_loosely(segment: &Segment, from: &Peer, to: &Peer) -> bool {
     let about_to_begin_or_end =
         to.state < SYN_SENT || to.state >= FIN_WAIT_2 || from.state >= FIN_WAIT_2;
@@ -305,7 +307,7 @@ fn fits_loosely(segment: &Segment, from: &Peer, to: &Peer) -> bool {
         && not_before(segment.seq, from.seqlo.wrapping_sub(slack))
 }
 
-/// Moves the windows on.
+/// Moves the windows by a segment.
 fn slide(segment: &Segment, from: &mut Peer, to: &mut Peer) {
     from.max_win = from.max_win.max(segment.window as u16);
     if after(segment.end, from.seqlo) {
@@ -333,7 +335,7 @@ fn track_sloppy(state: &mut State, packet: &Descriptor, tcp: &Tcp, now: u32) -> 
                 connected = from.state == ESTABLISHED;
             }
             (_, CLOSING) => to.state = FIN_WAIT_2,
-            // only this half of the connection comes by here
+            // only this direction of the connection passes here
             (SYN_SENT, CLOSED) => {
                 (from.state, to.state) = (ESTABLISHED, ESTABLISHED);
                 connected = true;
@@ -349,7 +351,7 @@ fn track_sloppy(state: &mut State, packet: &Descriptor, tcp: &Tcp, now: u32) -> 
     if connected { Tracked::Connected } else { Tracked::Accepted }
 }
 
-/// Gives the connection the timeout of what it has come to.
+/// Sets the timeout for the states of both sides.
 fn refresh(state: &mut State, now: u32) {
     let (less, more) = (state.src.state.min(state.dst.state), state.src.state.max(state.dst.state));
     let timeout = match (less, more) {

@@ -1,4 +1,4 @@
-//! Finding options in a TCP header (RFC 9293 section 3.2).
+//! Search for options in a TCP header (RFC 9293 section 3.2).
 
 use std::ops::Range;
 
@@ -11,16 +11,17 @@ const SACK_BLOCK: usize = 8;
 const WINDOW_SCALE: u8 = 3;
 const WINDOW_SCALE_LEN: usize = 3;
 
-/// Largest shift that is in use (RFC 7323 section 2.3).
+/// The largest valid shift (RFC 7323 section 2.3).
 const MAX_SHIFT: u8 = 14;
 
-/// Ranges of the values of all options of `kind` that have at least `least` bytes, as far as those.
+/// Returns the ranges of the values of all options of `kind` with at least `least` bytes, cut off
+/// there.
 fn values(options: &[u8], kind: u8, least: usize) -> impl Iterator<Item = Range<usize>> {
     whole(options, kind, least).map(move |option| option.start + 2..option.start + least)
 }
 
-/// Ranges of all options of `kind` that have at least `least` bytes; they may say that they reach
-/// beyond the header. Like PF it reads on behind an end-of-options byte: some systems write one in
+/// Returns the ranges of all options of `kind` with at least `least` bytes. A range may end beyond
+/// the header. As PF, it continues behind an end-of-options byte, because some systems write one in
 /// place of padding.
 fn whole(options: &[u8], kind: u8, least: usize) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
@@ -41,24 +42,24 @@ fn whole(options: &[u8], kind: u8, least: usize) -> impl Iterator<Item = Range<u
     })
 }
 
-/// The shift of the last window scale option, if there is one.
+/// Returns the shift of the last window scale option, `None` without one.
 pub(crate) fn window_scale(options: &[u8]) -> Option<u8> {
     values(options, WINDOW_SCALE, WINDOW_SCALE_LEN)
         .last()
         .map(|value| options[value.start].min(MAX_SHIFT))
 }
 
-/// Where the values of MSS options stand.
+/// Returns the ranges of the values of MSS options.
 pub(crate) fn mss(options: &[u8]) -> Vec<Range<usize>> {
     values(options, MSS, MSS_LEN).collect()
 }
 
-/// Where the values of timestamp options stand: a timestamp and an echo.
+/// Returns the ranges of the values of timestamp options: a timestamp and an echo, 4 bytes each.
 pub(crate) fn timestamps(options: &[u8]) -> Vec<Range<usize>> {
     values(options, TIMESTAMP, TIMESTAMP_LEN).collect()
 }
 
-/// Where the edges of the blocks in SACK options stand, 4 bytes each.
+/// Returns the ranges of the edges of the blocks in SACK options, 4 bytes each.
 pub(crate) fn sack_edges(options: &[u8]) -> Vec<Range<usize>> {
     let blocks = whole(options, SACK, 2 + SACK_BLOCK).flat_map(|option| {
         let end = option.end.min(options.len());

@@ -1,17 +1,17 @@
-//! When a state's time is up (pf-semantics sections 1 and 2).
+//! Expiry of states (pf-semantics sections 1 and 2).
 
 use skipstep_ruleset::{Options, Rule, Timeout};
 
 use crate::counters::Counters;
 use crate::state::{State, StateTable};
 
-/// How many states there are, all of them and by rule: the more, the shorter the timeouts.
+/// The numbers of states, in total and by rule, for adaptive timeouts.
 pub(crate) struct Crowd<'a> {
     pub states: &'a StateTable,
     pub counters: &'a Counters,
 }
 
-/// The second at which `state` ends if nothing more comes; 0 if its time is up already.
+/// Returns the second at which `state` expires without another packet; 0 if it has expired.
 pub(crate) fn expires_at(state: &State, rule: &Rule, options: &Options, crowd: &Crowd) -> u32 {
     if state.purge || state.unlinked {
         return 0;
@@ -35,7 +35,7 @@ pub(crate) fn expires_at(state: &State, rule: &Rule, options: &Options, crowd: &
     state.refreshed_at.wrapping_add(scaled as u32)
 }
 
-/// The rule's own value of a timeout; 0 is none.
+/// Returns the rule's own value of a timeout, `None` if it is not set or 0.
 pub(crate) fn own(rule: &Rule, timeout: Timeout) -> Option<u32> {
     let timeouts = &rule.state.as_ref()?.timeouts;
     let last = timeouts.iter().rev().find(|(class, _)| *class == timeout);

@@ -1,9 +1,9 @@
-//! `scrub (reassemble tcp)`: what the firewall remembers of each side's TTL and TCP timestamps (RFC
-//! 7323), and what it makes of segments that do not fit (pf-semantics section 13).
+//! `scrub (reassemble tcp)`: memory of each side's TTL and TCP timestamps (RFC 7323), and checks of
+//! segments (pf-semantics section 13).
 //!
-//! Timestamps get a random offset, so that nobody can tell from them how long a host is up or how
-//! many hosts share an address. A timestamp that does not go on from those before it was sent by
-//! somebody else.
+//! Timestamps get a random offset, because they would show how long a host has been up, or how many
+//! hosts share an address. A timestamp that does not continue those before comes from another
+//! sender.
 
 use skipstep_ruleset::Family;
 use skipstep_wire::tcp_flag::{RST, SYN};
@@ -14,46 +14,45 @@ use crate::state::tcp_state::ESTABLISHED;
 use crate::world::World;
 use crate::{normalize, patch, tcp_option};
 
-/// OpenBSD's flags of what is known of a side.
+/// OpenBSD's flags of a side's timestamps.
 pub mod flag {
-    /// its SYN had a timestamp: they are modulated
+    /// The side's SYN had a timestamp, so its timestamps are modulated.
     pub const TIMESTAMP: u16 = 0x01;
-    /// and one of its timestamps echoed the other side's: they are checked
+    /// A timestamp of the side echoed one of the other side, so timestamps are checked.
     pub const PAWS: u16 = 0x10;
-    /// they are not any more: it was silent for too long
+    /// The side was silent for too long, so its timestamps are no longer checked.
     pub const PAWS_IDLED: u16 = 0x20;
-    /// its first data had a timestamp
+    /// The side's first data had a timestamp.
     pub const DATA_TS: u16 = 0x40;
-    /// its first data had none
+    /// The side's first data had no timestamp.
     pub const DATA_NO_TS: u16 = 0x80;
 }
 
-/// Clocks of timestamps tick 1000 times a second at most (RFC 7323 section 5.4), and 10% is
-/// allowed.
+/// Maximum ticks a second of a timestamp clock: 1000 (RFC 7323 section 5.4) and 10% more.
 const TICKS_A_SECOND: u32 = 1100;
 
-/// The fastest clock comes round in so many seconds.
+/// Seconds after which the fastest clock wraps around.
 const MAX_IDLE: u32 = 24 * 24 * 60 * 60;
 
-/// And in so many an echo cannot be told from one to come.
+/// Seconds after which an echo may look like a future timestamp.
 const MAX_CONNECTION: u32 = 12 * 24 * 60 * 60;
 
-/// What is remembered of a side.
+/// The timestamps and the TTL of one side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Scrub {
-    /// [`flag`]
+    /// Bits of [`flag`].
     pub flags: u16,
-    /// Highest TTL of its packets, which all of them get.
+    /// Highest TTL of the side's packets, which all of them get.
     pub ttl: u8,
-    /// Added to its timestamps.
+    /// Number added to the side's timestamps.
     pub offset: u32,
-    /// Its latest timestamp.
+    /// Latest timestamp of the side.
     pub value: u32,
-    /// Its first.
+    /// First timestamp of the side.
     pub first: u32,
-    /// The latest that it echoed.
+    /// Latest timestamp that the side echoed.
     pub echo: u32,
-    /// Second of the latest.
+    /// Second of the latest timestamp.
     pub last: u32,
 }
 
@@ -62,7 +61,7 @@ impl Scrub {
         self.flags & flag != 0
     }
 
-    /// A side at its first packet. Timestamps count only if its SYN has one.
+    /// Reads the first packet of a side. Timestamps count only if the side's SYN has one.
     pub(crate) fn meet(packet: &Descriptor, world: &World) -> Self {
         let mut scrub = Scrub { ttl: ttl(packet), ..Scrub::default() };
         if !packet.tcp().is_some_and(|tcp| tcp.has(SYN)) {
@@ -83,23 +82,23 @@ impl Scrub {
     }
 }
 
-/// A segment has timestamps that its connection cannot have sent, or lacks one.
+/// Error: a segment has a timestamp that its connection cannot have sent, or lacks one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BadTimestamp;
 
-/// The connection that a segment belongs to, from the segment's point of view.
+/// The sides of a connection as a segment sees them.
 pub(crate) struct Sides<'a> {
     pub from: &'a Peer,
     pub to: &'a Peer,
     pub from_scrub: &'a mut Option<Scrub>,
     pub to_scrub: &'a mut Option<Scrub>,
-    /// Second in which it was made.
+    /// Second of the state's creation.
     pub created_at: u32,
-    /// `tcp.tsdiff`: how much later than the next one a segment may come, in seconds.
+    /// `tcp.tsdiff`: seconds that a segment may arrive later than its successor.
     pub slack: u32,
 }
 
-/// Checks the timestamp of a segment that fits otherwise, writes what it becomes, and its TTL.
+/// Checks the timestamp of a segment that fits otherwise, and writes the new timestamp and TTL.
 pub(crate) fn track(packet: &mut Descriptor, sides: Sides, now: u32) -> Result<(), BadTimestamp> {
     let Sides { from, to, from_scrub, to_scrub, created_at, slack } = sides;
     if let Some(scrub) = from_scrub {
@@ -150,7 +149,7 @@ pub(crate) fn track(packet: &mut Descriptor, sides: Sides, now: u32) -> Result<(
     Ok(())
 }
 
-/// The two numbers of a timestamp option as their sides count, without the offsets.
+/// The two numbers of a timestamp option, without offsets.
 #[derive(Clone, Copy)]
 struct Stamp {
     value: u32,
@@ -158,8 +157,9 @@ struct Stamp {
 }
 
 impl Stamp {
-    /// Whether it goes on from those before: not before what the other side echoed, not faster than
-    /// a clock can run, and an echo of something that the other side has sent.
+    /// Returns true if the timestamp continues those before. It must not be before the other side's
+    /// echo, nor faster than a clock can run. Its echo must be a timestamp that the other side
+    /// sent.
     fn fits(&self, sender: &Scrub, receiver: &Scrub, now: u32, slack: u32) -> bool {
         let seconds = now.wrapping_sub(sender.last).wrapping_add(slack);
         let latest = sender.value.wrapping_add(seconds.wrapping_mul(TICKS_A_SECOND));
@@ -174,7 +174,7 @@ fn before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
 
-/// Adds the sender's offset to the timestamp and takes the receiver's off the echo. An error if
+/// Adds the sender's offset to the timestamp, and subtracts the receiver's from the echo. Fails if
 /// there are two timestamps.
 fn modulate(
     packet: &mut Descriptor,
@@ -199,8 +199,8 @@ fn modulate(
         [packet.bytes[at], packet.bytes[at + 1], packet.bytes[at + 2], packet.bytes[at + 3]]
     };
     let (value, echo) = (bytes(at), bytes(at + 4));
-    // OpenBSD leaves a number that it does not modulate in the order of the bytes on the wire, and
-    // goes on with it
+    // OpenBSD leaves a number that it does not modulate in network byte order, and continues with
+    // that
     let mut stamp = Stamp { value: u32::from_le_bytes(value), echo: u32::from_le_bytes(echo) };
     let (start, checksum) = (packet.offset, packet.offset + 16);
     if let Some(offset) = ours.filter(|_| value != [0; 4]) {
@@ -214,7 +214,7 @@ fn modulate(
     Ok(Some(stamp))
 }
 
-/// Moves the sender's timestamps on. They are checked from the first one that echoes something.
+/// Updates the sender's timestamps. They are checked from the first one with an echo.
 fn remember(sender: &mut Scrub, stamp: Stamp, now: u32) {
     let checked = sender.has(flag::PAWS);
     sender.last = now;

@@ -1,4 +1,4 @@
-//! What happened to a packet, stage by stage, for `pfctl explain`.
+//! The steps of a packet's evaluation, for `pfctl explain`.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,11 +11,11 @@ use crate::translate::Ends;
 /// The stages of one packet, in order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Trace {
-    /// What was done.
+    /// Stages, the first one first.
     pub stages: Vec<Stage>,
 }
 
-/// One thing that was done or found out.
+/// One step, or one finding.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stage {
     /// The interface is in `set skip on`.
@@ -26,86 +26,87 @@ pub enum Stage {
     Labelled,
     /// The headers were refused.
     Malformed(Reason),
-    /// What PF asks of every packet was not met.
+    /// A check that PF makes of each packet failed.
     Refused(Reason),
-    /// A fragment waits for the others of its datagram.
+    /// A fragment waits for the other fragments of its datagram.
     Held,
-    /// It was the last one missing: the datagram of so many bytes goes on in its place.
+    /// A fragment completed its datagram, which has this length in bytes and continues in its
+    /// place.
     Reassembled(usize),
-    /// PF changed what must not be set in any packet (reserved bits, FIN beside SYN).
+    /// PF cleared fields that must be 0 in each packet (reserved bits, FIN beside SYN).
     Repaired,
-    /// The state table was asked.
+    /// A state was looked up.
     Searched {
-        /// Key of the packet, or of the packet an ICMP error quotes.
+        /// Key of the packet, or of the packet that an ICMP error quotes.
         key: Key,
-        /// State found.
+        /// State found, `None` if there is none.
         found: Option<StateId>,
     },
-    /// The packet fits its state.
-    /// A SYN was answered with a cookie.
+    /// A SYN was answered with a syncookie.
     CookieSent,
-    /// A cookie came back: the SYN is made again.
+    /// A valid syncookie came back, so the SYN is recreated.
     CookieValid,
     /// A state lets the packet pass.
     Accepted(StateId),
     /// The packet does not fit its state.
     Rejected {
-        /// The state.
+        /// Number of the state.
         state: StateId,
-        /// Why not.
+        /// Reason, to be printed.
         why: &'static str,
     },
-    /// A SYN for a connection that has ended: its state is given up.
+    /// A SYN came for a connection that has ended, so a new state may replace this one.
     Reused(StateId),
-    /// A rule was looked at.
+    /// A rule was evaluated.
     Rule {
-        /// Its name.
+        /// Name of the rule.
         rule: RuleId,
-        /// Its line in pf.conf, 0 if nobody wrote it.
+        /// Line of the rule in pf.conf, 0 if it is not written there.
         line: u32,
-        /// Its action; `None` for an anchor rule, which calls others.
+        /// Action of the rule; `None` for an anchor rule, which calls others.
         action: Option<Action>,
-        /// The first criterion that failed; `None` if the rule matched.
+        /// First criterion that failed; `None` if the rule matched.
         failed: Option<Criterion>,
     },
-    /// An anchor rule would have led deeper than PF goes.
+    /// An anchor rule would exceed the maximum depth.
     TooDeep,
     /// More match rules match the packet than a state can count for.
     TooManyMatches,
-    /// No rule was left to look at.
+    /// Rule evaluation is complete.
     Decided {
-        /// The last rule that matched or the first with `quick`; `None` is the default rule.
+        /// Deciding rule: the last matching one or the first with `quick`; `None` is the default
+        /// rule.
         rule: Option<RuleId>,
-        /// Its action.
+        /// Action of the rule.
         action: Action,
     },
-    /// A rule gave the packet other ends.
+    /// A rule translated the packet to these addresses and ports.
     Translated(Ends),
-    /// A state was made.
+    /// A state was created.
     Created(StateId),
-    /// A state should have been made and could not.
+    /// A state could not be created.
     NotCreated(Reason),
-    /// IP options without `allow-opts`.
+    /// The packet has IP options, but the rule has no `allow-opts`.
     OptionsRefused,
-    /// Longer than `max-pkt-size`.
+    /// The packet is longer than `max-pkt-size`.
     TooLong {
-        /// What it says.
+        /// Value of `max-pkt-size`, in bytes.
         longest: u16,
     },
-    /// It goes another way than the routing table says.
+    /// The packet goes to a next hop of its state, not of the routing table.
     Routed {
-        /// By this interface …
+        /// Name of the interface where it leaves.
         interface: String,
-        /// … to this neighbour.
+        /// Address of the next hop.
         next_hop: IpAddr,
     },
-    /// The firewall answered.
+    /// The firewall sent this answer, printed in one line.
     Replied(String),
     /// The packet was changed on its way out.
     Changed,
 }
 
-/// What a rule asks of a packet.
+/// The criteria of rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Criterion {
@@ -126,14 +127,14 @@ pub enum Criterion {
     IcmpCode,
     /// A rule that makes states does not match the answer to an ICMP query.
     NoReply,
-    /// `fragment`, or a criterion that fragments cannot meet.
+    /// `fragment`, or a criterion that fragments never match.
     Fragment,
     Tos,
     Probability,
     Tagged,
     ReceivedOn,
     Prio,
-    /// A limiter that has no more to give; `drops` says that the packet is dropped for it.
+    /// A limiter that is used up; `drops` is true if the packet is dropped.
     StateLimiter {
         drops: bool,
     },
@@ -144,7 +145,7 @@ pub enum Criterion {
 }
 
 impl Criterion {
-    /// The word in pf.conf.
+    /// Returns the words of the criterion in pf.conf.
     pub fn name(self) -> &'static str {
         match self {
             Criterion::Interface => "on",
@@ -176,7 +177,7 @@ impl Criterion {
     }
 }
 
-/// Collects a trace if somebody wants one.
+/// Collects a trace if one is requested.
 #[derive(Debug, Default)]
 pub(crate) struct Tracer(Option<Trace>);
 
@@ -266,7 +267,7 @@ fn action_name(action: Action) -> &'static str {
     }
 }
 
-/// An address with a port.
+/// An address with a port, as pf prints it.
 struct Endpoint((IpAddr, u16));
 
 impl fmt::Display for Endpoint {

@@ -1,4 +1,4 @@
-//! Translation: what rules make of the ends of a packet, and the packet rewritten accordingly
+//! Translation: new addresses and ports of a packet by rules, and the rewritten packet
 //! (pf-semantics sections 10 and 11).
 
 use std::net::IpAddr;
@@ -18,17 +18,17 @@ use crate::rulebook::Entry;
 use crate::rules::{Context, Question};
 use crate::state::Key;
 
-/// Who talks to whom: addresses with ports, or id and type of an ICMP query.
+/// The address/port pairs of a packet. For an ICMP query the ports are its id and its type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ends {
-    /// Who sent the packet.
+    /// Address and port of the sender, the port in host byte order.
     pub source: (IpAddr, u16),
-    /// Who is to get it.
+    /// Address and port of the receiver, the port in host byte order.
     pub destination: (IpAddr, u16),
 }
 
 impl Ends {
-    /// Those of a packet as it came.
+    /// Returns the pairs of a packet as it came.
     pub(crate) fn of(packet: &Descriptor, mapping: Option<Mapping>) -> Self {
         let (source_port, destination_port) =
             mapping.map_or_else(|| packet.ports(), |mapping| mapping.ports());
@@ -38,17 +38,17 @@ impl Ends {
         }
     }
 
-    /// The family that they are of.
+    /// Returns the family of the addresses.
     pub(crate) fn family(&self) -> Family {
         Family::of(self.source.0)
     }
 
-    /// Those of an answer.
+    /// Returns the pairs of an answer.
     pub(crate) fn opposite(&self) -> Self {
         Ends { source: self.destination, destination: self.source }
     }
 
-    /// Those of a packet that travels in `direction` and has this key.
+    /// Returns the pairs of a packet that travels in `direction` and has this key.
     pub(crate) fn of_key(key: &Key, direction: Direction) -> Self {
         let end = |index: usize| (key.address[index], key.port[index]);
         match direction {
@@ -57,7 +57,7 @@ impl Ends {
         }
     }
 
-    /// The key of the state of `packet` if these are its ends.
+    /// Returns the key of the state of `packet` with these pairs.
     pub(crate) fn key(&self, packet: &Descriptor) -> Key {
         let Ends { mut source, mut destination } = *self;
         if self.family() != packet.family {
@@ -75,29 +75,29 @@ impl Ends {
     }
 }
 
-/// What the rules that matched so far make of a packet.
+/// The translation by the rules that matched so far.
 #[derive(Debug)]
 pub(crate) struct Translation<'r> {
-    /// The ends that the next rule compares.
+    /// Addresses and ports that the next rule compares.
     pub ends: Ends,
-    /// The rule that gave the source.
+    /// Rule whose pool chose the source.
     pub nat: Option<&'r Entry>,
-    /// The rule that gave the destination.
+    /// Rule whose pool chose the destination.
     pub rdr: Option<&'r Entry>,
-    /// The last rule that translated.
+    /// Last rule that translated.
     last: Option<&'r Entry>,
 }
 
-/// A source that a packet is to get.
+/// A request for a new source.
 #[derive(Clone, Copy)]
 struct Wanted<'a> {
     of: PoolOf<'a>,
-    /// Of the address.
+    /// Family of the new address.
     family: Family,
     question: &'a Question<'a, 'a>,
 }
 
-/// There is no address or no port left.
+/// Error: no address or no port is left.
 pub(crate) struct Exhausted;
 
 impl<'r> Translation<'r> {
@@ -106,7 +106,12 @@ impl<'r> Translation<'r> {
         Translation { ends, nat: None, rdr: None, last: None }
     }
 
-    /// Does what a matching rule says.
+    /// Translates by a matching rule.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a pool has no address or no free port left, or if `af-to` cannot convert the
+    /// destination.
     pub fn apply(
         &mut self,
         rule: &'r Entry,
@@ -132,7 +137,7 @@ impl<'r> Translation<'r> {
         Ok(())
     }
 
-    /// Ends in the other family.
+    /// Translates to the other family, for `af-to`.
     fn cross(
         &mut self,
         rule: &'r Entry,
@@ -169,8 +174,8 @@ impl<'r> Translation<'r> {
         Ok(())
     }
 
-    /// An address of the pool with a port that is free there. For a packet that crosses to the
-    /// other family PF looks for the packet's own destination there, so every port is free.
+    /// Returns an address of the pool with a free port. For a packet that crosses families, PF
+    /// looks up the packet's own destination in the new family, so each port is free.
     fn new_source(
         &self,
         of: PoolOf,
@@ -196,7 +201,8 @@ impl<'r> Translation<'r> {
         Ok(end)
     }
 
-    /// The same for an endpoint that has no mapping: with ports in OpenBSD's order, then at random.
+    /// Searches a source for an endpoint without a mapping: ports in OpenBSD's order, then at
+    /// random.
     fn search(&self, wanted: Wanted, context: &mut Context) -> Option<(IpAddr, u16)> {
         let Wanted { of, family, question } = wanted;
         let mut search = Search::new(of.pool.ports);
@@ -228,7 +234,7 @@ impl<'r> Translation<'r> {
         None
     }
 
-    /// The same with the ports of one range in order. `last` is the address that it tried last.
+    /// Searches the ports of one range in order. Sets `last` to the address that it tried last.
     fn search_in_order(
         &self,
         search: &mut Search,
@@ -244,7 +250,8 @@ impl<'r> Translation<'r> {
         let mut again = false;
         loop {
             let chosen = context.choose(of, question.around(), family, source, Some(&mut first))?;
-            // a search that began with what the source had before ends with the next one unseen
+            // a search that began with the remembered address of the source ends at the next one,
+            // untested
             let address =
                 Some(chosen.address).filter(|address| !again || first != Some(*address))?;
             *last = Some(address);
@@ -258,7 +265,7 @@ impl<'r> Translation<'r> {
         }
     }
 
-    /// Looks for a free port of one address.
+    /// Searches a free port of one address.
     fn port(
         &self,
         search: &mut Search,
@@ -289,13 +296,13 @@ impl<'r> Translation<'r> {
     ) -> Result<(IpAddr, u16), Exhausted> {
         let Ends { source, destination } = self.ends;
         let (family, around) = (question.packet.family, question.around());
-        // `binat` keeps the host bits of what it replaces, in a network of an interface too
+        // `binat` keeps the host bits of the replaced address, also in a network of an interface
         let binat = of.rule.old == Some(OldKind::Binat);
         let bits_of = if binat { destination.0 } else { source.0 };
         let chosen = context.choose(of, around, family, bits_of, None).ok_or(Exhausted)?;
         let mut address = chosen.address;
         if of.pool.kind == PoolKind::Bitmask {
-            // the pool has put in the host bits of the source; those of the destination are meant
+            // the pool used the host bits of the source, but those of the destination are needed
             address = pool::with_host_bits(&of.pool.address, address, destination.0);
         }
         let port = match question.packet.keeps_ports() {
@@ -305,8 +312,8 @@ impl<'r> Translation<'r> {
         Ok((address, port))
     }
 
-    /// The address that an earlier rule chose is not used after all. PF only remembers the last
-    /// rule that translated, so it forgets only what that one chose.
+    /// Releases the address that an earlier rule chose. PF only remembers the last rule that
+    /// translated, so only that rule's address is released.
     fn forget(
         &self,
         (purpose, address): (Purpose, IpAddr),
@@ -322,7 +329,7 @@ impl<'r> Translation<'r> {
     }
 }
 
-/// The pool that a rule has for a purpose.
+/// Returns the pool of a rule for a purpose, `None` without one.
 pub(crate) fn pool_of(rule: &Entry, purpose: Purpose) -> Option<PoolOf<'_>> {
     let pool = match (&rule.af_to, purpose) {
         (Some(af_to), Purpose::Nat) => Some(&af_to.from),
@@ -334,13 +341,13 @@ pub(crate) fn pool_of(rule: &Entry, purpose: Purpose) -> Option<PoolOf<'_>> {
     Some(PoolOf { pool: pool?, purpose, rule })
 }
 
-/// Whether the pool has another address when the ports of one are taken.
+/// Returns true if the pool can choose another address when the ports of one are taken.
 fn chooses_again(kind: &PoolKind) -> bool {
     matches!(kind, PoolKind::Random | PoolKind::RoundRobin | PoolKind::LeastStates)
 }
 
-/// The port that `rdr-to` makes of a packet's: its place in the range that the rule looks for is
-/// the place in the new range.
+/// Returns the port that `rdr-to` maps a packet's port to. The position in the rule's range is the
+/// position in the new range.
 fn redirected(port: u16, new: PoolPorts, sought: Option<Ports>) -> u16 {
     let PoolPorts::Range(low, high) = new else {
         return port;
@@ -352,7 +359,7 @@ fn redirected(port: u16, new: PoolPorts, sought: Option<Ports>) -> u16 {
     if around == 0 { port } else { around }
 }
 
-/// Writes the ends to a packet; `icmp_id` to an ICMP message that has an id.
+/// Writes addresses and ports to a packet, and `icmp_id` to an ICMP message that has an id.
 pub(crate) fn rewrite(packet: &mut Descriptor, ends: &Ends, icmp_id: Option<u16>) {
     let sum = transport_checksum(packet);
     let at = packet.offset;
@@ -372,8 +379,9 @@ pub(crate) fn rewrite(packet: &mut Descriptor, ends: &Ends, icmp_id: Option<u16>
     rewrite_address(packet, DESTINATION, ends.destination.0);
 }
 
-/// Writes to an ICMP error what the packet that it quotes was before it was translated. The ends of
-/// the error itself change with it. Checksums that are quoted stay as they are.
+/// Writes the addresses and ports before translation to the packet that an ICMP error quotes. The
+/// addresses of the error itself change accordingly. Quoted checksums stay, except that of UDP,
+/// which becomes 0.
 pub(crate) fn rewrite_error(packet: &mut Descriptor, quoted: &Quoted, ends: &Ends) {
     let (source_port, destination_port) = match &quoted.transport {
         QuotedTransport::Tcp { source_port, destination_port, .. }
@@ -396,8 +404,8 @@ pub(crate) fn rewrite_error(packet: &mut Descriptor, quoted: &Quoted, ends: &End
     }
 }
 
-/// Writes one quoted address and its port (where it is, what it was, what it becomes), and the
-/// address to the other end of the error.
+/// Writes one quoted address and its port (offset, old and new number), and the address to the
+/// opposite field of the error.
 fn rewrite_quoted(
     packet: &mut Descriptor,
     quoted: &Quoted,
@@ -445,7 +453,7 @@ impl End {
         End(1 - self.0)
     }
 
-    /// Where it stands in the header.
+    /// Returns the offset of the address in the header, in bytes.
     fn place(self, family: Family) -> usize {
         match family {
             Family::Inet => 12 + self.0 * 4,
@@ -466,12 +474,12 @@ pub(crate) fn transport_checksum(packet: &Descriptor) -> Checksum {
         Transport::Tcp(_) => Checksum::at(packet.offset + 16),
         Transport::Udp { .. } => Checksum::of_udp(packet.offset + 6),
         Transport::Icmp(_) | Transport::Icmp6(_) => Checksum::at(packet.offset + 2),
-        // that of SCTP covers neither addresses nor anything else that changes
+        // the checksum of SCTP covers neither addresses nor other fields that change
         Transport::Sctp { .. } | Transport::Fragment | Transport::Other => Checksum::NONE,
     }
 }
 
-/// Whether the checksum covers the addresses too.
+/// Returns true if the checksum covers the addresses, too.
 fn has_pseudo_header(packet: &Descriptor) -> bool {
     !matches!(packet.transport, Transport::Icmp(_))
 }

@@ -1,37 +1,37 @@
-//! The one place through which time, randomness, interfaces and routes reach the model.
+//! The only source of time, randomness, interfaces and routes for the model.
 
 use std::net::IpAddr;
 
 use skipstep_ruleset::interface::{Host, Interface, Route};
 
-/// The world around the firewall, as far as it matters to it.
+/// The environment of the firewall.
 #[derive(Debug, Clone, Default)]
 pub struct World {
     /// Interfaces and routes.
     pub host: Host,
     /// Seconds since an arbitrary start.
     pub now: u32,
-    /// What every random draw returns, cut down to the bound of the draw.
+    /// Result of each random draw, limited by the bound of the draw.
     pub random: u32,
-    /// The next initial sequence number.
+    /// Next initial sequence number.
     pub sequence: u32,
-    /// The next offset of a TCP timestamp.
+    /// Next offset of TCP timestamps.
     pub timestamp: u32,
-    /// The key of syncookies, kept for good; `None` if keys come and go.
+    /// Fixed key of syncookies; `None` if keys are renewed.
     pub cookie_key: Option<[u8; 16]>,
 }
 
-/// Sets something that is random in real life.
+/// A fixed value in place of a random one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Draw {
-    /// What every draw with a bound returns, cut down to the bound. A rule with `probability` p (of
-    /// 2^32 - 1) matches if p is greater than the draw plus 1.
+    /// Result of each bounded draw, limited by the bound. A rule with `probability` p (of 2^32 - 1)
+    /// matches if p is greater than the draw plus 1.
     Bounded(u32),
-    /// Initial sequence numbers that the firewall chooses.
+    /// Initial sequence number that the firewall chooses.
     Sequence(u32),
-    /// Offsets that it adds to TCP timestamps.
+    /// Offset that the firewall adds to TCP timestamps.
     Timestamp(u32),
-    /// The key of syncookies, which stays from then on.
+    /// Key of syncookies, which is fixed from then on.
     SyncookieKey([u8; 16]),
 }
 
@@ -45,28 +45,28 @@ impl World {
         }
     }
 
-    /// A random number from 0 to `bound - 1`.
+    /// Returns a random number from 0 to `bound - 1`.
     pub(crate) fn draw(&self, bound: u32) -> u32 {
         self.random.min(bound.saturating_sub(1))
     }
 
-    /// A random IPv4 identification.
+    /// Returns a random IPv4 identification.
     pub(crate) fn random_id(&self) -> u16 {
         self.draw(0x1_0000) as u16
     }
 
-    /// The interface called `name`.
+    /// Returns the interface called `name`.
     pub(crate) fn interface(&self, name: &str) -> Option<&Interface> {
         self.host.interface(name)
     }
 
-    /// The route to `address` in a routing domain.
+    /// Returns the route to `address` in a routing domain.
     pub(crate) fn route(&self, address: IpAddr, rdomain: u32) -> Option<&Route> {
         self.host.route(address, rdomain)
     }
 
-    /// The interface by which `address` is reached in a routing domain; an own one by that which
-    /// has it.
+    /// Returns the name of the interface that leads to `address` in a routing domain. For an own
+    /// address it is the interface that has it.
     pub(crate) fn way(&self, address: IpAddr, rdomain: u32) -> Option<&str> {
         let has = |interface: &&Interface| {
             interface.rdomain == rdomain
@@ -76,12 +76,12 @@ impl World {
         own.or_else(|| Some(&self.route(address, rdomain)?.interface)).map(String::as_str)
     }
 
-    /// The route that a table has, 0 for that of the routing domain.
+    /// Returns the route in a table; table 0 is that of the routing domain.
     pub(crate) fn route_in(&self, table: u32, address: IpAddr, rdomain: u32) -> Option<&Route> {
         self.host.route_in(table, address, rdomain)
     }
 
-    /// Whether `address` is one of the firewall's own.
+    /// Returns true if `address` is one of the firewall's own.
     pub(crate) fn is_local(&self, address: IpAddr) -> bool {
         self.host
             .interfaces
@@ -89,7 +89,7 @@ impl World {
             .any(|interface| interface.addresses.iter().any(|own| own.net.addr() == address))
     }
 
-    /// Whether `address` is one that the firewall shares with others of a link.
+    /// Returns true if the firewall shares `address` with other hosts of a link.
     pub(crate) fn is_shared(&self, address: IpAddr) -> bool {
         self.host
             .interfaces

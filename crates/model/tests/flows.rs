@@ -1,4 +1,4 @@
-//! Flows that are not TCP, errors about them, and what limits and timeouts do to states.
+//! Flows that are not TCP, errors about them, and limits and timeouts of states.
 
 mod common;
 
@@ -51,7 +51,7 @@ fn an_echo_is_answered_once_asked() {
     assert_eq!(c.state().key[0].port, [7, 8]);
     c.server_icmp(reply(), "pass NO_TRAFFIC:NO_TRAFFIC icmp.error");
     c.server_icmp(Icmp::new(0, 0).id(8), "drop");
-    // the sides keep to their parts
+    // query and answer cannot change sides
     c.client_icmp(reply(), "drop");
     c.server_icmp(request(), "drop");
 }
@@ -91,11 +91,11 @@ fn errors_belong_to_what_they_quote() {
     c.at(10);
     c.server_icmp(Icmp::quoting(3, 3, &datagram), "pass SINGLE:NO_TRAFFIC udp.first");
     assert_eq!(c.firewall.expires_at(c.state()), 60, "an error keeps nothing alive");
-    // not what the client sent, or not enough to tell
+    // not the client's packet, or too short a quote
     let other = c.towards_server().udp(&Udp::new(4001, 22));
     c.server_icmp(Icmp::quoting(3, 3, &other), "drop");
     c.server_icmp(Icmp::quoting(3, 3, &datagram[..27]), "drop short");
-    // sent to someone who did not send it
+    // the receiver of the error has not sent the packet
     let foreign = c.towards_client().udp(&Udp::new(4000, 22));
     c.server_icmp(Icmp::quoting(3, 3, &foreign), "drop state-mismatch");
 }
@@ -201,7 +201,7 @@ fn options_pass_only_where_they_may() {
         let fate = firewall.packet(&packet(Direction::In, "em0", with_options.clone()));
         assert_eq!(fate.verdict, verdict, "{rule}");
         assert_eq!(fate.counted.contains(&Reason::IpOption), verdict == Verdict::Drop);
-        // a state remembers
+        // the state keeps `allow-opts`
         firewall.packet(&packet(Direction::In, "em0", plain.udp(&Udp::new(1, 2))));
         let fate = firewall.packet(&packet(Direction::In, "em0", with_options));
         assert_eq!(fate.verdict, verdict, "{rule}, with a state");

@@ -1,5 +1,4 @@
-//! Nothing that can come out of a wire makes the model panic, and what it does not understand it
-//! does not let through.
+//! No input makes the model panic, and a packet that it cannot parse does not pass.
 
 mod common;
 
@@ -15,7 +14,7 @@ match scrub (no-df, random-id, min-ttl 40, max-mss 1000) set tos 0x10
 block return log (all)
 pass proto { tcp udp icmp icmp6 } flags any keep state (max 40) allow-opts";
 
-/// A packet of some kind, sound as built.
+/// Returns packets of several kinds with valid headers.
 fn sound() -> impl Strategy<Value = Vec<u8>> {
     let ip = prop_oneof![
         Just(build::ipv4([10, 0, 1, 5], [192, 0, 2, 1])),

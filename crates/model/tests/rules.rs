@@ -1,4 +1,4 @@
-//! Which rule decides, and what else the rules do on the way.
+//! The deciding rule, and other effects of rules.
 
 mod common;
 
@@ -7,7 +7,7 @@ use skipstep_model::{Carried, Decision, LinkHeader, Packet, Stage, Verdict};
 use skipstep_ruleset::{Action, Direction, Reason};
 use skipstep_wire::build::{self, Icmp, Tcp, Udp};
 
-/// A datagram from a client of em0.
+/// Returns a datagram from a client on em0.
 fn datagram() -> Vec<u8> {
     build::ipv4([10, 0, 1, 5], [192, 0, 2, 1]).udp(&Udp::new(4000, 53))
 }
@@ -236,7 +236,7 @@ fn logs() {
         log("match in log\nblock in log", 1),
         [vec![(Some(0), Match, 0), (Some(1), Block, 0)]]
     );
-    // once when it matches and once when it turns out to decide
+    // once when it matches, and once because it decides
     assert_eq!(
         log("match in log (matches)\npass in", 1),
         [vec![(Some(0), Match, 0), (Some(1), Pass, 0), (Some(1), Pass, 0)]]

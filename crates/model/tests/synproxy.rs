@@ -23,7 +23,7 @@ fn from_server(firewall: &mut Firewall, flags: &str, seq: u32, ack: u32) -> skip
     firewall.packet(&packet(Direction::Out, "em0", segment(SERVER, CLIENT, flags, seq, ack)))
 }
 
-/// Source port, sequence number, acknowledgment, flags and window of a segment over IPv4.
+/// Returns source port, sequence number, acknowledgment, flags and window of a segment over IPv4.
 fn told(bytes: &[u8]) -> (u16, u32, u32, u8, u16) {
     let half = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
     let word = |at: usize| u32::from(half(at)) << 16 | u32::from(half(at + 2));

@@ -1,5 +1,4 @@
-//! TCP connections, as ladder diagrams: who sends what, what becomes of it, and how far each side
-//! of the state has come.
+//! TCP connections as ladder diagrams: each packet, its fate, and the state of both sides.
 
 mod common;
 
@@ -7,7 +6,7 @@ use common::Conversation;
 
 const PASS: &str = "block all\npass in on em0 proto tcp to port 22";
 
-/// A connection whose numbers begin at 100 and 900, with windows of 1000.
+/// Opens a connection whose numbers begin at 100 and 900, with windows of 1000.
 fn established(rules: &str) -> Conversation {
     let mut c = Conversation::new(rules);
     c.client("S seq 100 win 1000", "pass SYN_SENT:CLOSED tcp.first");
@@ -49,7 +48,7 @@ fn data_must_lie_in_the_window() {
         "drop state-mismatch ESTABLISHED:ESTABLISHED tcp.established",
     );
     c.client("A seq 1100 ack 901 win 1000 len 1", "pass ESTABLISHED:ESTABLISHED tcp.established");
-    // and may get again what lies up to a window back
+    // and data up to a window back may come again
     c.client("A seq 101 ack 901 win 1000 len 1", "pass ESTABLISHED:ESTABLISHED tcp.established");
     c.client(
         "A seq 100 ack 901 win 1000 len 1",
@@ -74,14 +73,14 @@ fn a_reset_must_hit_its_place() {
     let bad = "drop state-mismatch ESTABLISHED:ESTABLISHED tcp.established";
     let good = "pass TIME_WAIT:TIME_WAIT tcp.closed";
     for (segment, expected) in [
-        // a side that has sent no data stands at its SYN
+        // a side that has sent no data is at its SYN
         ("R seq 100 win 0", good),
         ("R seq 101 win 0", good),
         ("R seq 99 win 0", good),
         ("R seq 102 win 0", bad),
         ("R seq 98 win 0", bad),
         ("RA seq 102 ack 901 win 0", bad),
-        // older ones only with an exact acknowledgment
+        // older RSTs pass only with an exact acknowledgment
         ("RA seq 98 ack 901 win 0", good),
         ("RA seq 98 ack 900 win 0", bad),
     ] {
@@ -167,7 +166,7 @@ fn what_passes_loosely_does_not_keep_a_state_alive() {
     let mut c = Conversation::new(PASS);
     c.client("S seq 100 win 1000", "pass SYN_SENT:CLOSED tcp.first");
     c.at(100);
-    // beyond the window, but the other side has not been heard of yet
+    // beyond the window, but the other side has sent nothing yet
     c.client("S seq 150 win 1000", "pass SYN_SENT:CLOSED tcp.first");
     assert_eq!(c.firewall.expires_at(c.state()), 120);
 }
@@ -176,7 +175,7 @@ fn what_passes_loosely_does_not_keep_a_state_alive() {
 fn sloppy_does_not_look_at_numbers() {
     let mut c = Conversation::new("pass in on em0 proto tcp keep state (sloppy)");
     c.client("S seq 100 win 1000", "pass SYN_SENT:CLOSED tcp.first");
-    // the answers take another way
+    // the answers take another route
     c.client("A seq 99999 ack 1 win 1000", "pass ESTABLISHED:ESTABLISHED tcp.established");
     c.client("FA seq 5 ack 1 win 1000", "pass CLOSING:CLOSING tcp.finwait");
     c.client("A seq 6 ack 1 win 1000", "pass CLOSING:FIN_WAIT_2 tcp.finwait");

@@ -1,4 +1,5 @@
-//! What the tests share: a host, and conversations across it that read like ladder diagrams.
+//! The common part of the tests: a host, and conversations across it that read like ladder
+//! diagrams.
 //!
 //!     client 10.0.1.5 ---- em0 [firewall] em1 ---- server 192.0.2.1
 //!            2001:db8:1::5                         2001:db8:2::1
@@ -12,7 +13,7 @@ use skipstep_ruleset::Direction;
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress, Route};
 use skipstep_wire::build::{self, Icmp, Ip, Tcp, Udp};
 
-/// The host with em0, em1 and lo0.
+/// Returns a host with em0, em1 and lo0.
 pub fn host() -> Host {
     let interface = |name: &str, groups: &[&str], addresses: &[&str]| Interface {
         name: name.into(),
@@ -44,7 +45,7 @@ fn route(destination: &str, interface: &str) -> Route {
     Route { destination, interface: interface.into(), gateway: None, label: None, table: 0 }
 }
 
-/// A firewall with these rules.
+/// Creates a firewall with these rules.
 pub fn firewall(rules: &str) -> Firewall {
     let host = host();
     match skipstep_pfconf::load(rules, &skipstep_pfconf::Context::new(&host)) {
@@ -53,7 +54,7 @@ pub fn firewall(rules: &str) -> Firewall {
     }
 }
 
-/// A packet that nothing is attached to.
+/// Returns a packet without metadata.
 pub fn packet(direction: Direction, interface: &str, bytes: Vec<u8>) -> Packet {
     Packet {
         direction,
@@ -71,7 +72,7 @@ pub struct Conversation {
     pub firewall: Firewall,
     client: (IpAddr, u16),
     server: (IpAddr, u16),
-    /// Packets the firewall sent in answer to the last one, each in a line.
+    /// Answers of the firewall to the last packet, one line each.
     pub replies: Vec<String>,
 }
 
@@ -93,12 +94,12 @@ impl Conversation {
         }
     }
 
-    /// Moves the clock; returns the states that ended.
+    /// Sets the clock in seconds; returns the states that expired.
     pub fn at(&mut self, seconds: u32) -> Vec<u64> {
         self.firewall.set_time(seconds)
     }
 
-    /// The client sends a segment, as `"S seq 100 win 1000 wscale 2 len 5"`.
+    /// Sends a segment of the client, as `"S seq 100 win 1000 wscale 2 len 5"`.
     #[track_caller]
     pub fn client(&mut self, segment: &str, expected: &str) {
         let bytes =
@@ -106,7 +107,7 @@ impl Conversation {
         self.step(Direction::In, bytes, segment, expected);
     }
 
-    /// The server does.
+    /// Sends a segment of the server.
     #[track_caller]
     pub fn server(&mut self, segment: &str, expected: &str) {
         let bytes =
@@ -153,7 +154,7 @@ impl Conversation {
         assert_eq!(self.describe(&fate), expected, "{what}\n{trace}");
     }
 
-    /// Verdict, reasons beside `match`, sides of the state, its timeout.
+    /// Returns the verdict, the reasons besides `match`, and the state's sides and timeout.
     fn describe(&self, fate: &Fate) -> String {
         let mut words = vec![match fate.verdict {
             Verdict::Pass => "pass".to_owned(),
@@ -174,7 +175,7 @@ impl Conversation {
         words.join(" ")
     }
 
-    /// The only state.
+    /// Returns the only state.
     #[track_caller]
     pub fn state(&self) -> &State {
         let mut states = self.firewall.states();
