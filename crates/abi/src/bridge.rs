@@ -77,7 +77,8 @@ pub mod bridge_match {
     pub const TYPE: u8 = 1 << 2;
 }
 
-/// `struct pf_bridge_rule_key`: a rule's place. The first matching rule of a port decides.
+/// `struct pf_bridge_rule_key`: port and number of a rule. The first matching rule of a port
+/// decides.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]

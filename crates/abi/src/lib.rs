@@ -2,8 +2,8 @@
 //!
 //! A struct here has the name of its C twin without `pf_`, the same fields and the same order.
 //! Names that are Rust keywords differ. A test in `skipstep-kernel` compares each size and offset
-//! with the BTF of the compiled object, in both directions. Units and byte order are those of
-//! `bpf/abi.h`: addresses and ports of packets and states are in network byte order, all other
+//! with the BTF of the compiled object, in both directions. Units and byte order are as in
+//! `bpf/abi.h`. Addresses and ports of packets and states are in network byte order, all other
 //! numbers in host order. Times are seconds of the boot clock.
 
 pub mod bridge;

@@ -4,13 +4,13 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::limits::{IFNAMSIZ, SNAPLEN};
 
-/// `enum pf_log_rewritten`: relation of a record's addresses to those in its data.
+/// `enum pf_log_rewritten`: relation of a record's addresses to the addresses in its data.
 pub mod rewritten {
-    /// Addresses and ports equal those in the data.
+    /// Addresses and ports are the same as in the data.
     pub const UNCHANGED: u8 = 0;
-    /// Addresses or ports differ from those in the data.
+    /// Addresses or ports differ from the data.
     pub const TRANSLATED: u8 = 1;
-    /// The addresses are of the other family than those in the data (`af-to`).
+    /// Addresses and ports differ from the data, which is of the other family (`af-to`).
     pub const CROSSES: u8 = 2;
 }
 

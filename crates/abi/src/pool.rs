@@ -157,7 +157,7 @@ pub struct PoolBlockKey {
     pub family: u16,
     /// Number of the part in its block.
     pub part: u16,
-    /// Index of the block among those of its family.
+    /// Index of the block among the blocks of its family.
     pub index: u32,
 }
 

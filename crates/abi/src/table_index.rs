@@ -59,7 +59,7 @@ pub struct IndexLine {
     pub first: u32,
     /// Bit n: the entry of key n is negated. Also has [`LINE_GOES_ON`].
     pub flags: u32,
-    /// Keys of hosts, 0 for an unused place.
+    /// Keys of hosts, 0 if unused.
     pub key: [u32; LINE_KEYS],
 }
 

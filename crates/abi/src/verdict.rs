@@ -9,7 +9,7 @@ pub mod verdict {
     pub const DROP: u8 = 1;
     /// The packet is dropped, and turned into its answer (RST, ICMP error, ACK).
     pub const REPLY: u8 = 2;
-    /// synproxy: the packet is replaced by the packet that is sent in its place.
+    /// synproxy: another packet is sent instead of this one.
     pub const CONSUMED: u8 = 3;
     /// The packet is a fragment, and goes to skipstepd.
     pub const HELD: u8 = 4;

@@ -114,8 +114,8 @@ impl Firewall {
     }
 
     /// Changes a packet that passes, and sets its metadata. With a state, the state's actions
-    /// apply, those of match rules included. Without one, PF applies those of the deciding rule
-    /// only.
+    /// apply, which include match rules'. Without a state, PF applies the actions of the deciding
+    /// rule only.
     fn carry_out(
         &mut self,
         input: &Packet,

@@ -90,7 +90,7 @@ impl Firewall {
     }
 }
 
-/// Returns the entries in ascending order, without entries whose network is a repetition.
+/// Returns the entries in ascending order, the first one of each network.
 fn distinct(entries: &[TableEntry]) -> Vec<TableEntry> {
     let mut entries = entries.to_vec();
     entries.sort_by_key(|entry| entry.net);

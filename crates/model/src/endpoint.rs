@@ -15,7 +15,7 @@ pub(crate) struct Endpoint {
 #[derive(Debug, Clone)]
 struct Mapping {
     outside: Endpoint,
-    /// Number of references: states, and the packet in hand.
+    /// Number of references: states, and the packet being filtered.
     uses: u32,
 }
 
@@ -24,7 +24,7 @@ struct Mapping {
 pub(crate) struct Endpoints {
     by_inside: HashMap<Endpoint, Mapping>,
     outside: HashSet<Endpoint>,
-    /// Inside endpoint referenced by the packet in hand, until its state takes the reference over.
+    /// Inside endpoint that the packet being filtered references, until its state takes over.
     pending: Option<Endpoint>,
 }
 

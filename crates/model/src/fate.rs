@@ -120,7 +120,7 @@ pub enum Verdict {
     Pass,
     /// The packet is dropped.
     Drop,
-    /// The packet is held, or another packet is sent in its place.
+    /// The packet waits as a fragment, or another packet is sent in its place.
     Consumed,
 }
 
@@ -167,8 +167,8 @@ pub struct LogRecord {
     pub rule: Option<u32>,
     /// Number of the anchor rule that called the rule.
     pub anchor_rule: Option<u32>,
-    /// Path of the anchor in evaluation when the record was made, at the end the deciding rule's.
-    /// Empty without rule evaluation.
+    /// Path of the anchor that was being evaluated at the time of the record; after the evaluation,
+    /// of the deciding rule's anchor. Empty without rule evaluation.
     pub anchor: String,
     /// Reason of the packet.
     pub reason: Reason,

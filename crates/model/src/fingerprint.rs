@@ -16,7 +16,7 @@ const TIMESTAMP: u8 = 8;
 const HOPS: u8 = 40;
 /// The MSS in bytes that devices on the way often write into SYNs without changing the window.
 const USUAL_MSS: u16 = 1460;
-/// Bytes of headers around an MSS: those of IPv4 and TCP, for IPv6, too.
+/// Bytes of IPv4 and TCP headers, which also count for IPv6.
 const HEADERS: u16 = 40;
 /// Don't fragment, in the first byte of the fragment field.
 const DF: u8 = 0x40;

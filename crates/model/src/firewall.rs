@@ -73,8 +73,8 @@ impl Firewall {
         // all expiries are computed first, because each removal lengthens adaptive timeouts
         let over: Vec<State> =
             self.states.iter().filter(|state| self.expires_at(state) <= seconds).cloned().collect();
-        // the oldest state last, as in pf: its rule sets how long a source node stays that several
-        // of them shared
+        // the oldest state last, as in pf: its rule sets the lifetime of a source node that several
+        // states shared
         for state in over.iter().rev() {
             self.remove(state);
         }
@@ -227,9 +227,9 @@ impl Firewall {
         Ok(descriptor)
     }
 
-    /// Decides about a frame that came in for another station's link address: it belongs to a
-    /// device on top of the interface, or to no device. Returns `None` if the packet is judged, as
-    /// a packet is that a bridge may take.
+    /// Decides about a frame that came in for another station's link address. Such a frame belongs
+    /// to a device on top of the interface, or to no device. Returns `None` if the packet is
+    /// judged, as on a port of a bridge.
     fn turn_away(&self, input: &Packet, journal: &mut Journal) -> Option<Fate> {
         if !input.link.for_other_station
             || input.direction == Direction::Out

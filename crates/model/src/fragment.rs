@@ -1,6 +1,6 @@
-//! Fragments under `set reassemble yes`. They are held until their datagram is complete, which is
-//! then filtered in their place. A forwarded IPv6 datagram leaves in fragments of the size that it
-//! had (pf-semantics section 12).
+//! Fragments under `set reassemble yes`. They wait until their datagram is complete, which is then
+//! filtered in their place. A forwarded IPv6 datagram leaves in fragments of the size that it had
+//! (pf-semantics section 12).
 
 use skipstep_reassembly::{Counters, Outcome, Piece, refragment, settle_checksum};
 use skipstep_ruleset::{Direction, Family, Reason, Timeout};

@@ -187,7 +187,7 @@ pub(crate) fn walk_ipv6(packet: Readable, at: usize, ip: &Ipv6Fields) -> Result<
     let mut fragment_headers = 0;
     let mut routing_headers = 0;
 
-    // A fragment may end within a header: then it has only the fragment header as its transport.
+    // A fragment may end within a header: then the walk ends at its fragment header.
     let bare = |at: usize, options: &Options| Walked {
         protocol: protocol::FRAGMENT,
         offset: at,

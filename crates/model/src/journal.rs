@@ -21,7 +21,7 @@ pub(crate) struct Journal {
     pub tracer: Tracer,
 }
 
-/// The place of a logged rule, as its record shows it.
+/// The anchor of a logged rule, as its record shows it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LogPlace<'a> {
     /// Anchor rule that called the rule.
@@ -31,7 +31,7 @@ pub(crate) struct LogPlace<'a> {
 }
 
 impl<'a> LogPlace<'a> {
-    /// Returns the place of `rule`, whose anchor is empty for the default rule.
+    /// Returns the anchor of `rule`, which is empty for the default rule.
     pub fn of(rule: Option<&'a Entry>, anchor_rule: Option<&'a Entry>) -> Self {
         LogPlace { anchor_rule, anchor: rule.map_or("", |rule| rule.path.as_str()) }
     }

@@ -14,7 +14,7 @@
 //! limits, `create` creates the state, and `reply` answers blocked packets.
 //!
 //! `act` carries out the `ruling`. `scrub` changes packets that pass, `cross` and `icmp_convert`
-//! convert packets to the other family, [`counters`] counts, `journal` collects reasons and log
+//! convert packets to the other family. [`counters`] counts, `journal` collects reasons and log
 //! records, and [`trace`] records the steps. `change` and `reload` change states, tables and rules
 //! while packets flow. `release` releases a state's references when the state ends.
 //!

@@ -89,8 +89,8 @@ pub(crate) struct Limiters {
     of_sources: BTreeMap<u32, LimiterState>,
 }
 
-/// Tokens for new states: one comes every `seconds / limit`, and those of `seconds` can be saved
-/// up. The start of the saving, in nanoseconds, says how many tokens there are.
+/// Tokens for new states. One token comes every `seconds / limit`, and the tokens of `seconds` can
+/// be saved up. The start of the saving, in nanoseconds, says how many tokens there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Tokens {
     saved_since: i64,

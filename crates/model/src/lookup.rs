@@ -156,7 +156,7 @@ impl Firewall {
         Lookup::Accepted(id)
     }
 
-    /// Returns a timeout in seconds: the one of the state's rule, or else the global one.
+    /// Returns a timeout of the state's rule in seconds, or else the global timeout.
     fn timeout_of(&self, id: StateId, class: Timeout) -> u32 {
         let rule = self.rulebook.at(self.states.get(id).rule);
         timeout::own(rule, class).unwrap_or_else(|| self.ruleset.options.timeouts.get(class))

@@ -108,7 +108,8 @@ impl Firewall {
             (usize::from(state.direction == Direction::Out), state.rule)
         };
         for state in self.states.iter_mut().filter(|state| !state.unlinked) {
-            // PF derives the source's index in each key from the direction of the state in hand
+            // PF derives the source's index in each key from the direction of the new connection's
+            // state
             let is_source = state.key[WIRE].address[side] == key.source;
             if is_source && (whose == SourceTrack::Global || state.rule == rule) {
                 state.end();

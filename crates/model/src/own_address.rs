@@ -11,8 +11,8 @@ use crate::address::is_on_every_link;
 use crate::world::World;
 
 /// Returns the source address for a receiver that `route` leads to. Addresses of the egress
-/// interface come first, then those of other interfaces. Addresses that are valid on one link only
-/// are the last resort.
+/// interface come first, then addresses of other interfaces. Addresses that are valid on one link
+/// only are the last resort.
 pub(crate) fn towards(receiver: IpAddr, route: &Route, world: &World) -> Option<IpAddr> {
     let (out, others): (Vec<&Interface>, Vec<&Interface>) =
         world.host.interfaces.iter().partition(|interface| interface.name == route.interface);

@@ -168,11 +168,11 @@ fn may_answer_inet6(packet: &Descriptor) -> bool {
 /// The reasons why a packet cannot be forwarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Undelivered {
-    /// Its TTL or hop limit has run out.
+    /// The TTL or hop limit has expired.
     Expired,
-    /// No route leads to its next hop.
+    /// No route leads to the next hop.
     NoRoute,
-    /// It is longer than this MTU in bytes and must not be fragmented.
+    /// The packet is longer than this MTU in bytes and must not be fragmented.
     TooBig(u32),
 }
 
@@ -221,8 +221,8 @@ fn is_answerable_ipv4(address: Ipv4Addr) -> bool {
     address.octets()[0] != 0 && !address.is_multicast()
 }
 
-/// Returns the source address of an error about `packet`: the packet's destination or its source if
-/// it is ours, else our address on the route to its sender.
+/// Returns the source address of an error about `packet`: the packet's destination, or its source,
+/// if that is ours. Otherwise it is our address on the route to the sender.
 ///
 /// A sender with a link-local address gets that of the packet's interface. Other senders never get
 /// an address that is valid on one link only. If the host has no address, the error names the

@@ -1,6 +1,6 @@
-//! `route-to`, `reply-to`, `dup-to`: packets that go to a next hop of their state instead of the
-//! one in the routing table. The next hop was chosen when the state was created (pf-semantics
-//! section 11).
+//! `route-to`, `reply-to`, `dup-to`: packets that go to a next hop of their state, whatever the
+//! routing table says. The next hop was chosen when the state was created (pf-semantics section
+//! 11).
 
 use std::fmt;
 use std::net::IpAddr;
@@ -194,8 +194,8 @@ impl Firewall {
         }
     }
 
-    /// Returns the converted packet, or its fragments. Fails if there is no route, if the hops have
-    /// run out, or if the packet is too long.
+    /// Returns the converted packet, or its fragments. Fails if there is no route, if the TTL has
+    /// expired, or if the packet is too long.
     fn send_across(&self, input: &Packet, across: Across) -> Result<Vec<Forwarded>, Undelivered> {
         let Across { mut packet, ends, course } = across;
         let next_hop = course.neighbour(ends.destination.0);
@@ -280,8 +280,8 @@ impl Firewall {
         };
         // the router makes the fragments, not the filter
         outbound.carried.fragmentation = None;
-        // the new state may have expired others through adaptive timeouts. pf waits for its purge,
-        // but in the data plane no lookup finds an expired state
+        // the new state may have expired other states through adaptive timeouts. pf waits for its
+        // purge. In the data plane no lookup finds an expired state
         self.set_time(self.world.now);
         let mut nested = Journal::new(None, std::mem::take(&mut journal.tracer));
         let mut second = self.run(&outbound, &mut nested);
@@ -326,7 +326,7 @@ fn ends(bytes: &[u8]) -> (IpAddr, IpAddr) {
     skipstep_wire::addresses(bytes).expect("a packet that was filtered has a whole header")
 }
 
-/// Decrements TTL or hop limit. Fails if it has run out.
+/// Decrements TTL or hop limit. Fails if the limit has expired.
 fn spend_hop(bytes: &mut [u8]) -> Result<(), Undelivered> {
     let inet = bytes[0] >> 4 == 4;
     let at = if inet { 8 } else { 7 };

@@ -1,5 +1,5 @@
-//! All rules in one list: the default rule, the rules of the main rule set, those of each anchor,
-//! and legacy rules in the same order. Rules of later loads follow.
+//! All rules in one list: the default rule, the main rule set, the rule set of each anchor, and
+//! legacy rules in the same order. Rules of later loads follow.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{Deref, Range};
@@ -192,7 +192,7 @@ impl Rulebook {
 }
 
 /// Replaces the rule sets of one kind. An item of `list` has the anchor's path, `leave_fragments`
-/// and the rule; those of the main rule set come first.
+/// and the rule; the main rule set comes first.
 fn add(
     rules: &mut Vec<Entry>,
     sets: &mut Sets,

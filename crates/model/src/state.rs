@@ -276,8 +276,8 @@ impl State {
         (self.src.state, self.dst.state) = (tcp_state::CLOSED, tcp_state::CLOSED);
     }
 
-    /// Returns true if a new state of this `direction` cannot have this key of the state, too. On
-    /// the far side of a state that crosses families, only outbound states collide.
+    /// Returns true if a new state of this `direction` cannot share this key. On the other side of
+    /// a state that crosses families, only outbound states collide.
     fn is_in_the_way(&self, key: &Key, direction: Direction) -> bool {
         (self.family() == key.family) == (self.direction == direction)
     }
@@ -409,17 +409,17 @@ impl StateTable {
         self.states.get_mut(&id).expect("a state lives until the purge removes it")
     }
 
-    /// Returns all states, to change them, with those that wait for the purge.
+    /// Returns all states, to change them, including states that wait for the purge.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut State> {
         self.states.values_mut()
     }
 
-    /// Returns the number of states, with those that wait for the purge.
+    /// Returns the number of states, including states that wait for the purge.
     pub fn len(&self) -> u32 {
         self.states.len() as u32
     }
 
-    /// Returns all states in order of creation, with those that wait for the purge.
+    /// Returns all states in order of creation, including states that wait for the purge.
     pub fn iter(&self) -> impl Iterator<Item = &State> {
         self.states.values()
     }

@@ -1,5 +1,5 @@
-//! `sticky-address`: a source keeps the address that a pool chose, as long as the pool has the
-//! address and the source node lives (pf-semantics section 11).
+//! `sticky-address`: a source keeps the address that a pool chose (pf-semantics section 11). It
+//! keeps it as long as the pool has the address and the source node lives.
 
 use std::net::IpAddr;
 

@@ -251,7 +251,7 @@ impl Firewall {
         // only judged, because the recreated SYN must not be sent
         let fate = self.judge(&syn, descriptor, journal);
         journal.reason = reason;
-        // the sender of a refused SYN gets the answer to the segment in hand instead
+        // the sender of a refused SYN gets the answer to its segment instead
         let answers = if fate.verdict == Verdict::Drop { Vec::new() } else { fate.replies };
         journal.replies = [sent, answers].concat();
         journal.log = [log, fate.log].concat();

@@ -124,7 +124,7 @@ impl Firewall {
     }
 }
 
-/// Returns true if the client acknowledges exactly what we sent.
+/// Returns true if the client acknowledges exactly our SYN|ACK.
 fn acknowledges_us(state: &State, tcp: &Tcp) -> bool {
     tcp.ack == state.src.seqhi.wrapping_add(1) && tcp.seq == state.src.seqlo.wrapping_add(1)
 }
@@ -180,8 +180,7 @@ fn ack_to_client(state: &State) -> Segment {
     Segment { source, destination, seq, ack, flags: ACK, window, mss: 0 }
 }
 
-/// Returns the server's address: the one that the client uses or, across families, the translated
-/// one.
+/// Returns the server's address as the client knows it or, across families, after translation.
 fn server(state: &State, packet: &Descriptor) -> IpAddr {
     if state.crosses() { state.first_ends().destination.0 } else { packet.destination }
 }

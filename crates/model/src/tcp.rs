@@ -228,7 +228,7 @@ fn meet_timestamps(state: &mut State, packet: &Descriptor, world: &World) {
     }
 }
 
-/// Checks, for `reassemble tcp`, that a segment's timestamp continues those before.
+/// Checks for `reassemble tcp` that a segment's timestamp continues the earlier timestamps.
 pub(crate) fn check_timestamps(
     state: &mut State,
     packet: &mut Descriptor,
@@ -270,8 +270,8 @@ fn meet(segment: &mut Segment, packet: &Descriptor, tcp: &Tcp, from: &mut Peer, 
     }
     from.seqlo = tcp.seq;
     from.state = from.state.max(SYN_SENT);
-    // a limit may exist already: from a mismatch in the handshake, or from the other side's
-    // acknowledgments if the state was created in the middle of a connection
+    // a limit may exist already: from a mismatch in the handshake, or from acknowledgments if the
+    // state was created in the middle of a connection
     let allowed = segment.end.wrapping_add((u32::from(to.max_win) << segment.to_shift).max(1));
     if from.seqhi == 1 || not_before(allowed, from.seqhi) {
         from.seqhi = allowed;

@@ -2,7 +2,7 @@
 //! segments (pf-semantics section 13).
 //!
 //! Timestamps get a random offset, because they would show how long a host has been up, or how many
-//! hosts share an address. A timestamp that does not continue those before comes from another
+//! hosts share an address. A timestamp that does not continue the earlier ones comes from another
 //! sender.
 
 use skipstep_ruleset::Family;
@@ -157,9 +157,9 @@ struct Stamp {
 }
 
 impl Stamp {
-    /// Returns true if the timestamp continues those before. It must not be before the other side's
-    /// echo, nor faster than a clock can run. Its echo must be a timestamp that the other side
-    /// sent.
+    /// Returns true if the timestamp continues the earlier ones. It must not be before the other
+    /// side's echo, nor faster than a clock can run. Its echo must be a timestamp that the other
+    /// side sent.
     fn fits(&self, sender: &Scrub, receiver: &Scrub, now: u32, slack: u32) -> bool {
         let seconds = now.wrapping_sub(sender.last).wrapping_add(slack);
         let latest = sender.value.wrapping_add(seconds.wrapping_mul(TICKS_A_SECOND));

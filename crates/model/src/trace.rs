@@ -125,7 +125,7 @@ pub enum Criterion {
     Group,
     IcmpType,
     IcmpCode,
-    /// A rule that makes states does not match the answer to an ICMP query.
+    /// A rule that creates states does not match the answer to an ICMP query.
     NoReply,
     /// `fragment`, or a criterion that fragments never match.
     Fragment,

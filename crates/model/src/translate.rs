@@ -302,7 +302,7 @@ impl<'r> Translation<'r> {
         let chosen = context.choose(of, around, family, bits_of, None).ok_or(Exhausted)?;
         let mut address = chosen.address;
         if of.pool.kind == PoolKind::Bitmask {
-            // the pool used the host bits of the source, but those of the destination are needed
+            // the pool used the host bits of the source, but needs the destination's
             address = pool::with_host_bits(&of.pool.address, address, destination.0);
         }
         let port = match question.packet.keeps_ports() {
