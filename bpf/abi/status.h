@@ -21,7 +21,7 @@ enum pf_syncookie_mode {
 
 enum pf_fast_forward {
 	PF_FAST_FORWARD_NO = 0,		/* all packets take the slow path */
-	/* fast path for packets that the kernel would only forward */
+	/* fast path; forwards packets that the kernel would only forward */
 	PF_FAST_FORWARD_AUTO,
 	PF_FAST_FORWARD_YES,		/* the same, and it bypasses netfilter's rules, too */
 };

@@ -109,7 +109,7 @@ pub mod unattached {
 pub mod fast_forward {
     /// All packets take the slow path.
     pub const NO: u32 = 0;
-    /// The fast path forwards packets that the kernel would only forward.
+    /// The fast path is on, and forwards packets that the kernel would only forward.
     pub const AUTO: u32 = 1;
     /// As [`AUTO`], and forwarded packets bypass netfilter's rules, too.
     pub const YES: u32 = 2;

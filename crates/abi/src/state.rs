@@ -131,7 +131,7 @@ pub struct StateKey {
 #[allow(missing_docs)]
 pub mod made {
     pub const PLAIN: u8 = 0;
-    /// an inbound translated state with two keys, or with the same key as an outbound plain state
+    /// an inbound state with two keys, or one with the same key as an outbound plain state
     pub const IN: u8 = 1;
     pub const OUT: u8 = 2;
     /// a state that crosses families (`af-to`): the key on its maker's side

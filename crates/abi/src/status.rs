@@ -139,7 +139,7 @@ pub struct Syncookies {
     pub pad: u32,
 }
 
-/// `enum pf_cookies_active`: the phases of adaptive syncookies.
+/// `enum pf_cookies_active`: the phases of syncookies.
 pub mod cookies_active {
     /// Syncookies are not sent.
     pub const OFF: u32 = 0;
