@@ -3,8 +3,8 @@
  * The structs, enums, limits and map names that data plane and userland share. The structs are in
  * the files of abi/.
  *
- * crates/abi mirrors these files in Rust. A test compares the size of each struct, and the offset of
- * each field, with the BTF of the compiled object.
+ * crates/abi mirrors these files in Rust. A test compares the size of each struct and the offset of
+ * each field with the BTF of the compiled object.
  *
  * Rules: types of fixed width, explicit padding, no pointers. Addresses and ports are in network
  * byte order, all other numbers in host order. An IPv4 address has the first 4 of 16 bytes; the

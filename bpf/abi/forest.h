@@ -19,9 +19,9 @@
  * In cells an order is shifted. The bit below the order is set if the rule has criteria beyond its
  * hyper-rectangle.
  *
- * A tree set: the number of trees; the number of cells that the longest search of it reads; then for
- * each tree its distance behind the tree set and its least order, ascending by order. These words
- * continue in the following cells.
+ * A tree set: the number of trees; the number of cells that the longest search of it reads; then
+ * for each tree its distance behind the tree set and its least order, ascending by order. These
+ * words continue in the following cells.
  *
  * A node: the distance to its children; the axis in the lower 16 bits and, in a leaf, the number of
  * rules in the upper 16; the last values before its cuts, ascending. The number of these values
