@@ -20,7 +20,7 @@
 
 #define PF_IFNAMSIZ		16
 #define PF_MAX_RULES		131072	/* in one rule set; the rules map is as large as needed */
-/* rule slots: the rule set in force, the next one, old states */
+/* rule slots: the rule set in force, the next one, orphaned rules with states */
 #define PF_RULE_SLOTS		262144
 #define PF_TABLE_SLOTS		4096	/* tables and dynamic interface addresses */
 #define PF_MAX_INTERFACES	4096

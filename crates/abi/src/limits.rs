@@ -4,8 +4,8 @@
 pub const IFNAMSIZ: usize = 16;
 /// Maximum number of rules in one rule set (`PF_MAX_RULES`).
 pub const MAX_RULES: u32 = 131_072;
-/// Number of rule slots: for the rule set in force, the next one, and rules of old states
-/// (`PF_RULE_SLOTS`).
+/// Number of rule slots: for the rule set in force, the next one, and orphaned rules that still
+/// have states (`PF_RULE_SLOTS`).
 pub const RULE_SLOTS: u32 = 262_144;
 /// Number of slots for tables and dynamic interface addresses (`PF_TABLE_SLOTS`).
 pub const TABLE_SLOTS: u32 = 4096;

@@ -172,7 +172,8 @@ impl Firewall {
         let held_before = std::mem::take(held);
         let mut context =
             Context { states, pools, endpoints, sources, held: held_before, limiters, counters };
-        // a packet that crosses families leaves in the new family, and its answers in this one
+        // a packet that crosses families leaves in the new family; its answers leave in the first
+        // one
         let across = rule.af_to.as_ref().filter(|_| route.kind == RouteKind::RouteTo);
         let family = across.map_or(packet.family, |af_to| af_to.family);
         let chosen = context.choose(of, around, family, packet.source, None);

@@ -108,8 +108,7 @@ struct Numbers {
     flags: u8,
 }
 
-/// Returns a segment back to the sender of `packet`. A `ttl` of 0 is the default, which IPv6 always
-/// has.
+/// Returns a segment to the sender of `packet`. A `ttl` of 0 is the default, which IPv6 always has.
 fn segment(packet: &Descriptor, tcp: &Tcp, ttl: u8, numbers: Numbers, world: &World) -> Vec<u8> {
     let Numbers { seq, ack, flags } = numbers;
     let source = sender(packet.destination, packet.source, packet.rdomain, world);

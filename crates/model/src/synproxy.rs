@@ -61,8 +61,8 @@ impl Firewall {
         true
     }
 
-    /// Handles a segment of a state whose handshakes are not joined yet. Returns `None` if they
-    /// are.
+    /// Handles a segment of a state whose handshakes are not joined yet. Returns `None` if the
+    /// handshakes are joined.
     pub(crate) fn proxy(
         &mut self,
         packet: &Descriptor,

@@ -2,8 +2,8 @@
 //! section 8). The algorithm of full tracking is Guido van Rooij's ("Real Stateful TCP Packet
 //! Filtering in IP Filter", 2000), window scaling is that of RFC 7323.
 //!
-//! A connection is seen from the packet in hand: `from` is the side that sent it, `to` the side
-//! that receives it. Sequence numbers are compared as serial numbers (RFC 1982).
+//! A connection is seen from the packet being tracked: `from` is its sender, `to` its receiver.
+//! Sequence numbers are compared as serial numbers (RFC 1982).
 
 use skipstep_ruleset::Timeout;
 use skipstep_wire::tcp_flag::{ACK, FIN, RST, SYN};
