@@ -159,7 +159,7 @@ fn what_has_no_equivalent_is_refused_with_its_line() {
 #[test]
 fn mistakes_are_told_all_at_once_with_their_places() {
     let text = "filter f\n\ttcp_dp (80) fail;\n\ttcp_dp in (90000) fail;\n\tip_sa in (10.0.0.9..10.0.0.1) fail;\n\
-                end\nfilter f end\nfilter g ip_sa in (10.0.0.0/255.0.255.0) fail; end\napply ff on first;\n\
+                end\nfilter f end\nfilter guests ip_sa in (10.0.0.0/255.0.255.0) fail; end\napply guest on first;\n\
                 apply f on em0 sideways;\nbogus\n";
     let messages = refused(text);
     let first: Vec<&str> = messages.iter().filter_map(|message| message.lines().next()).collect();
@@ -173,13 +173,13 @@ fn mistakes_are_told_all_at_once_with_their_places() {
             "test:9: `incoming` or `outgoing` expected",
             "test:10: syntax error",
             "test:6: filter 'f' is already defined in line 1",
-            "test:8: filter 'ff' is not defined",
+            "test:8: filter 'guest' is not defined",
             "test:1: warning: filter 'f' is not applied",
             "test:6: warning: filter 'f' is not applied",
-            "test:7: warning: filter 'g' is not applied",
+            "test:7: warning: filter 'guests' is not applied",
         ]
     );
-    assert!(messages[7].ends_with("    help: did you mean `f`?"), "{}", messages[7]);
+    assert!(messages[7].ends_with("    help: did you mean `guests`?"), "{}", messages[7]);
 }
 
 #[test]
