@@ -1,4 +1,4 @@
-//! The pieces of one datagram, and what becomes of those that overlap.
+//! The fragments of one datagram, and the handling of overlaps.
 
 use std::net::IpAddr;
 
@@ -6,33 +6,34 @@ use skipstep_ruleset::Reason;
 
 use crate::{Fragmentation, Piece, Whole};
 
-/// A datagram is looked at in stretches of this many bytes …
+/// Size in bytes of the sections into which a datagram is divided to limit its fragments (pf's
+/// `PF_FRAG_ENTRY_OFFSET`).
 const STRETCH: usize = 4096;
-/// … each of which may have so many pieces.
+/// Most fragments that may begin in one section (pf's `PF_FRAG_ENTRY_LIMIT`).
 const PIECES_IN_STRETCH: usize = 64;
 
-/// Longest length of an IP packet, and of the data of one behind an IPv6 header.
+/// Greatest length in bytes of an IPv4 packet, and of an IPv6 packet behind its fixed header.
 const LONGEST: usize = 65_535;
 
-/// A datagram of which pieces are missing.
+/// An incomplete datagram.
 #[derive(Debug, Clone)]
 pub(crate) struct Datagram {
-    /// In the order of their place, without overlaps.
+    /// Sorted by offset, without overlaps.
     pieces: Vec<Piece>,
-    /// Length of the longest piece as it came.
+    /// Length in bytes of the longest fragment's data, before overlaps were cut off.
     largest: usize,
 }
 
-/// Why a piece does not go into its datagram.
+/// The reason why a fragment does not fit into its datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Misfit {
-    /// It is dropped, the datagram stays.
+    /// The fragment is dropped; the datagram stays. `None` if its data was there already.
     Piece(Option<Reason>),
-    /// It is dropped with the whole datagram.
+    /// The fragment and the whole datagram are dropped.
     Datagram,
 }
 
-/// Pieces that were taken out and put in on the way.
+/// Number of fragments that one insertion removed and inserted.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Moved {
     pub removed: u64,
@@ -48,8 +49,12 @@ impl Datagram {
         self.pieces.len()
     }
 
-    /// Puts a piece in. In IPv4 the data that came first win; in IPv6 an overlap condemns the
+    /// Inserts a fragment. In IPv4 the data that came first wins; in IPv6 an overlap drops the
     /// datagram (RFC 5722).
+    ///
+    /// # Errors
+    /// Fails if the fragment contradicts the end of the datagram, or if a section has too many
+    /// fragments. Also fails on any overlap in IPv6, and in IPv4 if all data was there already.
     pub fn insert(&mut self, mut piece: Piece, moved: &mut Moved) -> Result<(), Misfit> {
         let ipv6 = matches!(piece.key.source, IpAddr::V6(_));
         let misfit = if ipv6 { Misfit::Datagram } else { Misfit::Piece(Some(Reason::Fragment)) };
@@ -78,7 +83,7 @@ impl Datagram {
             let overlap = piece.end() - after.offset;
             if overlap < after.data.len() {
                 after.cut_head(overlap);
-                // it may stand in another stretch now
+                // the later offset may be in another section
                 if self.is_crowded_at(self.pieces[at].offset, PIECES_IN_STRETCH) {
                     return Err(Misfit::Datagram);
                 }
@@ -95,7 +100,8 @@ impl Datagram {
         Ok(())
     }
 
-    /// There is one end, and nothing lies beyond it.
+    /// True if the fragment's end contradicts the known end of the datagram: a datagram has one
+    /// last fragment, and no data beyond it.
     fn contradicts_the_end(&self, piece: &Piece) -> bool {
         let Some(last) = self.pieces.last() else {
             return false;
@@ -124,7 +130,11 @@ impl Datagram {
         joined && self.pieces.last().is_some_and(|last| !last.more)
     }
 
-    /// The whole, or why it cannot be.
+    /// Returns the complete packet.
+    ///
+    /// # Errors
+    /// Fails with `Short` if the packet would be longer than 65,535 bytes, and with `Fragment` if
+    /// there is no fragment.
     pub fn join(self) -> Result<Whole, Reason> {
         let total: usize = self.pieces.iter().map(|piece| piece.data.len()).sum();
         let first = self.pieces.first().ok_or(Reason::Fragment)?;
@@ -152,8 +162,8 @@ impl Datagram {
     }
 }
 
-/// What no datagram can have: nothing in it, a place that is no multiple of 8 bytes for what
-/// follows, or an end beyond the longest packet.
+/// True if no datagram can contain the fragment. Its data is empty, or ends beyond the longest
+/// packet, or has a length that is no multiple of 8 although more fragments follow.
 pub(crate) fn is_impossible(piece: &Piece) -> bool {
     piece.data.is_empty()
         || piece.more && !piece.data.len().is_multiple_of(8)

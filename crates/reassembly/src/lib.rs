@@ -1,9 +1,9 @@
-//! Putting fragments together, and whole packets back into fragments (pf-semantics section 12).
+//! Reassembly of fragments, and refragmentation of datagrams (pf-semantics section 12).
 //!
-//! The model and skipstepd share this code: it knows neither clock nor socket. A fragment becomes a
-//! [`Piece`]; a [`Reassembler`] holds the pieces of each datagram in a queue until none is missing,
-//! under pf's limits, and then hands out the [`Whole`]. [`fn@refragment`] makes fragments of the
-//! size that an IPv6 datagram had before.
+//! The model and skipstepd share this code, so it uses neither clock nor sockets. [`Piece`] is a
+//! parsed fragment. [`Reassembler`] queues the fragments of each datagram under pf's limits, and
+//! returns a [`Whole`] when a datagram is complete. [`fn@refragment`] makes fragments of the size
+//! that an IPv6 datagram had before.
 
 #![forbid(unsafe_code)]
 
@@ -18,19 +18,20 @@ pub use piece::{Key, Piece};
 pub use reassembler::{Counters, Outcome, Reassembler};
 pub use refragment::{Fragmentation, fragments, refragment, refragment_ipv4};
 
-/// A datagram of which all pieces came.
+/// A reassembled datagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Whole {
-    /// The packet from its IP header on. The checksum of an IPv4 header is that of the first
-    /// fragment still: an ICMP error that answers the datagram quotes it so.
+    /// The packet from its IP header on. The IPv4 header still has the checksum of the first
+    /// fragment, because an ICMP error that answers the datagram quotes that checksum.
     pub bytes: Vec<u8>,
-    /// Length of the longest fragment as a packet.
+    /// Length in bytes of the longest fragment, headers included.
     pub longest: usize,
-    /// How to fragment it again, for IPv6: there nobody on the way may choose other sizes.
+    /// The sizes for refragmentation of an IPv6 datagram, because no router may choose other sizes.
+    /// `None` for IPv4.
     pub fragmentation: Option<Fragmentation>,
 }
 
-/// Corrects the checksum of an IPv4 header.
+/// Recomputes the checksum of an IPv4 header. Other packets and damaged headers stay as they are.
 pub fn settle_checksum(packet: &mut [u8]) {
     let header_len = packet.first().map_or(0, |first| usize::from(first & 15) * 4);
     if packet.first().is_some_and(|first| first >> 4 == 4)

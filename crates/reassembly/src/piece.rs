@@ -1,49 +1,49 @@
-//! A fragment taken apart.
+//! The parser of fragments.
 
 use std::net::IpAddr;
 
 use skipstep_wire::protocol;
 
-/// Extension headers in a row before nobody looks further.
+/// Most extension headers that the parser walks.
 const HEADER_LIMIT: usize = 20;
 
-/// What all datagrams of one sender to one receiver have in common. Whether they come or go is
-/// nothing of it: pf writes the direction down and does not look at it.
+/// The fields that all datagrams from one sender to one receiver have in common. The direction is
+/// not part of the key: pf stores it and never compares it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key {
     /// Source address.
     pub source: IpAddr,
     /// Destination address.
     pub destination: IpAddr,
-    /// Routing domain where they are.
+    /// Number of the routing domain of the addresses.
     pub rdomain: u32,
-    /// IPv4: the protocol. IPv6: 0, since only the first fragment's counts.
+    /// IPv4: the protocol. IPv6: 0, because only the first fragment's protocol counts.
     pub protocol: u8,
 }
 
-/// A fragment: what is in front of its data, the data, and where in the datagram they belong.
+/// A parsed fragment: its headers, its data, and the offset of the data in the datagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
-    /// Which datagrams it can belong to.
+    /// Sender, receiver and protocol of the datagram.
     pub key: Key,
-    /// Which of those it does belong to.
+    /// Identification, which tells datagrams of the same key apart.
     pub id: u32,
-    /// Place of its data in the datagram.
+    /// Offset in bytes of the data in the datagram.
     pub offset: usize,
-    /// It is not the last.
+    /// True if more fragments follow (the MF bit).
     pub more: bool,
-    /// Headers in front of the data; IPv6: those in front of the fragment header.
+    /// The headers in front of the data. IPv6: the headers in front of the fragment header.
     pub header: Vec<u8>,
-    /// IPv6: place of the byte that names the fragment header, and the protocol that this one
-    /// names.
+    /// IPv6: offset in `header` of the byte that announces the fragment header, and the protocol
+    /// behind the fragment header. `None` for IPv4.
     pub next_header: Option<(usize, u8)>,
-    /// The data.
+    /// The bytes behind the headers.
     pub data: Vec<u8>,
 }
 
 impl Piece {
-    /// Takes a packet of a routing domain apart; what follows the length in its IP header is cut
-    /// off. `None` if it is damaged, or no fragment.
+    /// Parses a packet of a routing domain. Bytes beyond the length in the IP header are cut off.
+    /// `None` if the packet is damaged or not a fragment.
     pub fn parse(packet: &[u8], rdomain: u32) -> Option<Piece> {
         match packet.first()? >> 4 {
             4 => parse_ipv4(packet, rdomain),
@@ -52,12 +52,12 @@ impl Piece {
         }
     }
 
-    /// One more than the place of its last byte.
+    /// Returns the offset of the first byte behind the fragment's data in the datagram.
     pub fn end(&self) -> usize {
         self.offset + self.data.len()
     }
 
-    /// Takes off the first bytes of its data.
+    /// Removes bytes from the beginning of the data.
     pub(crate) fn cut_head(&mut self, bytes: usize) {
         self.data.drain(..bytes);
         self.offset += bytes;

@@ -1,4 +1,4 @@
-//! All datagrams of which pieces are missing, under pf's limits.
+//! The queues of all incomplete datagrams, under pf's limits.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,22 +7,23 @@ use skipstep_ruleset::Reason;
 use crate::datagram::{self, Datagram, Misfit, Moved};
 use crate::{Key, Piece, Whole};
 
-/// Of one sender to one receiver, a datagram is stale when as many newer ones have begun as the
-/// timeout has seconds, times this (RFC 4963).
+/// Factor for stale datagrams (RFC 4963). A datagram is stale when this number times the timeout in
+/// seconds of newer datagrams with its key have begun.
 const STALE: u32 = 200;
 
-/// What became of a piece.
+/// The result of adding a fragment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is kept until the others come.
+    /// The fragment is queued until its datagram is complete.
     Held,
-    /// It was the last that was missing.
+    /// The fragment completed its datagram.
     Whole(Whole),
-    /// It is dropped. pf drops without a reason what was wholly there already.
+    /// The fragment is dropped for the reason. `None` if its data was there already: pf drops such
+    /// a fragment without a reason.
     Dropped(Option<Reason>),
 }
 
-/// How often datagrams were looked for, and pieces put in and taken out.
+/// Number of lookups of datagrams, and of fragments inserted and removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Counters {
@@ -31,13 +32,13 @@ pub struct Counters {
     pub removals: u64,
 }
 
-/// Datagrams in the making.
+/// Reassembles datagrams from fragments.
 #[derive(Debug, Clone)]
 pub struct Reassembler {
     limit: usize,
     timeout: u32,
     queues: HashMap<(Key, u32), Queue>,
-    /// The queues by the time of their last use, an ascending number.
+    /// The queues by the time of their last use, which is a number of the sequence `uses`.
     by_use: BTreeMap<u64, (Key, u32)>,
     uses: u64,
     pairs: HashMap<Key, Pair>,
@@ -48,22 +49,23 @@ pub struct Reassembler {
 #[derive(Debug, Clone)]
 struct Queue {
     datagram: Datagram,
-    /// Second at which its first piece came: from then the timeout runs.
+    /// Time in seconds at which the first fragment came. The timeout starts there.
     since: u32,
     last_use: u64,
     generation: u32,
 }
 
-/// Datagrams with the same key.
+/// The datagrams that have the same key.
 #[derive(Debug, Clone, Copy, Default)]
 struct Pair {
     queues: usize,
-    /// Of the next datagram.
+    /// Sequence number of the next datagram.
     generation: u32,
 }
 
 impl Reassembler {
-    /// One that holds `limit` pieces (`set limit frags`), and each datagram for `timeout` seconds.
+    /// Returns a reassembler that queues at most `limit` fragments (`set limit frags`). It keeps an
+    /// incomplete datagram for `timeout` seconds.
     pub fn new(limit: usize, timeout: u32) -> Self {
         Reassembler {
             limit,
@@ -77,23 +79,23 @@ impl Reassembler {
         }
     }
 
-    /// Other limits from now on.
+    /// Sets other limits for all later calls.
     pub fn configure(&mut self, limit: usize, timeout: u32) {
         (self.limit, self.timeout) = (limit, timeout);
     }
 
-    /// How many pieces are held.
+    /// Returns the number of queued fragments.
     pub fn pieces(&self) -> usize {
         self.pieces
     }
 
-    /// What was done so far.
+    /// Returns the counters since the reassembler was made.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Drops datagrams whose time is up. It begins with the one that was used longest ago and ends,
-    /// as pf does, at the first that has time left.
+    /// Drops expired datagrams. It begins with the least recently used datagram and, like pf, stops
+    /// at the first that has not expired. `now` is in seconds.
     pub fn expire(&mut self, now: u32) {
         while let Some(oldest) = self.oldest()
             && self.queues[&oldest].since.saturating_add(self.timeout) <= now
@@ -102,7 +104,7 @@ impl Reassembler {
         }
     }
 
-    /// Puts a piece to those of its datagram.
+    /// Adds a fragment to its datagram. `now` is in seconds.
     pub fn add(&mut self, piece: Piece, now: u32) -> Outcome {
         if self.pieces >= self.limit {
             self.make_room();
@@ -190,7 +192,7 @@ impl Reassembler {
         }
     }
 
-    /// Drops the datagrams that were used longest ago, until a tenth of all pieces is gone.
+    /// Drops the least recently used datagrams until a tenth of all fragments is removed.
     fn make_room(&mut self) {
         let goal = self.pieces * 9 / 10;
         while self.pieces > goal

@@ -1,32 +1,32 @@
-//! Making fragments of a datagram that was put together, no longer than it had before.
+//! Splits a reassembled datagram into fragments no longer than the original ones.
 
 use skipstep_wire::protocol;
 
 use crate::settle_checksum;
 
-/// Length of the fragment header of IPv6.
+/// Length in bytes of the IPv6 fragment header.
 const FRAGMENT_HEADER: usize = 8;
 
-/// How a datagram was fragmented.
+/// The shape of the fragments of an IPv6 datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fragmentation {
-    /// Length of the headers in front of the fragment header.
+    /// Length in bytes of the headers in front of the fragment header.
     pub header_len: usize,
-    /// Place of the byte that named the fragment header.
+    /// Offset in the packet of the byte that announces the fragment header.
     pub next_header_at: usize,
-    /// Length of the data in the longest fragment.
+    /// Length in bytes of the data in the longest fragment.
     pub largest: usize,
 }
 
 impl Fragmentation {
-    /// Returns the length of the longest fragment as a packet.
+    /// Returns the length in bytes of the longest fragment, headers included.
     pub fn longest(&self) -> usize {
         self.header_len + FRAGMENT_HEADER + self.largest
     }
 
-    /// Says how to make fragments of at most `longest` bytes: the fragment header belongs behind
-    /// the headers that every router on the way looks at (RFC 8200 section 4.5). `None` if the
-    /// packet is damaged.
+    /// Returns the shape of fragments of at most `longest` bytes. The fragment header follows the
+    /// headers that every router on the path reads (RFC 8200 section 4.5). `None` if the packet is
+    /// damaged.
     pub fn of(packet: &[u8], longest: usize) -> Option<Self> {
         let behind = |header_len: usize, next_header_at| Fragmentation {
             header_len,
@@ -41,7 +41,8 @@ impl Fragmentation {
                     let stays = packet[next_header_at] != protocol::DESTINATION_OPTIONS;
                     next_header_at = at;
                     at += (usize::from(*packet.get(at + 1)?) + 1) * 8;
-                    // options for the destination stay in front only of a routing header
+                    // destination options precede the fragment header only in front of a routing
+                    // header
                     if stays {
                         how = behind(at, next_header_at);
                     }
@@ -52,9 +53,9 @@ impl Fragmentation {
     }
 }
 
-/// The fragments of a packet of either family, of at most `longest` bytes each; those of IPv6 have
-/// this identification. `None` if they would have less than 8 bytes of data, or the packet is
-/// damaged.
+/// Splits a packet of either family into fragments of at most `longest` bytes. `id` is the
+/// identification of IPv6 fragments. `None` if a fragment would have less than 8 bytes of data, or
+/// if the packet is damaged.
 pub fn fragments(packet: &[u8], longest: usize, id: u32) -> Option<Vec<Vec<u8>>> {
     if packet.first()? >> 4 == 4 {
         return refragment_ipv4(packet, longest);
@@ -62,9 +63,9 @@ pub fn fragments(packet: &[u8], longest: usize, id: u32) -> Option<Vec<Vec<u8>>>
     refragment(packet, &Fragmentation::of(packet, longest)?, id)
 }
 
-/// The fragments of an IPv6 packet, with this identification; what follows the length in its header
-/// is cut off. `None` if they would have less than 8
-/// bytes of data.
+/// Splits an IPv6 packet into fragments with identification `id`. Bytes beyond the length in its
+/// header are cut off. `None` if a fragment would have less than 8 bytes of data, or if the packet
+/// is damaged.
 pub fn refragment(packet: &[u8], how: &Fragmentation, id: u32) -> Option<Vec<Vec<u8>>> {
     let length = 40 + usize::from(u16::from_be_bytes([*packet.get(4)?, *packet.get(5)?]));
     let (header, data) = packet.get(..length)?.split_at_checked(how.header_len)?;
@@ -89,8 +90,9 @@ pub fn refragment(packet: &[u8], how: &Fragmentation, id: u32) -> Option<Vec<Vec
     Some(fragments.collect())
 }
 
-/// The fragments of an IPv4 packet, of at most `longest` bytes each, as far as its header says that
-/// it goes. `None` if they would have less than 8 bytes of data.
+/// Splits an IPv4 packet into fragments of at most `longest` bytes. Bytes beyond the length in its
+/// header are cut off. `None` if a fragment would have less than 8 bytes of data, or if the packet
+/// is damaged.
 pub fn refragment_ipv4(packet: &[u8], longest: usize) -> Option<Vec<Vec<u8>>> {
     let header_len = usize::from(packet.first()? & 15) * 4;
     let length = usize::from(u16::from_be_bytes([*packet.get(2)?, *packet.get(3)?]));
@@ -114,7 +116,8 @@ pub fn refragment_ipv4(packet: &[u8], longest: usize) -> Option<Vec<Vec<u8>>> {
     Some(fragments.collect())
 }
 
-/// The header of all fragments but the first: with those options that are to be copied (RFC 791).
+/// Returns the header of all fragments but the first, with the options that must be copied (RFC
+/// 791).
 fn later_header(header: &[u8]) -> Vec<u8> {
     let (fixed, mut options) = header.split_at(20);
     let mut later = fixed.to_vec();

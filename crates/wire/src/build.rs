@@ -1,5 +1,5 @@
-//! Building packets, from the IP header on, with right lengths and checksums. A test says what is
-//! special about its packet and leaves out the rest:
+//! Builds packets, from the IP header on, with correct lengths and checksums. A test sets only the
+//! fields that matter for its packet; the other fields have usual values:
 //!
 //! ```
 //! use skipstep_wire::build::{ipv4, Tcp};
@@ -17,7 +17,7 @@ use etherparse::{
 
 use crate::{checksum, protocol, tcp_flag};
 
-/// An IP header with what stands between it and the transport header.
+/// An IP header and the options or extension headers between it and the transport header.
 #[derive(Debug, Clone)]
 pub struct Ip {
     source: IpAddr,
@@ -32,18 +32,18 @@ pub struct Ip {
     extensions: Vec<(u8, Vec<u8>)>,
 }
 
-/// An IPv4 packet.
+/// Returns the header of an IPv4 packet, with TTL 64.
 pub fn ipv4(source: impl Into<Ipv4Addr>, destination: impl Into<Ipv4Addr>) -> Ip {
     ip(source.into().into(), destination.into().into())
 }
 
-/// An IPv6 packet.
+/// Returns the header of an IPv6 packet, with hop limit 64.
 pub fn ipv6(source: impl Into<Ipv6Addr>, destination: impl Into<Ipv6Addr>) -> Ip {
     ip(source.into().into(), destination.into().into())
 }
 
-/// A packet of the family of its addresses. If they differ in it, IPv4 ones become mapped IPv6
-/// addresses.
+/// Returns a header of the family of the addresses. If their families differ, the header is IPv6
+/// and the IPv4 address becomes an IPv4-mapped one.
 pub fn ip(source: IpAddr, destination: IpAddr) -> Ip {
     Ip {
         source,
@@ -60,32 +60,33 @@ pub fn ip(source: IpAddr, destination: IpAddr) -> Ip {
 }
 
 impl Ip {
-    /// TTL or hop limit, 64 unless set.
+    /// Sets the TTL or hop limit, which is 64 by default.
     pub fn ttl(mut self, ttl: u8) -> Self {
         self.ttl = ttl;
         self
     }
 
-    /// TOS byte or traffic class, ECN bits included.
+    /// Sets the TOS byte or traffic class, including the ECN bits.
     pub fn tos(mut self, tos: u8) -> Self {
         self.tos = tos;
         self
     }
 
-    /// Identification of an IPv4 packet.
+    /// Sets the identification of an IPv4 packet, or of the fragment header that [`Ip::fragment`]
+    /// adds.
     pub fn id(mut self, id: u16) -> Self {
         self.id = id;
         self
     }
 
-    /// Don't-fragment bit of an IPv4 packet.
+    /// Sets or clears the don't-fragment bit. It has no effect on an IPv6 packet.
     pub fn df(mut self, set: bool) -> Self {
         self.dont_fragment = set;
         self
     }
 
-    /// Makes a fragment: the payload stands `offset` bytes (rounded down to a multiple of 8) into
-    /// the whole packet's. IPv6 packets get a fragment header.
+    /// Makes the packet a fragment whose payload starts `offset` bytes into that of the datagram.
+    /// The offset is rounded down to a multiple of 8. An IPv6 packet gets a fragment header.
     pub fn fragment(mut self, offset: u16, more: bool) -> Self {
         if self.is_ipv4() {
             self.fragment_offset = offset / 8;
@@ -97,24 +98,25 @@ impl Ip {
         self.extension(protocol::FRAGMENT, &body)
     }
 
-    /// IPv4 options, padded to a multiple of 4; what is beyond 40 bytes is left out.
+    /// Sets the IPv4 options, padded to a multiple of 4 bytes. Bytes beyond 40 are cut off.
     pub fn options(mut self, options: &[u8]) -> Self {
         self.options = options[..options.len().min(40)].to_vec();
         self.options.resize(self.options.len().next_multiple_of(4), 0);
         self
     }
 
-    /// An IPv6 hop-by-hop options header with these options, padded to a multiple of 8.
+    /// Adds an IPv6 hop-by-hop options header with these options, padded to a multiple of 8 bytes.
     pub fn hop_by_hop(self, options: &[u8]) -> Self {
         self.options_header(protocol::HOP_BY_HOP, options)
     }
 
-    /// An IPv6 destination options header with these options, padded to a multiple of 8.
+    /// Adds an IPv6 destination options header with these options, padded to a multiple of 8 bytes.
     pub fn destination_options(self, options: &[u8]) -> Self {
         self.options_header(protocol::DESTINATION_OPTIONS, options)
     }
 
-    /// An IPv6 routing header of type `kind` with these data behind "segments left", which is 0.
+    /// Adds an IPv6 routing header of type `kind`. The bytes of `data` follow the segments-left
+    /// field, which is 0.
     pub fn routing(self, kind: u8, data: &[u8]) -> Self {
         let mut body = vec![0, kind, 0];
         body.extend(data);
@@ -122,27 +124,28 @@ impl Ip {
         self.extension(protocol::ROUTING, &body)
     }
 
-    /// Any extension header: `body` is what follows its next-header byte, that is the length byte
-    /// and all the rest. It is written as it is. On IPv4 this is a way to write AH.
+    /// Adds an extension header with an unchecked body. `body` holds all bytes behind the
+    /// next-header byte, so it begins with the length byte. On IPv4 this adds an AH header. The
+    /// body of a fragment header has no length byte, because the header has a reserved byte in its
+    /// place.
     pub fn extension(mut self, protocol: u8, body: &[u8]) -> Self {
-        // the fragment header has a reserved byte where the others have their length
         let body =
             if protocol == protocol::FRAGMENT { [&[0], body].concat() } else { body.to_vec() };
         self.extensions.push((protocol, body));
         self
     }
 
-    /// The packet with a TCP segment.
+    /// Returns the packet with a TCP segment as payload, checksum included.
     pub fn tcp(&self, tcp: &Tcp) -> Vec<u8> {
         self.checked(protocol::TCP, tcp.bytes())
     }
 
-    /// The packet with a UDP datagram.
+    /// Returns the packet with a UDP datagram as payload, checksum included.
     pub fn udp(&self, udp: &Udp) -> Vec<u8> {
         self.checked(protocol::UDP, udp.bytes())
     }
 
-    /// The packet with an SCTP packet.
+    /// Returns the packet with an SCTP packet as payload, CRC32c included.
     pub fn sctp(&self, sctp: &Sctp) -> Vec<u8> {
         let mut data = sctp.bytes();
         let sum = checksum::crc32c(&data);
@@ -150,7 +153,7 @@ impl Ip {
         self.raw(protocol::SCTP, &data)
     }
 
-    /// The packet with an ICMP or ICMPv6 message, after the family.
+    /// Returns the packet with an ICMP or ICMPv6 message as payload, by the family of the packet.
     pub fn icmp(&self, icmp: &Icmp) -> Vec<u8> {
         self.checked(
             if self.is_ipv4() { protocol::ICMP } else { protocol::ICMP6 },
@@ -158,7 +161,7 @@ impl Ip {
         )
     }
 
-    /// The packet with any payload, written as it is.
+    /// Returns the packet with any payload, copied unchanged.
     pub fn raw(&self, protocol: u8, payload: &[u8]) -> Vec<u8> {
         let first = self.extensions.first().map_or(protocol, |extension| extension.0);
         let mut body = Vec::new();
@@ -190,7 +193,7 @@ impl Ip {
         self.extension(protocol, &body)
     }
 
-    /// Writes the checksum into a transport packet that has zeros there.
+    /// Writes the checksum into a transport packet whose checksum field is zero.
     fn checked(&self, protocol: u8, mut data: Vec<u8>) -> Vec<u8> {
         let (at, sum) = match protocol {
             protocol::ICMP => (2, checksum::internet(&data)),
@@ -270,62 +273,62 @@ pub struct Tcp {
 }
 
 impl Tcp {
-    /// A segment without flags, with window 65535.
+    /// Returns a segment without flags, options and data, with window 65535.
     pub fn new(source_port: u16, destination_port: u16) -> Self {
         Tcp { source_port, destination_port, window: 65535, ..Tcp::default() }
     }
 
-    /// Flags by their letters in pf.conf, as `"SA"`; other letters are ignored.
+    /// Sets the flags by their letters in pf.conf, such as `"SA"`. Other letters are ignored.
     pub fn flags(self, letters: &str) -> Self {
         let bits =
             (0..8).filter(|bit| letters.contains(tcp_flag::LETTERS[*bit])).map(|bit| 1 << bit);
         self.flag_bits(bits.sum())
     }
 
-    /// Flags by their bits ([`tcp_flag`]).
+    /// Sets the flags byte, made of the bits in [`tcp_flag`].
     pub fn flag_bits(mut self, bits: u8) -> Self {
         self.flags = bits;
         self
     }
 
-    /// Sequence number.
+    /// Sets the sequence number.
     pub fn seq(mut self, seq: u32) -> Self {
         self.seq = seq;
         self
     }
 
-    /// Acknowledgment number. The ACK flag is not touched.
+    /// Sets the acknowledgment number. The ACK flag does not change.
     pub fn ack(mut self, ack: u32) -> Self {
         self.ack = ack;
         self
     }
 
-    /// Window as it stands in the header.
+    /// Sets the window field of the header, unscaled.
     pub fn window(mut self, window: u16) -> Self {
         self.window = window;
         self
     }
 
-    /// MSS option.
+    /// Adds a maximum segment size option, in bytes.
     pub fn mss(self, mss: u16) -> Self {
         let [high, low] = mss.to_be_bytes();
         self.option(&[2, 4, high, low])
     }
 
-    /// Window scale option.
+    /// Adds a window scale option.
     pub fn window_scale(self, shift: u8) -> Self {
         self.option(&[3, 3, shift])
     }
 
-    /// Bytes of an option. All options together are padded to a multiple of 4; what is beyond 40
-    /// bytes is left out.
+    /// Adds the bytes of an option. All options together are padded to a multiple of 4 bytes; bytes
+    /// beyond 40 are cut off.
     pub fn option(mut self, bytes: &[u8]) -> Self {
         self.options.extend(bytes);
         self.options.truncate(40);
         self
     }
 
-    /// Data.
+    /// Sets the data behind the header.
     pub fn payload(mut self, payload: &[u8]) -> Self {
         self.payload = payload.to_vec();
         self
@@ -345,7 +348,7 @@ impl Tcp {
             cwr: has(tcp_flag::CWR),
             ..TcpHeader::new(self.source_port, self.destination_port, self.seq, self.window)
         };
-        // cannot fail: `option` keeps to 40 bytes
+        // cannot fail, because `option` limits the options to 40 bytes
         let _ = header.set_options_raw(&self.options);
         [header.to_bytes().as_slice(), &self.payload].concat()
     }
@@ -360,12 +363,12 @@ pub struct Udp {
 }
 
 impl Udp {
-    /// An empty datagram.
+    /// Returns a datagram without data.
     pub fn new(source_port: u16, destination_port: u16) -> Self {
         Udp { source_port, destination_port, payload: Vec::new() }
     }
 
-    /// Data.
+    /// Sets the data behind the header.
     pub fn payload(mut self, payload: &[u8]) -> Self {
         self.payload = payload.to_vec();
         self
@@ -392,18 +395,18 @@ pub struct Sctp {
 }
 
 impl Sctp {
-    /// The common header alone, with verification tag 0.
+    /// Returns a packet of the common header alone, with verification tag 0.
     pub fn new(source_port: u16, destination_port: u16) -> Self {
         Sctp { source_port, destination_port, ..Sctp::default() }
     }
 
-    /// Verification tag.
+    /// Sets the verification tag.
     pub fn tag(mut self, tag: u32) -> Self {
         self.tag = tag;
         self
     }
 
-    /// Chunks, written as they are.
+    /// Sets the chunks, copied unchanged.
     pub fn chunks(mut self, chunks: &[u8]) -> Self {
         self.chunks = chunks.to_vec();
         self
@@ -426,29 +429,29 @@ pub struct Icmp {
 }
 
 impl Icmp {
-    /// A message with 4 zero bytes behind its checksum.
+    /// Returns a message of 8 bytes: the bytes behind the checksum are zero.
     pub fn new(kind: u8, code: u8) -> Self {
         Icmp { bytes: vec![kind, code, 0, 0, 0, 0, 0, 0] }
     }
 
-    /// An error that quotes `packet` (as much of it as is given).
+    /// Returns an error that quotes all bytes of `packet`.
     pub fn quoting(kind: u8, code: u8, packet: &[u8]) -> Self {
         Icmp::new(kind, code).payload(packet)
     }
 
-    /// Identifier of an echo, timestamp, information or mask message.
+    /// Sets the identifier of an echo, timestamp, information or mask message.
     pub fn id(mut self, id: u16) -> Self {
         self.bytes[4..6].copy_from_slice(&id.to_be_bytes());
         self
     }
 
-    /// Sequence number of an echo, timestamp, information or mask message.
+    /// Sets the sequence number of an echo, timestamp, information or mask message.
     pub fn seq(mut self, seq: u16) -> Self {
         self.bytes[6..8].copy_from_slice(&seq.to_be_bytes());
         self
     }
 
-    /// What follows the first 8 bytes.
+    /// Sets the bytes behind the first 8.
     pub fn payload(mut self, payload: &[u8]) -> Self {
         self.bytes.truncate(8);
         self.bytes.extend(payload);
@@ -456,8 +459,9 @@ impl Icmp {
     }
 }
 
-/// Fills an extension header's body up to a multiple of 8 (counting its next-header byte) and
-/// writes its length byte. `pad_option` 1 pads with a PadN option, 0 with zeros.
+/// Pads an extension header's body and writes its length byte. The header, including its
+/// next-header byte, becomes a multiple of 8 bytes long. `pad_option` 1 pads with a PadN option, 0
+/// with zeros.
 fn pad_extension(body: &mut Vec<u8>, pad_option: u8) {
     let missing = (body.len() + 1).next_multiple_of(8) - (body.len() + 1);
     match missing {

@@ -1,16 +1,18 @@
-//! The Internet checksum (RFC 1071) over whole packets, and the CRC32c of SCTP.
+//! The Internet checksum (RFC 1071) of whole packets, and the CRC32c of SCTP.
 
 use std::net::IpAddr;
 
 use crate::protocol;
 
-/// The checksum of `data` as it stands in a header; `data` has zeros in its place.
+/// Returns the Internet checksum of `data`, in host byte order. The checksum field in `data` must
+/// be zero.
 pub fn internet(data: &[u8]) -> u16 {
     !fold(sum(data))
 }
 
-/// The checksum of a TCP, UDP or ICMPv6 packet, which covers a pseudo header too (RFC 9293 section
-/// 3.1, RFC 8200 section 8.1). `data` has zeros in its place.
+/// Returns the checksum of a TCP, UDP or ICMPv6 packet, in host byte order. It covers a pseudo
+/// header, too (RFC 9293 section 3.1, RFC 8200 section 8.1). The checksum field in `data` must be
+/// zero.
 pub fn transport(source: IpAddr, destination: IpAddr, protocol: u8, data: &[u8]) -> u16 {
     let addresses = match (source, destination) {
         (IpAddr::V4(a), IpAddr::V4(b)) => sum(&a.octets()) + sum(&b.octets()),
@@ -20,8 +22,8 @@ pub fn transport(source: IpAddr, destination: IpAddr, protocol: u8, data: &[u8])
     !fold(addresses + u32::from(protocol) + (length >> 16) + (length & 0xffff) + sum(data))
 }
 
-/// CRC32c of an SCTP packet as it stands in its header (RFC 9260, appendix A). It covers no
-/// addresses; `data` has zeros in its place.
+/// Returns the CRC32c of an SCTP packet in the byte order of its header (RFC 9260, appendix A). It
+/// covers no addresses. The checksum field in `data` must be zero.
 pub fn crc32c(data: &[u8]) -> [u8; 4] {
     const REVERSED_POLYNOMIAL: u32 = 0x82f6_3b78;
     let mut crc = u32::MAX;
@@ -35,8 +37,9 @@ pub fn crc32c(data: &[u8]) -> [u8; 4] {
     (!crc).to_le_bytes()
 }
 
-/// Recomputes the checksum of the IPv4 header and that of TCP, UDP, ICMP or ICMPv6 directly behind
-/// the IP header, after a test has changed something. Leaves alone what is too short for one.
+/// Recomputes the checksums of a packet that a test has changed: of the IPv4 header, and of TCP,
+/// UDP, ICMP or ICMPv6 directly behind the IP header. Does nothing where the packet is too short
+/// for a checksum field.
 pub fn fix(packet: &mut [u8]) {
     match packet.first().map(|byte| byte >> 4) {
         Some(4) => fix_ipv4(packet),
@@ -97,7 +100,7 @@ fn octets16(address: IpAddr) -> [u8; 16] {
     }
 }
 
-/// Sum of 16-bit words; a packet has too few of them to overflow 32 bits.
+/// Returns the sum of the 16-bit words. No packet has enough words to overflow 32 bits.
 fn sum(data: &[u8]) -> u32 {
     let words = data.chunks_exact(2);
     let odd = words.remainder().first().map_or(0, |byte| u32::from(*byte) << 8);

@@ -1,8 +1,8 @@
-//! Packets for people: [`build`] makes them for tests and scenario files and for the answers of the
-//! firewall, [`mod@print`] shows one in a line, [`checksum`] is the arithmetic both need.
+//! Packets as bytes and as text. [`build`] makes packets for tests, scenario files and the answers
+//! of the firewall. [`mod@print`] prints a packet as one line. [`checksum`] has the checksums.
 //!
-//! What the firewall itself reads from a packet is not here: `model` has a parser of its own, with
-//! pf's decisions, because a general library accepts and refuses other packets than pf does.
+//! The parser of the firewall is not here. `model` has a parser of its own, because pf and a
+//! general library accept different packets.
 
 pub mod build;
 pub mod checksum;
@@ -10,53 +10,54 @@ pub mod print;
 
 /// Numbers of the IP protocols that the firewall knows (IANA, "Protocol Numbers").
 pub mod protocol {
-    /// IPv6 hop-by-hop options
+    /// IPv6 hop-by-hop options header.
     pub const HOP_BY_HOP: u8 = 0;
-    /// ICMP for IPv4
+    /// ICMP for IPv4.
     pub const ICMP: u8 = 1;
-    /// IGMP
+    /// Internet Group Management Protocol.
     pub const IGMP: u8 = 2;
-    /// TCP
+    /// TCP.
     pub const TCP: u8 = 6;
-    /// UDP
+    /// UDP.
     pub const UDP: u8 = 17;
-    /// IPv6 routing header
+    /// IPv6 routing header.
     pub const ROUTING: u8 = 43;
-    /// IPv6 fragment header
+    /// IPv6 fragment header.
     pub const FRAGMENT: u8 = 44;
-    /// Authentication header
+    /// Authentication header of IPsec.
     pub const AH: u8 = 51;
-    /// ICMP for IPv6
+    /// ICMP for IPv6.
     pub const ICMP6: u8 = 58;
-    /// IPv6 destination options
+    /// IPv6 destination options header.
     pub const DESTINATION_OPTIONS: u8 = 60;
-    /// SCTP
+    /// SCTP.
     pub const SCTP: u8 = 132;
 }
 
 /// Bits of the TCP flags byte (RFC 9293 section 3.1).
 pub mod tcp_flag {
-    /// no more data from the sender
+    /// The sender has no more data.
     pub const FIN: u8 = 0x01;
-    /// synchronize sequence numbers
+    /// Synchronize sequence numbers.
     pub const SYN: u8 = 0x02;
-    /// reset
+    /// Reset the connection.
     pub const RST: u8 = 0x04;
-    /// push
+    /// Push the data to the application.
     pub const PUSH: u8 = 0x08;
-    /// the acknowledgment number counts
+    /// The acknowledgment number is valid.
     pub const ACK: u8 = 0x10;
-    /// the urgent pointer counts
+    /// The urgent pointer is valid.
     pub const URG: u8 = 0x20;
-    /// congestion echo
+    /// Explicit congestion notification echo.
     pub const ECE: u8 = 0x40;
-    /// congestion window reduced
+    /// Congestion window reduced.
     pub const CWR: u8 = 0x80;
-    /// Letters of the flags, lowest bit first, as pf.conf writes them.
+    /// Letters of the flags in pf.conf, lowest bit first.
     pub const LETTERS: [char; 8] = ['F', 'S', 'R', 'P', 'A', 'U', 'E', 'W'];
 }
 
-/// Source and destination of an IP packet; `None` if it is none, or ends before them.
+/// Returns the source and destination of an IP packet. `None` if `packet` is not an IP packet, or
+/// ends before the addresses.
 pub fn addresses(packet: &[u8]) -> Option<(std::net::IpAddr, std::net::IpAddr)> {
     let part = |range: std::ops::Range<usize>| packet.get(range);
     match packet.first()? >> 4 {
@@ -74,7 +75,9 @@ pub fn addresses(packet: &[u8]) -> Option<(std::net::IpAddr, std::net::IpAddr)> 
     }
 }
 
-/// The length of a packet as its IP header gives it; all of `packet` if that makes no sense.
+/// Returns the length of a packet in bytes, as its IP header gives it. The result is at least 20
+/// and at most the larger of 20 and `packet.len()`. If `packet` has no readable IP header, its own
+/// length counts.
 pub fn ip_length(packet: &[u8]) -> usize {
     let length = match packet {
         [first, _, high, low, ..] if first >> 4 == 4 => {

@@ -1,4 +1,4 @@
-//! One line a packet, in the manner of tcpdump.
+//! Prints a packet as one line, in the manner of tcpdump.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -7,7 +7,8 @@ use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
 
 use crate::{protocol, tcp_flag};
 
-/// Describes a packet that begins with its IP header. What cannot be read is named, with its bytes.
+/// Describes a packet that begins with its IP header. An unreadable packet is printed as
+/// hexadecimal bytes.
 ///
 /// ```
 /// use skipstep_wire::{build::{ipv4, Tcp}, print::line};
@@ -59,7 +60,7 @@ pub fn line(packet: &[u8]) -> String {
     text
 }
 
-/// What both families have.
+/// The header fields that IPv4 and IPv6 have in common.
 struct IpView {
     source: IpAddr,
     destination: IpAddr,
@@ -158,8 +159,8 @@ impl IpView {
     }
 }
 
-/// Offset and flags of the fragment header among IPv6 extension headers, the first of which has the
-/// number `first`. etherparse's own iterator reads beyond headers that are cut off.
+/// Returns the offset and flags field of the fragment header among IPv6 extension headers. `first`
+/// is the number of the first header. etherparse's own iterator reads beyond truncated headers.
 fn fragment_header(first: Option<u8>, mut headers: &[u8]) -> Option<u16> {
     const FRAGMENT: u8 = 44;
     const AUTHENTICATION: u8 = 51;
@@ -274,14 +275,14 @@ mod tests {
         let ip = |protocol, rest: &[u8]| {
             ipv6(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST).raw(protocol, rest)
         };
-        // destination options, then a fragment header that is there, or is not
+        // destination options, followed by a fragment header or by the end of the packet
         let options = [44, 0, 1, 4, 0, 0, 0, 0];
         let fragment = [58, 0, 0, 9, 0, 0, 0, 1];
         let whole = ip(60, &[options, fragment].concat());
         assert_eq!(line(&whole), "proto 58 ::1 > ::1 len 0 fragment 8+");
         assert_eq!(line(&ip(60, &options)), "proto 44 ::1 > ::1 len 0 opts truncated");
         assert_eq!(line(&ip(60, &[44])), "proto 60 ::1 > ::1 len 1 truncated");
-        // a hop-by-hop header is first or not at all
+        // a hop-by-hop header must be the first header
         assert_eq!(
             line(&ip(60, &[0, 0, 1, 4, 0, 0, 0, 0])),
             "proto 0 ::1 > ::1 len 0 opts truncated"
