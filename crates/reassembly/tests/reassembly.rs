@@ -1,4 +1,4 @@
-//! Datagrams in pieces: what overlaps, what contradicts itself, and what is too much.
+//! Reassembly: order, overlaps, contradictions, limits and timeouts.
 
 use skipstep_reassembly::{
     Outcome, Piece, Reassembler, Whole, refragment, refragment_ipv4, settle_checksum,
@@ -22,7 +22,7 @@ fn piece6(id: u32, offset: u16, more: bool, data: &[u8]) -> Piece {
     Piece::parse(&ipv6(a, b).raw(44, &behind), 0).unwrap()
 }
 
-/// The data of the datagram behind `header` bytes.
+/// Returns the data of a complete datagram behind `header` bytes.
 fn whole(outcome: Outcome, header: usize) -> Vec<u8> {
     match outcome {
         Outcome::Whole(whole) => whole.bytes[header..].to_vec(),
@@ -60,7 +60,7 @@ fn ipv4_keeps_the_data_that_came_first() {
     assert_eq!(fragments.add(piece4(1, 8, true, &[9; 8]), 0), Outcome::Dropped(None), "covered");
     assert_eq!(fragments.add(piece4(1, 16, true, &[2; 24]), 0), Outcome::Held, "its head is cut");
     assert_eq!(fragments.add(piece4(1, 40, false, &[3; 4]), 0), Outcome::Held);
-    // what stands behind the new piece gives way
+    // the new fragment overwrites the head of the later one
     let data = whole(fragments.add(piece4(1, 0, true, &[4; 16]), 0), 20);
     assert_eq!(data, [vec![4; 16], vec![1; 8], vec![2; 16], vec![3; 4]].concat());
 }

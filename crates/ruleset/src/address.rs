@@ -1,21 +1,21 @@
-//! Addresses and ports as rules compare them (pf-features section 4).
+//! Address and port criteria of rules (pf-features section 4).
 
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-/// Address family.
+/// Address family of a rule or packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Family {
-    /// IPv4
+    /// IPv4.
     Inet,
-    /// IPv6
+    /// IPv6.
     Inet6,
 }
 
 impl Family {
-    /// The family of an address.
+    /// Returns the family of an address.
     pub fn of(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(_) => Family::Inet,
@@ -23,7 +23,7 @@ impl Family {
         }
     }
 
-    /// The other family.
+    /// Returns IPv6 for IPv4, and IPv4 for IPv6.
     pub fn other(self) -> Self {
         match self {
             Family::Inet => Family::Inet6,
@@ -32,77 +32,77 @@ impl Family {
     }
 }
 
-/// `from`/`to`: who a packet comes from or goes to.
+/// The operand of `from` or `to`: an address criterion and a port criterion.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Endpoint {
-    /// Address criterion with its negation.
+    /// Address criterion, possibly negated.
     pub host: Host,
-    /// Port criterion; `None` does not look at ports.
+    /// Port criterion. `None` matches all ports, and packets without ports.
     pub ports: Option<Ports>,
 }
 
-/// An address criterion, perhaps negated.
+/// An address criterion, possibly negated.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Host {
-    /// `!` in front.
+    /// True if `!` precedes the address.
     pub negated: bool,
-    /// What is compared.
+    /// The address criterion without its negation.
     pub address: Address,
 }
 
-/// One address criterion.
+/// An address criterion without its negation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Address {
-    /// `any`
+    /// `any`: all addresses.
     #[default]
     Any,
-    /// A prefix, host bits cleared. A single host has the full length.
+    /// A prefix with its host bits cleared. The prefix of a single host has full length.
     Net(IpNet),
-    /// A network given with a mask that is no prefix, as `10.0.0.0 & 255.0.255.0`; address, mask.
+    /// Address and mask, where the mask is no prefix, such as `10.0.0.0 & 255.0.255.0`.
     Masked(IpAddr, IpAddr),
-    /// `low - high`, inclusive
+    /// `low - high`, inclusive.
     Range(IpAddr, IpAddr),
-    /// `<name>`
+    /// `<name>`: the addresses in a table.
     Table(String),
-    /// `(em0)`, `(em0:network)`, `(self)/24`: follows the interface's addresses.
+    /// `(em0)`, `(em0:network)`, `(self)/24`: the current addresses of an interface.
     Dynamic(DynamicAddress),
-    /// `no-route`
+    /// `no-route`: addresses without a route.
     NoRoute,
-    /// `urpf-failed`
+    /// `urpf-failed`: sources whose route leads over another interface.
     UrpfFailed,
-    /// `route "label"`
+    /// `route "label"`: addresses whose route has the label.
     RouteLabel(String),
 }
 
-/// An address that follows an interface, in parentheses in pf.conf.
+/// The current addresses of an interface, written in parentheses in pf.conf.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct DynamicAddress {
-    /// Interface or group name, or `self`.
+    /// Name of an interface or interface group, or `self`.
     pub interface: String,
-    /// `:network`
+    /// `:network`: the networks of the addresses.
     pub network: bool,
-    /// `:broadcast`
+    /// `:broadcast`: the broadcast addresses.
     pub broadcast: bool,
-    /// `:peer`
+    /// `:peer`: the other ends of point-to-point links.
     pub peer: bool,
-    /// `:0`, without aliases
+    /// `:0`: no alias addresses.
     pub no_alias: bool,
-    /// `/n` behind the parentheses: prefix length cut out of each address.
+    /// Prefix length from `/n` behind the parentheses, applied to each address.
     pub prefix: Option<u8>,
 }
 
-/// A port criterion; numbers in host order.
+/// A port criterion. Numbers are in host byte order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Ports {
-    /// How to compare.
+    /// Operator that compares a packet's port with the operands.
     pub op: PortMatch,
     /// First operand.
     pub low: u16,
-    /// Second operand; equal to `low` for the unary operators.
+    /// Second operand, equal to `low` for operators with one operand.
     pub high: u16,
 }
 
-/// Port operators (pf-features section 4).
+/// Operators of port criteria (pf-features section 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PortMatch {
     /// `=`
@@ -117,16 +117,16 @@ pub enum PortMatch {
     Greater,
     /// `>=`
     GreaterEqual,
-    /// `a:b`, inclusive
+    /// `a:b`, inclusive.
     Range,
-    /// `a >< b`, exclusive
+    /// `a >< b`, exclusive.
     Inside,
-    /// `a <> b`
+    /// `a <> b`: less than `a` or greater than `b`.
     Outside,
 }
 
 impl Ports {
-    /// Whether `port` meets the criterion.
+    /// True if `port` (in host byte order) matches the criterion.
     pub fn contains(&self, port: u16) -> bool {
         match self.op {
             PortMatch::Equal => port == self.low,

@@ -1,4 +1,4 @@
-//! Anchors: rule sets with a path of their own, called by rules of others (pf-features section 11).
+//! Anchors: rule sets with a path, which rules of other rule sets call (pf-features section 11).
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,63 +7,64 @@ use serde::{Deserialize, Serialize};
 
 use crate::{OldKind, OldRule, Rule, Table};
 
-/// Deepest nesting of calls; a packet that would go deeper is dropped.
+/// Greatest depth of nested anchor calls. A packet that would exceed it is dropped.
 pub const DEEPEST: usize = 64;
 
-/// The contents of an anchor. Its path is its key in [`crate::Ruleset::anchors`].
+/// The contents of an anchor. The path is the key in [`crate::Ruleset::anchors`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Anchor {
-    /// Filter rules in order; `rules[i].number == i`.
+    /// Filter rules in order of evaluation; `rules[i].number == i`.
     #[serde(deserialize_with = "crate::many::read")]
     pub rules: Vec<Rule>,
-    /// Translation and scrub rules of old times.
+    /// Legacy translation and scrub rules.
     pub old_rules: Vec<OldRule>,
-    /// Tables defined or mentioned in it.
+    /// Tables that the anchor defines or mentions.
     pub tables: Vec<Table>,
 }
 
-/// What an `anchor` rule calls.
+/// The target of an `anchor` rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AnchorCall {
-    /// Path from the main rule set, without a slash in front; for `relayd/*` it is `relayd`. Empty
-    /// is the main rule set.
+    /// Path from the main rule set, without a leading slash. The path of `relayd/*` is `relayd`.
+    /// Empty for the main rule set.
     pub path: String,
-    /// `/*`: all that stand directly below the path, in the order of their names.
+    /// `/*`: calls all anchors directly below the path, in the order of their names.
     pub wildcard: bool,
-    /// As pf prints it: `"relayd/*"`, `"../x"`; empty for an anchor that has braces and no name,
-    /// whose path ends in `_1` and the like.
+    /// Name as pf prints it, such as `"relayd/*"` or `"../x"`. Empty for an unnamed anchor in
+    /// braces, whose path ends in a generated name such as `_1`.
     pub name: String,
-    /// The rules stand in braces behind it.
+    /// True if the rules of the anchor follow in braces.
     pub braces: bool,
 }
 
 impl AnchorCall {
-    /// Whether the anchor has only the name that the language gave it.
+    /// True if the last part of the path is a generated name.
     pub fn is_unnamed(&self) -> bool {
         self.path.rsplit('/').next().is_some_and(|name| name.starts_with('_'))
     }
 }
 
-/// Which rule: each rule set counts its own from 0, and so does each of its lists of old rules.
-/// Written `relayd/2`, and `2` in the main rule set; old ones `relayd/nat:2`.
+/// The identity of a rule. Each rule set numbers its filter rules from 0, and each of its lists of
+/// legacy rules, too. As text: `2` in the main rule set, `relayd/2` in an anchor, `relayd/nat:2`
+/// for a legacy rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RuleId {
-    /// Path of the anchor it is in; empty in the main rule set.
+    /// Path of the rule's anchor; empty for the main rule set.
     pub anchor: String,
-    /// The list of old rules that it is in; `None` for filter rules.
+    /// Kind of a legacy rule; `None` for filter rules.
     pub old: Option<OldKind>,
-    /// Its number there.
+    /// Number of the rule in its list, from 0.
     pub number: u32,
 }
 
 impl RuleId {
-    /// A filter rule of an anchor.
+    /// Returns the identity of a filter rule of an anchor.
     pub fn new(anchor: &str, number: u32) -> Self {
         RuleId { anchor: anchor.to_owned(), old: None, number }
     }
 }
 
-/// A rule of the main rule set.
+/// The identity of a filter rule of the main rule set.
 impl From<u32> for RuleId {
     fn from(number: u32) -> Self {
         RuleId::new("", number)

@@ -1,10 +1,10 @@
-//! Tables that nobody wrote: those of pools with several addresses, and those that the optimizer
-//! makes of rules. Both are named from one sequence, as in pfctl.
+//! Names of generated tables: those of pools with several addresses, and those of the optimizer.
+//! Both take their names from one sequence, as in pfctl.
 
-/// What the names of such tables begin with.
+/// Beginning of the names of generated tables.
 pub const PREFIX: &str = "__automatic_";
 
-/// The sequence of names of one load.
+/// The sequence of table names of one load.
 #[derive(Debug, Clone, Default)]
 pub struct AutomaticTables {
     identifier: Option<u32>,
@@ -12,18 +12,19 @@ pub struct AutomaticTables {
 }
 
 impl AutomaticTables {
-    /// Names for a rule set that is only looked at: `__automatic_0` and so on.
+    /// Returns the names for a rule set that is only displayed: `__automatic_0` and so on.
     pub fn for_looking() -> Self {
         Self::default()
     }
 
-    /// Names for a rule set that goes into force: `__automatic_5eed_0` and so on. The identifier
-    /// keeps them apart from those of earlier loads, whose tables other anchors may still hold.
+    /// Returns the names for a rule set that is loaded: `__automatic_5eed_0` and so on. The
+    /// identifier distinguishes them from the tables of earlier loads, which other anchors may
+    /// still use.
     pub fn for_loading(identifier: u32) -> Self {
         AutomaticTables { identifier: Some(identifier), next: 0 }
     }
 
-    /// The name of the next table.
+    /// Returns the next name and advances the sequence.
     pub fn next_name(&mut self) -> String {
         let number = self.next;
         self.next += 1;
@@ -33,8 +34,8 @@ impl AutomaticTables {
         }
     }
 
-    /// Passes over a name, for a table that was begun and not worth making. pfctl counts those too,
-    /// unless it loads.
+    /// Skips one name, for a table that the optimizer began and discarded. In a load nothing is
+    /// skipped, because pfctl then counts only tables that it makes.
     pub(crate) fn skip(&mut self) {
         if self.identifier.is_none() {
             self.next += 1;

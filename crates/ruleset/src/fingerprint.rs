@@ -1,112 +1,113 @@
-//! Fingerprints of operating systems: the file that `set fingerprints` names, or else /etc/pf.os,
-//! in the format of OpenBSD's pf.os(5), and what rules with `os` make of them.
+//! Fingerprints of operating systems: the file of `set fingerprints` (default /etc/pf.os) in the
+//! format of OpenBSD's pf.os(5), and the `os` criterion of rules.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Where they are unless `set fingerprints` says something else.
+/// Path of the file of fingerprints without `set fingerprints`.
 pub const FILE: &str = "/etc/pf.os";
 
 /// Fields of a line: window, TTL, DF, SYN size, options, class, version, subtype, description.
 const FIELDS: usize = 9;
 
-/// The project's own, which `make install` puts there.
+/// The project's own fingerprints, which `make install` copies to [`FILE`].
 pub const BUILT_IN: &str = include_str!("../../../packaging/pf.os");
 
-/// What a line over IPv6 has more than over IPv4: the longer header.
+/// Bytes by which an IPv6 header is longer than an IPv4 header.
 const LONGER_HEADER: u16 = 20;
 
-/// A number that a SYN must have.
+/// A criterion for a number in a SYN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Measure {
-    /// `*`
+    /// `*`: any number.
     Any,
-    /// `n`
+    /// `n`: exactly this number.
     Exactly(u16),
-    /// `%n`
+    /// `%n`: a multiple of this number.
     MultipleOf(u16),
 }
 
-/// The window that a SYN must have.
+/// The criterion for the window of a SYN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Window {
-    /// A number.
+    /// A criterion for the window itself.
     Measure(Measure),
-    /// `Sn`: so many segments
+    /// `Sn`: this many times the MSS.
     Segments(u16),
-    /// `Tn`: so many packets of the MTU
+    /// `Tn`: this many times the MTU.
     Packets(u16),
 }
 
-/// Codes of TCP options in [`Signature::options`], OpenBSD's.
+/// OpenBSD's codes of TCP options in [`Signature::options`].
 pub mod option_code {
-    /// `N`
+    /// `N`: no operation.
     pub const NOP: u64 = 0;
-    /// `W`
+    /// `W`: window scale.
     pub const WINDOW_SCALE: u64 = 1;
-    /// `M`
+    /// `M`: maximum segment size.
     pub const MSS: u64 = 2;
-    /// `S`
+    /// `S`: selective acknowledgment permitted.
     pub const SACK: u64 = 3;
-    /// `T`
+    /// `T`: timestamp.
     pub const TIMESTAMP: u64 = 4;
-    /// Bits of each.
+    /// Number of bits of a code.
     pub const BITS: u32 = 3;
 }
 
-/// What the SYNs of a system look like.
+/// The properties of the SYNs of an operating system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Signature {
-    /// Window.
+    /// Criterion for the window.
     pub window: Window,
-    /// TTL that the system sends.
+    /// TTL with which the system sends.
     pub ttl: u8,
-    /// Don't fragment.
+    /// True if the don't-fragment bit must be set, false if it must be clear.
     pub df: bool,
-    /// Size of the packet.
+    /// Criterion for the length of the packet in bytes.
     pub size: Measure,
-    /// Its TCP options, [`option_code`]s, the first one highest.
+    /// TCP options as [`option_code`]s, 3 bits each, the first option in the highest bits.
     pub options: u64,
-    /// How many they are.
+    /// Number of codes in `options`.
     pub option_count: u8,
-    /// A timestamp is 0.
+    /// True if the timestamp must be 0.
     pub zero_timestamp: bool,
-    /// MSS.
+    /// Criterion for the MSS in bytes.
     pub mss: Measure,
-    /// Window scale.
+    /// Criterion for the window scale.
     pub scale: Measure,
 }
 
-/// A system, or as much of its name as is known.
+/// An operating system, named as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct System {
-    /// Class, version, subtype; the latter two may be empty.
+    /// Class, version and subtype. Version and subtype may be empty.
     pub names: [String; 3],
 }
 
-/// A signature with the systems that have it.
+/// A signature with the systems that send it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
-    /// What it looks like.
+    /// The properties of the SYNs.
     pub signature: Signature,
-    /// Whose it is.
+    /// The systems with these properties.
     pub systems: Vec<System>,
 }
 
-/// What `os "name"` means.
+/// The meaning of `os "name"`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Wanted {
-    /// `unknown`: no fingerprint fits.
+    /// `unknown`: matches SYNs without a fingerprint.
     Unknown,
-    /// One of the systems with these names.
+    /// Matches SYNs of one of the systems with these names.
     System(System),
-    /// No fingerprint has this name: nothing matches.
+    /// Matches nothing, because no fingerprint has this name.
     Nothing,
 }
 
 impl Wanted {
-    /// Whether a packet is from such a system; `found` is the fingerprint that fits it.
+    /// True if the criterion matches a packet whose fingerprint is `found`; `None` if no
+    /// fingerprint matches the packet.
     pub fn admits(&self, found: Option<&Fingerprint>) -> bool {
         match self {
             Wanted::Unknown => found.is_none(),
@@ -123,33 +124,37 @@ impl Wanted {
     }
 }
 
-/// What is in a file of fingerprints.
+/// The contents of a file of fingerprints.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Fingerprints {
-    /// In the order of the file, the first that fits counts. Those with DF stand there for IPv6,
-    /// too.
+    /// Fingerprints in the order of the file: the first that matches a SYN counts. A fingerprint
+    /// with DF and an exact size appears twice, the second time with the size that it has over
+    /// IPv6.
     pub all: Vec<Fingerprint>,
-    /// How many lines there are; a range of versions counts as often as it has versions, and once
-    /// more.
+    /// Number of fingerprints as pfctl counts them. A line whose version is a range counts once for
+    /// the range and once for each version in it.
     pub count: usize,
-    /// Class, version, subtype, each sorted without regard to case.
+    /// Tree of class, version and subtype.
     pub names: Names,
 }
 
-/// Names by what they are sorted by, with those below them.
+/// Names by their lower-case form.
 pub type Names = BTreeMap<String, Name>;
 
-/// A name as it is written.
+/// A name with the names below it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Name {
-    /// The name.
+    /// Name as the file first writes it.
     pub name: String,
-    /// Names below it.
+    /// Versions below a class, subtypes below a version.
     pub below: Names,
 }
 
 impl Fingerprints {
-    /// Reads the text of a file. A line that is no fingerprint is an error with its number.
+    /// Parses the text of a file.
+    ///
+    /// # Errors
+    /// Fails at the first line that is not a fingerprint. The error names the line number, from 1.
     pub fn parse(text: &str) -> Result<Fingerprints, String> {
         let mut fingerprints = Fingerprints::default();
         for (at, line) in text.lines().enumerate() {
@@ -163,14 +168,15 @@ impl Fingerprints {
             }
             let signature =
                 signature(&fields).ok_or_else(|| format!("{}: not a fingerprint", at + 1))?;
-            // marks of other programs: `@` for what is no system, `*` for a guess
+            // marks of p0f: `@` for a program that is no system, `*` for a guess
             let class = fields[5].trim_start_matches(['@', '*']);
             fingerprints.add(signature, class, fields[6], fields[7]);
         }
         Ok(fingerprints)
     }
 
-    /// What a name in a rule means: a class, a class and a version, or these and a subtype.
+    /// Returns the meaning of a name in a rule: a class, class and version, or class, version and
+    /// subtype. Case does not matter.
     pub fn wanted(&self, name: &str) -> Wanted {
         if name.eq_ignore_ascii_case("unknown") {
             return Wanted::Unknown;
@@ -199,7 +205,7 @@ impl Fingerprints {
         Wanted::Nothing
     }
 
-    /// One more system with a signature.
+    /// Adds a system to the fingerprint of a signature, or a new fingerprint.
     fn know(&mut self, signature: Signature, system: &System) {
         match self.all.iter_mut().find(|known| known.signature == signature) {
             Some(known) => known.systems.push(system.clone()),
@@ -234,7 +240,7 @@ impl Fingerprints {
     }
 }
 
-/// The first five fields of a line.
+/// Parses the first five fields of a line. `None` if one is invalid.
 fn signature(fields: &[&str]) -> Option<Signature> {
     let window = match fields[0].as_bytes().first()? {
         b'S' => Window::Segments(fields[0][1..].parse().ok()?),
@@ -282,7 +288,7 @@ fn signature(fields: &[&str]) -> Option<Signature> {
     Some(signature)
 }
 
-/// `n`, `%n`, `*`
+/// Parses `n`, `%n` or `*`.
 fn measure(text: &str) -> Option<Measure> {
     match text.strip_prefix('%') {
         Some(number) => Some(Measure::MultipleOf(number.parse().ok().filter(|n| *n != 0)?)),
@@ -291,7 +297,7 @@ fn measure(text: &str) -> Option<Measure> {
     }
 }
 
-/// `4.6-4.8`, `2-3`: the range itself, and each that is in it.
+/// Returns the text, followed by each number in the range if it is one: `4.6-4.8`, `2-3`.
 fn expand(text: &str) -> Vec<String> {
     let mut names = vec![text.to_owned()];
     if let Some((first, last)) = text.split_once('-') {
@@ -306,7 +312,7 @@ fn expand(text: &str) -> Vec<String> {
     names
 }
 
-/// `4.6`: 4 and 6. A major version is one digit.
+/// Splits `4.6` into 4 and 6. A major version has one digit.
 fn split_major(text: &str) -> (Option<&str>, &str) {
     match text.split_once('.') {
         Some((major, minor)) if small(major).is_some() && major.len() == 1 => (Some(major), minor),
@@ -314,7 +320,7 @@ fn split_major(text: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// A number of one or two digits.
+/// Parses a number of one or two digits.
 fn small(text: &str) -> Option<u8> {
     let digits = text.len() <= 2 && text.chars().all(|c| c.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten()

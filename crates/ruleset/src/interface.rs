@@ -1,45 +1,46 @@
-//! What the firewall knows of its host's interfaces and routes. Tests make one up, `kernel` reads
-//! the real one.
+//! The interfaces and routes that rules refer to. Tests make a [`Host`] up, `kernel` reads that of
+//! the system.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-/// The host as rules see it.
+/// The interfaces and routes of a host.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Host {
-    /// Interfaces in the order of their index.
+    /// Interfaces in ascending order of index.
     pub interfaces: Vec<Interface>,
-    /// Routes of each routing domain, by its interfaces.
+    /// Routes of all routing domains. A route belongs to the routing domain of its interface.
     pub routes: Vec<Route>,
 }
 
-/// An interface with its addresses.
+/// An interface with its addresses and groups.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interface {
-    /// Name, at most 15 bytes.
+    /// Name of at most 15 bytes.
     pub name: String,
-    /// Kernel's index.
+    /// Index that the kernel gives the interface.
     pub index: u32,
-    /// Loopback interfaces do not match `on any`.
+    /// True for loopback interfaces, which `on any` does not match.
     pub loopback: bool,
-    /// Frames begin with the IP header: no Ethernet.
+    /// True if frames begin with the IP header, without an Ethernet header.
     pub no_link_header: bool,
-    /// One end of a veth pair.
+    /// True for one end of a veth pair.
     #[serde(default)]
     pub veth: bool,
-    /// Its link was taken down: no routes lead over it.
+    /// True if the interface is down, so no routes lead over it.
     #[serde(default)]
     pub down: bool,
-    /// Port of a bridge: packets may come and go that no route is asked about.
+    /// True for a port of a bridge, over which packets come and go without a route lookup.
     #[serde(default)]
     pub port: bool,
-    /// Routing domain: the table of the VRF it is in, 0 if it is in none.
+    /// Routing domain: number of the table of the interface's VRF, 0 without a VRF.
     pub rdomain: u32,
-    /// Bytes of IP packet it can carry.
+    /// Greatest length of an IP packet in bytes.
     pub mtu: u32,
-    /// Groups it is in, `all` among them (pf-features section 3; see docs for Linux groups).
+    /// Interface groups, including `all` (pf-features section 3; docs/linux.md for groups on
+    /// Linux).
     pub groups: Vec<String>,
     /// Addresses in the order in which the system lists them.
     pub addresses: Vec<InterfaceAddress>,
@@ -48,48 +49,50 @@ pub struct Interface {
 /// An address of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InterfaceAddress {
-    /// Address with prefix length; host bits stay.
+    /// Address with prefix length. Host bits are kept.
     pub net: IpNet,
-    /// Broadcast address, IPv4 only.
+    /// Broadcast address; `None` for IPv6.
     pub broadcast: Option<IpAddr>,
     /// Other end of a point-to-point link.
     pub peer: Option<IpAddr>,
 }
 
-/// A route: where packets to `destination` leave.
+/// A route to a prefix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
     /// Destination prefix.
     pub destination: IpNet,
-    /// Name of the outgoing interface.
+    /// Name of the interface where packets leave.
     pub interface: String,
-    /// Next hop, none for connected networks.
+    /// Next hop; `None` for connected networks.
     pub gateway: Option<IpAddr>,
-    /// Its label: on Linux the name of its realm.
+    /// Label of the route: on Linux the name of its realm.
     #[serde(default)]
     pub label: Option<String>,
-    /// Number of the table it is in, 0 for the one that packets of its interface are routed by.
+    /// Number of the routing table; 0 for the table that routes the packets of the route's
+    /// interface.
     #[serde(default)]
     pub table: u32,
 }
 
 impl Host {
-    /// The interface called `name`.
+    /// Returns the interface with this name.
     pub fn interface(&self, name: &str) -> Option<&Interface> {
         self.interfaces.iter().find(|interface| interface.name == name)
     }
 
-    /// The routing domain of the interface called `name`.
+    /// Returns the routing domain of an interface, 0 if there is no such interface.
     pub fn rdomain(&self, name: &str) -> u32 {
         self.interface(name).map_or(0, |interface| interface.rdomain)
     }
 
-    /// Interfaces that `name` means: that interface, or the members of that group.
+    /// Returns the interfaces that a name refers to: one interface, or the members of a group.
     pub fn members<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Interface> {
         self.interfaces.iter().filter(move |interface| interface.is(name))
     }
 
-    /// The route a packet to `address` would take in a routing domain: longest prefix first.
+    /// Returns the route of a packet to `address` in a routing domain: the one with the longest
+    /// prefix.
     pub fn route(&self, address: IpAddr, rdomain: u32) -> Option<&Route> {
         self.routes
             .iter()
@@ -98,7 +101,7 @@ impl Host {
             .max_by_key(|route| route.destination.prefix_len())
     }
 
-    /// The route that a table has for a packet to `address`; table 0 is that of the routing domain.
+    /// Returns the route to `address` in a routing table. Table 0 is that of the routing domain.
     pub fn route_in(&self, table: u32, address: IpAddr, rdomain: u32) -> Option<&Route> {
         if table == 0 {
             return self.route(address, rdomain);
@@ -111,8 +114,8 @@ impl Host {
 }
 
 impl Host {
-    /// The label of the main table's route to `address`; the host's own addresses have routes
-    /// without.
+    /// Returns the label of the main table's route to `address`. `None` for the host's own
+    /// addresses, whose routes have no label.
     pub fn route_label(&self, address: IpAddr) -> Option<&str> {
         let mut addresses = self.interfaces.iter().flat_map(|interface| &interface.addresses);
         if addresses.any(|own| own.net.addr() == address) {
@@ -130,8 +133,9 @@ impl Host {
 }
 
 impl Interface {
-    /// Addresses by which its links reach this host among others, while it is up: broadcast
-    /// addresses, and those of all routers of an IPv6 network (RFC 4291 section 2.6.1, RFC 6164).
+    /// Returns the addresses by which the link reaches this host among others. These are broadcast
+    /// addresses and the subnet-router anycast addresses of IPv6 networks (RFC 4291 section 2.6.1,
+    /// RFC 6164). Empty if the interface is down.
     pub fn shared_addresses(&self) -> impl Iterator<Item = IpAddr> {
         let up = !self.down;
         self.addresses.iter().filter(move |_| up).flat_map(|address| {
@@ -143,13 +147,12 @@ impl Interface {
         })
     }
 
-    /// Whether `name` is this interface's name or one of its groups.
+    /// True if `name` is the name of this interface or of one of its groups.
     pub fn is(&self, name: &str) -> bool {
         self.name == name || self.groups.iter().any(|group| group == name)
     }
 
-    /// Its own address for neighbours that have a link-local one: the first of its link-local
-    /// addresses.
+    /// Returns the first link-local IPv6 address, which is the source for link-local neighbours.
     pub fn link_local(&self) -> Option<Ipv6Addr> {
         self.addresses.iter().find_map(|own| match own.net.addr() {
             IpAddr::V6(address) => Some(address).filter(Ipv6Addr::is_unicast_link_local),

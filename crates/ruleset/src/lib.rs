@@ -1,7 +1,7 @@
-//! Rule sets after parsing: every list expanded, every name resolved, nothing left to guess.
+//! Resolved rule sets: all lists are expanded, and all names are resolved.
 //!
-//! `pfconf` makes a [`Ruleset`] from text, `classifier` turns it into the image the kernel walks,
-//! `model` evaluates it directly. This crate knows neither text nor kernel.
+//! `pfconf` makes a [`Ruleset`] from text, `classifier` compiles it to the kernel's image, and
+//! `model` evaluates it directly. This crate depends neither on the text nor on the kernel.
 
 pub mod address;
 pub mod anchor;
@@ -45,38 +45,40 @@ pub use rule::{
 pub use table::{Table, TableEntry, TableName};
 pub use translation::{AfTo, Divert, Pool, PoolAddress, PoolKind, PoolPorts, Route, RouteKind};
 
-/// A whole pf.conf: what `pfctl -f` loads in one piece.
+/// A resolved pf.conf: the unit that `pfctl -f` loads.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ruleset {
-    /// What the `set` lines say.
+    /// Settings of the `set` statements.
     pub options: Options,
-    /// Filter rules in order; `rules[i].number == i`.
+    /// Filter rules of the main rule set in order of evaluation; `rules[i].number == i`.
     #[serde(deserialize_with = "crate::many::read")]
     pub rules: Vec<Rule>,
-    /// Translation and scrub rules of old times, in order.
+    /// Legacy translation and scrub rules of the main rule set, in order.
     pub old_rules: Vec<OldRule>,
-    /// Tables in order of definition, those that rules only mention included.
+    /// Tables of the main rule set in order of definition, including those that rules only mention.
     pub tables: Vec<Table>,
-    /// Anchors by path (`a/b`, no slash in front): those in braces, those of `load anchor`, and
-    /// once loaded also those that `pfctl -a` brought. One that rules only call has no entry.
+    /// Anchors by path (`a/b`, without a leading slash): those in braces and those of `load
+    /// anchor`. The rule set in force also has those that `pfctl -a` loaded. An anchor that rules
+    /// only call has no entry.
     pub anchors: BTreeMap<String, Anchor>,
     /// `queue` statements in order.
     pub queues: Vec<Queue>,
     /// `state limiter` and `source limiter` statements in order.
     pub limiters: Vec<Limiter>,
-    /// What systems look like, if a rule says `os`: the first that fits counts.
+    /// Fingerprints of operating systems, empty if no rule says `os`. The first that matches
+    /// counts.
     pub fingerprints: Vec<Fingerprint>,
-    /// What the names behind `os` mean, each once.
+    /// The meaning of each name behind `os`.
     pub systems: BTreeMap<String, Wanted>,
 }
 
 impl Ruleset {
-    /// The table called `name` of the main rule set, if it is defined or mentioned there.
+    /// Returns the table called `name` of the main rule set, if it is defined or mentioned there.
     pub fn table(&self, name: &str) -> Option<&Table> {
         self.tables.iter().find(|table| table.name == name)
     }
 
-    /// The rules of the anchor with this path, those of the main rule set if it is empty.
+    /// Returns the filter rules of an anchor, or of the main rule set if the path is empty.
     pub fn rules_of(&self, path: &str) -> &[Rule] {
         match path {
             "" => &self.rules,
@@ -84,7 +86,8 @@ impl Ruleset {
         }
     }
 
-    /// Paths of the anchors with contents that the main rule set calls, itself or by others.
+    /// Returns the paths of all non-empty anchors that the main rule set calls, directly or
+    /// indirectly.
     pub fn called_anchors(&self) -> BTreeSet<&str> {
         let mut called = BTreeSet::new();
         let mut to_look_at = vec![""];
@@ -108,8 +111,9 @@ impl Ruleset {
         called
     }
 
-    /// Whether a rule that packets meet names a port of SCTP. FreeBSD's pf reads them; to OpenBSD's
-    /// SCTP is a protocol without ports, and so it is here as long as no rule asks.
+    /// True if a rule that the main rule set or a called anchor contains names a port of SCTP.
+    /// FreeBSD's pf reads SCTP ports. OpenBSD's pf treats SCTP as a protocol without ports; so does
+    /// skipstep if this is false.
     pub fn names_sctp_ports(&self) -> bool {
         const SCTP: u8 = 132;
         let called = self.called_anchors();
@@ -121,12 +125,12 @@ impl Ruleset {
             .any(|(path, rule)| (path.is_empty() || called.contains(path)) && names(rule))
     }
 
-    /// The names behind `os` in all rules, old ones too.
+    /// Returns the names behind `os` in all rules, including legacy rules.
     pub fn os_names(&self) -> BTreeSet<String> {
         self.every_rule().filter_map(|(_, rule)| rule.os.clone()).collect()
     }
 
-    /// The tables of the anchor with this path, those of the main rule set if it is empty.
+    /// Returns the tables of an anchor, or of the main rule set if the path is empty.
     pub fn tables_of(&self, path: &str) -> &[Table] {
         match path {
             "" => &self.tables,
@@ -134,7 +138,7 @@ impl Ruleset {
         }
     }
 
-    /// A rule, if there is such a one.
+    /// Returns the rule with this identity.
     pub fn rule(&self, id: &RuleId) -> Option<&Rule> {
         match id.old {
             None => self.rules_of(&id.anchor).get(id.number as usize),
@@ -146,8 +150,8 @@ impl Ruleset {
         }
     }
 
-    /// The table that the rules of an anchor mean by `name`: the anchor's if it defines one, else
-    /// that of the main rule set.
+    /// Returns the table that rules of an anchor mean by `name`: the anchor's own if the anchor
+    /// defines it, otherwise that of the main rule set.
     pub fn table_seen_from(&self, path: &str, name: &str) -> Option<(TableName, &Table)> {
         let find = |path: &str| self.tables_of(path).iter().find(|table| table.name == name);
         match find(path).filter(|own| own.defined) {
@@ -156,7 +160,7 @@ impl Ruleset {
         }
     }
 
-    /// All tables, those of the main rule set first, each with the path of its anchor.
+    /// Returns all tables with the paths of their anchors, those of the main rule set first.
     pub fn all_tables(&self) -> impl Iterator<Item = (&str, &Table)> {
         let main = self.tables.iter().map(|table| ("", table));
         let anchors = self
@@ -166,7 +170,7 @@ impl Ruleset {
         main.chain(anchors)
     }
 
-    /// The rules of the main rule set (path empty) and then of every anchor, each with its path.
+    /// Returns the filter rules of the main rule set, and then of all anchors, with their paths.
     pub fn all_rules(&self) -> impl Iterator<Item = (&str, &Rule)> {
         let main = self.rules.iter().map(|rule| ("", rule));
         let anchors = self

@@ -1,15 +1,19 @@
-//! Lists of rules as they are read: serde makes room for a megabyte of a list, whatever its length
-//! is said to be, and moves it again and again as it grows.
+//! Deserialization of long lists of rules. serde reserves at most one megabyte for a list, so a
+//! long list would be moved several times while it grows.
 
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 
-/// More rules than a rule set may have: nobody makes us take memory for what is not there.
+/// Most elements for which memory is reserved in advance. No rule set has more, and a false length
+/// in the input must not exhaust memory.
 const MOST: usize = 1 << 17;
 
-/// Reads a list, with room for all that is said to come.
+/// Reads a list into a vector of the announced length.
+///
+/// # Errors
+/// Fails if the deserializer does.
 pub fn read<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
     from.deserialize_seq(Many(PhantomData))
 }

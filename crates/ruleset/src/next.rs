@@ -1,21 +1,21 @@
-//! The rule set that a change leads to: all of it, and which parts of it are new.
+//! The rule set that results from a change, and the parts of it that are new.
 
 use std::collections::BTreeSet;
 
 use crate::{Anchor, Ruleset};
 
-/// What `pfctl` does to the rules in force.
+/// A change that pfctl makes to the rules in force.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RulesChange {
-    /// `-f`: these rules and those of their anchors take the place of the ones of this path, empty
-    /// for the main rule set.
+    /// `pfctl -f`: the contents of this path (empty for the main rule set) and the anchors that
+    /// come with them are replaced.
     Load(String, Box<Ruleset>),
-    /// `-F rules`: the rules of this path go.
+    /// `pfctl -F rules`: the rules of this path are removed.
     Flush(String),
 }
 
 impl RulesChange {
-    /// What it leads to.
+    /// Returns the rule set that the change makes of the previous one.
     pub fn next(&self, old: &Ruleset) -> Next {
         match self {
             RulesChange::Load(path, new) if path.is_empty() => Next::main(old, (**new).clone()),
@@ -26,21 +26,21 @@ impl RulesChange {
     }
 }
 
-/// What is to be in force.
+/// The rule set that a commit puts in force.
 #[derive(Debug, Clone)]
 pub struct Next {
     /// The main rule set and all anchors.
     pub ruleset: Ruleset,
-    /// Paths of the anchors whose rules and tables are replaced, or go; empty for the main rule
-    /// set. All others stay as they are, with their counters and states.
+    /// Paths of the anchors whose rules and tables are replaced or removed; empty for the main rule
+    /// set. All other anchors keep their counters and states.
     pub replaced: BTreeSet<String>,
-    /// The anchor that loses its old rules that translate, and keeps all else.
+    /// Path of the anchor that loses its legacy translation rules and keeps all its other rules.
     pub untranslated: Option<String>,
 }
 
 impl Next {
-    /// `pfctl -f`: the main rule set and the anchors that come with it are replaced; those that
-    /// were loaded by themselves stay.
+    /// Returns the result of `pfctl -f`. The main rule set and the anchors in `new` are replaced;
+    /// anchors that `pfctl -a` loaded stay.
     pub fn main(old: &Ruleset, new: Ruleset) -> Self {
         let mut ruleset = new;
         let mut replaced: BTreeSet<String> = ruleset.anchors.keys().cloned().collect();
@@ -53,8 +53,8 @@ impl Next {
         Next { ruleset, replaced, untranslated: None }
     }
 
-    /// `pfctl -a path -f`, of several in one piece: each anchor and those that come with it are
-    /// replaced. One that is empty goes.
+    /// Returns the result of one or several `pfctl -a path -f`. Each anchor, and the anchors in its
+    /// rule set, are replaced. An anchor without contents is removed.
     pub fn anchors<'a>(
         old: &Ruleset,
         changes: impl IntoIterator<Item = (&'a str, &'a Ruleset)>,
@@ -82,8 +82,8 @@ impl Next {
         self.ruleset.systems.extend(systems);
     }
 
-    /// The anchor goes, and with it what it had in braces without a name, which nobody else can
-    /// call. Anchors below it that have names stay.
+    /// Removes an anchor and the unnamed anchors in it, which no other rule can call. Named anchors
+    /// below it stay.
     fn remove(&mut self, path: &str) {
         let below = |other: &str| {
             other.strip_prefix(path).and_then(|rest| rest.strip_prefix('/')).is_some_and(is_unnamed)
@@ -97,18 +97,19 @@ impl Next {
         }
     }
 
-    /// `pfctl -F rules`: the rules of the main rule set go, and tables that are not persistent with
-    /// them; options stay.
+    /// Returns the result of `pfctl -F rules`. The main rule set loses its rules, and the tables
+    /// that are not persistent; options stay.
     pub fn emptied(old: &Ruleset) -> Self {
         Self::main(old, Ruleset { options: old.options.clone(), ..Ruleset::default() })
     }
 
-    /// The same once more.
+    /// Returns the previous rule set unchanged.
     pub fn same(old: &Ruleset) -> Self {
         Next { ruleset: old.clone(), replaced: BTreeSet::new(), untranslated: None }
     }
 
-    /// `pfctl -F nat`: the old rules of an anchor that translate go; those that normalise stay.
+    /// Returns the result of `pfctl -F nat`. The anchor loses its legacy translation rules; `scrub`
+    /// rules stay.
     pub fn without_translation(old: &Ruleset, path: &str) -> Self {
         let mut next = Self::same(old);
         let ruleset = &mut next.ruleset;
@@ -123,13 +124,14 @@ impl Next {
         next
     }
 
-    /// Whether the rules and tables of an anchor are replaced.
+    /// True if the rules and tables of an anchor are replaced or removed.
     pub fn replaces(&self, path: &str) -> bool {
         self.replaced.contains(path)
     }
 }
 
-/// The systems that rules ask for, those of anchors that stay, too, and no others.
+/// Keeps the previous meaning of the `os` names that rules use, also those of unchanged anchors,
+/// and removes all other names.
 fn keep_systems(ruleset: &mut Ruleset, old: &Ruleset) {
     for (name, wanted) in &old.systems {
         ruleset.systems.entry(name.clone()).or_insert_with(|| wanted.clone());
@@ -141,8 +143,7 @@ fn keep_systems(ruleset: &mut Ruleset, old: &Ruleset) {
     }
 }
 
-/// Whether a path leads through an anchor that has no name: the language gives it one that begins
-/// with `_`.
+/// True if a part of the path is a generated name. Generated names begin with `_`.
 fn is_unnamed(path: &str) -> bool {
     path.split('/').any(|name| name.starts_with('_'))
 }

@@ -1,5 +1,5 @@
-//! Rules of old times, as FreeBSD has them: translation and normalisation in lists of their own,
-//! which are asked before the filter rules (pf-features section 12).
+//! Legacy rules, as FreeBSD has them: translation and normalization rules in lists of their own,
+//! which are evaluated before the filter rules (pf-features section 12).
 
 use serde::{Deserialize, Serialize};
 
@@ -8,23 +8,23 @@ use crate::rule::{Direction, Log};
 use crate::translation::{Pool, PoolAddress, PoolKind, PoolPorts};
 use crate::{Rule, RuleId, Ruleset};
 
-/// A translation or normalisation rule of old times: the first that matches wins.
+/// A legacy translation or normalization rule. The first rule of a list that matches decides.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct OldRule {
-    /// What it is about.
+    /// The statement that the rule was written as.
     pub kind: OldKind,
-    /// `no nat`, `no scrub`: what matches is left alone.
+    /// `no nat`, `no scrub`: matching packets are not changed.
     pub no: bool,
-    /// `nat pass`: no filter rule is asked.
+    /// `nat pass`: no filter rule is evaluated for matching packets.
     pub pass: bool,
-    /// `fragment no reassemble`, of scrub
+    /// `fragment no reassemble` of a `scrub` rule.
     pub leave_fragments: bool,
-    /// Criteria and options, and for translation the pool: `rdr` that of `rdr`, `nat` that of `nat`
-    /// and `binat`. Its action is `match`.
+    /// Criteria and options. The field `rdr` has the pool of an `rdr` rule, the field `nat` that of
+    /// a `nat` or `binat` rule. The action is `match`.
     pub rule: Rule,
 }
 
-/// What old rules are about. Each has its numbers.
+/// The statements of legacy rules. The rules of each kind are numbered from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum OldKind {
@@ -35,15 +35,15 @@ pub enum OldKind {
 }
 
 impl OldKind {
-    /// In the order in which FreeBSD lists them.
+    /// All kinds in the order in which FreeBSD lists them.
     pub const ALL: [OldKind; 4] = [OldKind::Scrub, OldKind::Nat, OldKind::Rdr, OldKind::Binat];
 
-    /// Whether it gives packets new ends.
+    /// True if rules of this kind change addresses or ports.
     pub fn translates(self) -> bool {
         self != OldKind::Scrub
     }
 
-    /// Its word in pf.conf.
+    /// Returns the keyword in pf.conf.
     pub fn name(self) -> &'static str {
         match self {
             OldKind::Scrub => "scrub",
@@ -54,27 +54,28 @@ impl OldKind {
     }
 }
 
-/// A list of old rules as packets walk it. `binat` means two things, and so makes two lists.
+/// A list of legacy rules as packets are evaluated against it. `binat` translates in both
+/// directions, and so makes two lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OldList {
-    /// `nat`
+    /// `nat` rules: outbound packets get a new source.
     Nat,
-    /// `rdr`
+    /// `rdr` rules: inbound packets get a new destination.
     Rdr,
-    /// `binat` for packets that leave: a new source
+    /// `binat` rules for outbound packets, which get a new source.
     BinatOut,
-    /// `binat` for packets that arrive: a new destination
+    /// `binat` rules for inbound packets, which get a new destination.
     BinatIn,
-    /// `scrub`
+    /// `scrub` rules: packets are normalized.
     Scrub,
 }
 
 impl OldList {
-    /// All of them.
+    /// All lists.
     pub const ALL: [OldList; 5] =
         [OldList::Nat, OldList::Rdr, OldList::BinatOut, OldList::BinatIn, OldList::Scrub];
 
-    /// The rules that are in it.
+    /// Returns the kind of the rules in the list.
     pub fn kind(self) -> OldKind {
         match self {
             OldList::Nat => OldKind::Nat,
@@ -84,8 +85,8 @@ impl OldList {
         }
     }
 
-    /// The lists that packets of a direction walk, in this order: the last one if nothing of the
-    /// one before it translates.
+    /// Returns the lists for packets of a direction in order of evaluation. The last list is
+    /// evaluated only if no rule of the second translates.
     pub fn walked(direction: Direction) -> [OldList; 3] {
         match direction {
             Direction::In => [OldList::Scrub, OldList::Rdr, OldList::BinatIn],
@@ -95,18 +96,18 @@ impl OldList {
 }
 
 impl OldRule {
-    /// Its name as a rule of an anchor.
+    /// Returns the identity of the rule in an anchor.
     pub fn id(&self, anchor: &str) -> RuleId {
         RuleId { old: Some(self.kind), ..RuleId::new(anchor, self.rule.number) }
     }
 
-    /// Whether it is a `scrub` rule that has fragments put together.
+    /// True for a `scrub` rule that reassembles fragments.
     pub fn reassembles(&self) -> bool {
         self.kind == OldKind::Scrub && !self.no && !self.leave_fragments
     }
 
-    /// The rule as a packet meets it in a list: a `match` rule, with `quick` for `pass`. Log
-    /// options that are about other rules mean nothing in it.
+    /// Returns the rule as it is evaluated in a list: a `match` rule, with `quick` for `pass`. `log
+    /// (matches)` has no effect in these lists.
     pub fn seen_in(&self, list: OldList) -> Rule {
         let rule = Rule {
             quick: self.pass,
@@ -115,7 +116,7 @@ impl OldRule {
         };
         match list {
             OldList::Nat | OldList::Rdr => rule,
-            // it logs what is bad in itself, which is always logged
+            // `log` of a scrub rule is about damaged packets, which are always logged
             OldList::Scrub => Rule { log: None, ..rule },
             OldList::BinatOut => {
                 let nat = rule.nat.clone().map(|pool| Box::new(one_to_one(pool.address)));
@@ -126,8 +127,9 @@ impl OldRule {
     }
 }
 
-/// What `binat` means for packets that arrive: they come from whom it sends to, and are for the
-/// address that it gives. `no binat` gives none, so it compares nothing with it.
+/// Returns a `binat` rule for inbound packets. The rule's destination becomes the source, and the
+/// translated address becomes the destination. `no binat` has no translated address, so its
+/// destination is any.
 fn arriving(rule: Rule) -> Rule {
     let given = rule.nat.as_ref().map_or(Address::Any, |pool| as_criterion(&pool.address));
     let own = as_pool(&rule.source.host.address);
@@ -140,7 +142,7 @@ fn arriving(rule: Rule) -> Rule {
     }
 }
 
-/// Each address of a network has one of the other.
+/// Returns a pool that maps each address of a network to one of the other network.
 fn one_to_one(address: PoolAddress) -> Pool {
     Pool {
         address,
@@ -152,7 +154,8 @@ fn one_to_one(address: PoolAddress) -> Pool {
     }
 }
 
-/// The language lets `binat` give networks and the address of an interface.
+/// Returns the criterion for the addresses of a pool. `binat` allows networks and the address of an
+/// interface.
 fn as_criterion(pool: &PoolAddress) -> Address {
     match pool {
         PoolAddress::Net(net) => Address::Net(*net),
@@ -170,7 +173,7 @@ fn as_pool(criterion: &Address) -> PoolAddress {
 }
 
 impl Ruleset {
-    /// The old rules of the anchor with this path, those of the main rule set if it is empty.
+    /// Returns the legacy rules of an anchor, or of the main rule set if the path is empty.
     pub fn old_rules_of(&self, path: &str) -> &[OldRule] {
         match path {
             "" => &self.old_rules,
@@ -178,13 +181,13 @@ impl Ruleset {
         }
     }
 
-    /// Old rules of the main rule set (path empty) and then of every anchor, each with its path.
+    /// Returns the legacy rules of the main rule set, and then of all anchors, with their paths.
     pub fn all_old_rules(&self) -> impl Iterator<Item = (&str, &OldRule)> {
         let paths = std::iter::once("").chain(self.anchors.keys().map(String::as_str));
         paths.flat_map(|path| self.old_rules_of(path).iter().map(move |old| (path, old)))
     }
 
-    /// All rules, the old ones behind the others.
+    /// Returns all filter rules, followed by all legacy rules, with the paths of their anchors.
     pub fn every_rule(&self) -> impl Iterator<Item = (&str, &Rule)> {
         self.all_rules().chain(self.all_old_rules().map(|(path, old)| (path, &old.rule)))
     }

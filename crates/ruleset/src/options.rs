@@ -1,8 +1,8 @@
-//! What `set` lines choose, with pf's defaults (pf-semantics section 1).
+//! Settings of the `set` statements, with pf's defaults (pf-semantics section 1).
 
 use serde::{Deserialize, Serialize};
 
-/// Settings of a rule set.
+/// The settings of a rule set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Options {
     /// `set timeout`, `set optimization`
@@ -11,13 +11,13 @@ pub struct Options {
     pub limits: Limits,
     /// `set block-policy`
     pub block_policy: BlockPolicy,
-    /// `set fail-policy` of FreeBSD: what a pass rule does that cannot make its state.
+    /// `set fail-policy` of FreeBSD: the answer of a pass rule that cannot create its state.
     pub fail_policy: BlockPolicy,
-    /// `set keepcounters` of FreeBSD: rules that stay the same keep their counters over a load.
+    /// `set keepcounters` of FreeBSD: rules that do not change keep their counters over a load.
     pub keep_counters: bool,
     /// `set state-policy`
     pub state_policy: StatePolicy,
-    /// `set skip on`: interface and group names.
+    /// `set skip on`: names of interfaces and groups.
     pub skip: Vec<String>,
     /// `set loginterface`
     pub loginterface: Option<String>,
@@ -25,13 +25,13 @@ pub struct Options {
     pub reassemble: bool,
     /// `set reassemble yes no-df`
     pub reassemble_no_df: bool,
-    /// `set evaluator`, of skipstep only
+    /// `set evaluator`, a setting of skipstep.
     pub evaluator: Evaluator,
-    /// `set fast-forward`, of skipstep only
+    /// `set fast-forward`, a setting of skipstep.
     pub fast_forward: FastForward,
-    /// `set unattached`, of skipstep only
+    /// `set unattached`, a setting of skipstep.
     pub unattached: Unattached,
-    /// `set xdp on`, of skipstep only: interface and group names.
+    /// `set xdp on`, a setting of skipstep: names of interfaces and groups.
     pub xdp: Vec<String>,
     /// `set hostid`
     pub hostid: Option<u32>,
@@ -39,10 +39,10 @@ pub struct Options {
     pub fingerprints: Option<String>,
     /// `set syncookies`
     pub syncookies: Syncookies,
-    /// `set debug`, 0 (emerg) to 7 (debug) as syslog counts
+    /// `set debug`, as a syslog level from 0 (emerg) to 7 (debug).
     pub debug: u8,
-    /// `set ruleset-optimization`. Of `set state-defaults`, which becomes part of every rule,
-    /// nothing is left here.
+    /// `set ruleset-optimization`. There is no field for `set state-defaults`, which is part of
+    /// each rule.
     pub ruleset_optimization: Optimization,
 }
 
@@ -72,18 +72,18 @@ impl Default for Options {
     }
 }
 
-/// Numbers of TCP states whose handshake is under way, for `set syncookies adaptive`.
+/// Numbers of half-open TCP states at which `set syncookies adaptive` switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SyncookieMarks {
-    /// More than these: a flood.
+    /// Syncookies are sent if more states than this are half-open.
     pub start: u32,
-    /// Fewer than these: it is over.
+    /// Syncookies end if fewer states than this are half-open.
     pub end: u32,
 }
 
 impl Options {
-    /// The marks that the percentages make, of as many states as there may be; without any those
-    /// that OpenBSD's kernel begins with.
+    /// Returns the thresholds for `set syncookies adaptive`, computed from its percentages and `set
+    /// limit states`. Other settings have the thresholds with which OpenBSD's kernel begins.
     pub fn syncookie_marks(&self) -> SyncookieMarks {
         let (start, end, states) = match self.syncookies {
             Syncookies::Adaptive { start, end } => {
@@ -96,104 +96,105 @@ impl Options {
     }
 }
 
-/// `set block-policy`
+/// `set block-policy`: the answer of a `block` rule that names none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BlockPolicy {
-    /// say nothing
+    /// Drop without an answer.
     Drop,
-    /// RST or ICMP error
+    /// Answer with an RST or an ICMP error.
     Return,
 }
 
-/// `set state-policy`
+/// `set state-policy`: the interfaces on which a state matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StatePolicy {
-    /// a state matches on the interface that made it
+    /// A state matches on the interface that created it.
     IfBound,
-    /// a state matches on every interface
+    /// A state matches on all interfaces.
     Floating,
 }
 
 /// `set ruleset-optimization`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Optimization {
-    /// rules stay as written
+    /// Rules stay as written.
     None,
-    /// duplicates go, like rules become tables, the rest is ordered for skip steps
+    /// Duplicates are removed, similar rules become tables, and the other rules are ordered for
+    /// skip steps.
     #[default]
     Basic,
-    /// and `quick` rules are ordered by how often they matched
+    /// As `Basic`, and `quick` rules are ordered by their number of matches.
     Profile,
 }
 
-/// `set syncookies`
+/// `set syncookies`: the use of SYN cookies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Syncookies {
-    /// no
+    /// No SYN cookies.
     #[default]
     Never,
-    /// every SYN is answered with one
+    /// Each SYN is answered with a SYN cookie.
     Always,
-    /// while too many handshakes are under way; percentages of `set limit states`
+    /// SYN cookies while many TCP states are half-open, in percent of `set limit states`.
     Adaptive {
-        /// from here on
+        /// Percentage at which SYN cookies begin.
         start: u8,
-        /// until there are only so many
+        /// Percentage below which SYN cookies end.
         end: u8,
     },
 }
 
-/// `set evaluator`: how the data plane finds the deciding rule. The answer is the same.
+/// `set evaluator`: the way in which the data plane finds the deciding rule. All have the same
+/// result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Evaluator {
-    /// one rule after the other, as iptables does
+    /// One rule after the other, as in iptables.
     Linear,
-    /// as pf does
+    /// Skip steps, as in pf.
     SkipSteps,
-    /// trees find it among many
+    /// Trees over superblocks, and skip steps for other rules.
     #[default]
     Compiled,
 }
 
-/// `set unattached`: the fate of IP packets of an interface that the filter is not attached to.
+/// `set unattached`: the fate of IP packets on an interface without the filter's programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Unattached {
     /// The guard drops them, and counts and logs the reason `unattached`.
     #[default]
     Block,
-    /// Nobody judges them.
+    /// They pass without being filtered.
     Pass,
 }
 
-/// `set fast-forward`: whether packets of states that want nothing but to judge and count them go a
-/// shorter way. The answer is the same.
+/// `set fast-forward`: the packets that may take the fast path. All values have the same verdicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum FastForward {
-    /// through all of the filter, and all of the kernel
+    /// All packets take the slow path and the kernel's own forwarding.
     No,
-    /// past what has nothing to do with them
+    /// Packets take the fast path where nothing in the kernel would have looked at them.
     #[default]
     Auto,
-    /// past the netfilter rules of the host, too
+    /// Packets take the fast path past the host's netfilter rules, too.
     Yes,
 }
 
-/// `set limit`
+/// `set limit`: greatest numbers of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// state table entries
+    /// States.
     pub states: u32,
-    /// tracked sources
+    /// Source nodes.
     pub src_nodes: u32,
-    /// fragments held
+    /// Fragments that wait for reassembly.
     pub frags: u32,
-    /// tables
+    /// Tables.
     pub tables: u32,
-    /// addresses in all tables
+    /// Addresses in all tables together.
     pub table_entries: u32,
-    /// delayed packets
+    /// Packets delayed by `set delay`.
     pub pktdelay_pkts: u32,
-    /// anchors
+    /// Anchors.
     pub anchors: u32,
 }
 
@@ -211,7 +212,7 @@ impl Default for Limits {
     }
 }
 
-/// Timeout classes in the order of `enum pf_timeout` of bpf/abi.h.
+/// Timeout classes, in the order of `enum pf_timeout` of bpf/abi.h.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -239,10 +240,10 @@ pub enum Timeout {
 }
 
 impl Timeout {
-    /// How many there are.
+    /// Number of timeout classes.
     pub const COUNT: usize = 20;
 
-    /// All of them, in order.
+    /// All classes in order of their numbers.
     pub const ALL: [Timeout; Self::COUNT] = [
         Timeout::TcpFirst,
         Timeout::TcpOpening,
@@ -266,7 +267,7 @@ impl Timeout {
         Timeout::TcpTsdiff,
     ];
 
-    /// The name in pf.conf and `pfctl -st`.
+    /// Returns the name in pf.conf and in the output of `pfctl -st`.
     pub fn name(self) -> &'static str {
         const NAMES: [&str; Timeout::COUNT] = [
             "tcp.first",
@@ -293,23 +294,24 @@ impl Timeout {
         NAMES[self as usize]
     }
 
-    /// The timeout called `name`.
+    /// Returns the timeout with this name.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|timeout| timeout.name() == name)
     }
 }
 
-/// A value for every timeout class: seconds, but for the two adaptive ones, which count states.
+/// A value for each timeout class: seconds, except for the two adaptive classes, which are numbers
+/// of states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeouts(pub [u32; Timeout::COUNT]);
 
 impl Timeouts {
-    /// The value of one class.
+    /// Returns the value of a class.
     pub fn get(&self, timeout: Timeout) -> u32 {
         self.0[timeout as usize]
     }
 
-    /// Changes the value of one class.
+    /// Sets the value of a class.
     pub fn set(&mut self, timeout: Timeout, value: u32) {
         self.0[timeout as usize] = value;
     }

@@ -1,39 +1,40 @@
-//! `queue` statements, and the limiters of later releases (pf-features sections 2 and 11).
+//! `queue` statements, and the limiters of later OpenBSD releases (pf-features sections 2 and 11).
 
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-/// `queue name on em0 bandwidth 10M`, `queue name parent other bandwidth 5M`
+/// A `queue` statement: `queue name on em0 bandwidth 10M` for a root queue, `queue name parent
+/// other bandwidth 5M` for a child.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Queue {
-    /// Name.
+    /// Name by which rules and children refer to the queue.
     pub name: String,
-    /// Line of the pf.conf it was written on.
+    /// Line of the statement in pf.conf.
     pub line: u32,
-    /// Interface of a root queue; children have their root's.
+    /// Interface of a root queue. Children use that of their root.
     pub interface: Option<String>,
-    /// Parent of a child.
+    /// Name of the parent; `None` for a root queue.
     pub parent: Option<String>,
-    /// `bandwidth`, with its burst
+    /// `bandwidth`, with its burst.
     pub bandwidth: Option<ServiceCurve>,
     /// `min`
     pub min: Option<ServiceCurve>,
     /// `max`
     pub max: Option<ServiceCurve>,
-    /// `qlimit`, packets
+    /// `qlimit`, in packets.
     pub limit: Option<u32>,
     /// `default`
     pub default: bool,
-    /// `flows`: a fair queue of so many flows
+    /// `flows`: number of flows of a fair queue.
     pub flows: Option<u32>,
-    /// `quantum`, bytes
+    /// `quantum`, in bytes.
     pub quantum: Option<u32>,
 }
 
 impl Queue {
-    /// A queue of which nothing is said.
+    /// Returns a queue without parameters.
     pub fn named(name: &str) -> Self {
         Queue {
             name: name.to_owned(),
@@ -50,13 +51,15 @@ impl Queue {
         }
     }
 
-    /// Whether it stands right below `parent`: one that names an interface, on that interface only.
+    /// True if the queue is a child of `parent`. A queue with an interface is a child on that
+    /// interface only.
     pub fn is_below(&self, parent: &Queue) -> bool {
         let elsewhere = self.interface.is_some() && self.interface != parent.interface;
         self.parent.as_ref() == Some(&parent.name) && !elsewhere
     }
 
-    /// The queues right below this one. Of two with one name, the one for its interface counts.
+    /// Returns the children of the queue. Of two children with one name, the one with an interface
+    /// counts.
     pub fn children<'q>(&self, queues: &'q [Queue]) -> Vec<&'q Queue> {
         let mut found: Vec<&Queue> = Vec::new();
         for child in queues.iter().filter(|queue| queue.is_below(self)) {
@@ -69,7 +72,7 @@ impl Queue {
         found
     }
 
-    /// This queue and all below it. They are known to be a tree.
+    /// Returns the queue and all its descendants. `queues` must be free of cycles.
     pub fn and_below<'q>(
         &'q self,
         queues: &'q [Queue],
@@ -79,42 +82,42 @@ impl Queue {
     }
 }
 
-/// A rate, and another for the first moments of a backlog.
+/// A rate, with another rate for the beginning of a backlog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ServiceCurve {
-    /// Bits a second.
+    /// Rate in bits per second.
     pub rate: u64,
-    /// Bits a second at first, and for how many milliseconds.
+    /// Rate in bits per second at the beginning of a backlog, and its duration in milliseconds.
     pub burst: Option<(u64, u32)>,
 }
 
-/// `state limiter`, `source limiter`
+/// A `state limiter` or `source limiter` statement.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Limiter {
-    /// Whether it counts by source.
+    /// True for a source limiter.
     pub source: bool,
-    /// Name.
+    /// Name by which rules refer to the limiter.
     pub name: String,
-    /// Line of the pf.conf it was written on.
+    /// Line of the statement in pf.conf.
     pub line: u32,
-    /// `id`
+    /// `id`: number of the limiter.
     pub id: u32,
-    /// `entries`, of source limiters
+    /// `entries` of a source limiter: most sources.
     pub entries: Option<u32>,
-    /// `limit`
+    /// `limit`: most states.
     pub limit: u32,
-    /// `rate states/seconds`
+    /// `rate states/seconds`: most new states in a time.
     pub rate: Option<(u32, u32)>,
-    /// `inet mask`, of source limiters
+    /// `inet mask` of a source limiter: prefix length of an IPv4 source.
     pub inet_mask: Option<u8>,
-    /// `inet6 mask`, of source limiters
+    /// `inet6 mask` of a source limiter: prefix length of an IPv6 source.
     pub inet6_mask: Option<u8>,
-    /// `table <name> above high below low`, of source limiters
+    /// `table <name> above high below low` of a source limiter.
     pub table: Option<(String, u32, u32)>,
 }
 
 impl Limiter {
-    /// What its mask leaves of a source.
+    /// Returns the prefix of a source address that the limiter counts by.
     pub fn masked(&self, source: IpAddr) -> IpNet {
         let length = match source {
             IpAddr::V4(_) => self.inet_mask.unwrap_or(32),
@@ -124,11 +127,11 @@ impl Limiter {
     }
 }
 
-/// `state limiter "name" (block)` of a rule
+/// The use of a limiter in a rule: `state limiter "name" (block)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LimiterUse {
     /// Number of the limiter.
     pub id: u32,
-    /// `(no-match)`: beyond the limit the rule does not match; otherwise the packet is dropped.
+    /// `(no-match)`: beyond the limit the rule does not match. Otherwise the packet is dropped.
     pub no_match: bool,
 }

@@ -1,6 +1,6 @@
-//! Why a packet was passed or dropped: one table of names and numbers, that of bpf/abi.h.
+//! Reasons why a packet was passed or dropped, with the names and numbers of bpf/abi.h.
 
-/// A reason as pf counts and logs it.
+/// The counter that a packet raises, which the log shows, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -27,10 +27,10 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// How many there are.
+    /// Number of reasons.
     pub const COUNT: usize = skipstep_abi::status::REASON_MAX;
 
-    /// All of them, in order.
+    /// All reasons in order of their numbers.
     pub const ALL: [Reason; Self::COUNT] = [
         Reason::Match,
         Reason::BadOffset,
@@ -53,22 +53,22 @@ impl Reason {
         Reason::Unattached,
     ];
 
-    /// The name that `pfctl -si` prints.
+    /// Returns the name that `pfctl -si` prints.
     pub fn name(self) -> &'static str {
         skipstep_abi::names::REASONS[self as usize]
     }
 
-    /// True for a reason that OpenBSD's pf has, false for one of skipstep alone.
+    /// True for a reason of OpenBSD's pf, false for one that only skipstep has.
     pub fn is_of_pf(self) -> bool {
         self <= Reason::NoRoute
     }
 
-    /// The reason called `name`.
+    /// Returns the reason with this name.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.name() == name)
     }
 
-    /// The reason with number `code`.
+    /// Returns the reason with this number.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.get(usize::from(code)).copied()
     }

@@ -1,11 +1,11 @@
-//! What a rule refers to by name, wherever it stands in it: in an address that packets are compared
-//! with, in a pool, or where sources that overdo it are put.
+//! The tables and interfaces to which a rule refers: in its address criteria, in its pools, or as
+//! the `overload` table.
 
 use crate::address::DynamicAddress;
 use crate::{Address, Rule};
 
 impl Rule {
-    /// The tables that it names, each as often as it does.
+    /// Returns the names of the tables that the rule names, in order and with repetitions.
     pub fn tables(&self) -> impl Iterator<Item = &str> {
         let compared = self.addresses().into_iter().filter_map(|address| match address {
             Address::Table(name) => Some(name.as_str()),
@@ -16,7 +16,7 @@ impl Rule {
         compared.chain(pools).chain(overload.map(|overload| overload.table.as_str()))
     }
 
-    /// The interfaces whose addresses it follows, each as often as it does.
+    /// Returns the dynamic addresses of the rule, in order and with repetitions.
     pub fn dynamic_addresses(&self) -> impl Iterator<Item = &DynamicAddress> {
         let compared = self.addresses().into_iter().filter_map(|address| match address {
             Address::Dynamic(address) => Some(address),

@@ -1,4 +1,4 @@
-//! One filter rule, fully resolved (pf-features sections 3 to 7).
+//! A resolved filter rule (pf-features sections 3 to 7).
 
 use std::sync::Arc;
 
@@ -10,27 +10,27 @@ use crate::options::Timeout;
 use crate::queue::LimiterUse;
 use crate::translation::{AfTo, Divert, Pool, Route};
 
-/// Most labels of a rule.
+/// Most labels that a rule may have.
 pub const MOST_LABELS: usize = 5;
 
-/// A filter rule. Fields stand in the order in which pf tests and prints them; what is large and
-/// rare is boxed, for there may be 100,000 of them. The default is `pass`, without state, and looks
-/// at nothing.
+/// A filter rule. Fields are in the order in which pf evaluates and prints them. Large and rare
+/// fields are boxed, because a rule set may have 100,000 rules. The default is `pass` without
+/// criteria and without state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rule {
-    /// Position in its rule set, from 0.
+    /// Position in the rule set, from 0.
     pub number: u32,
-    /// Line of the pf.conf it was written on, from 1; 0 if it was not written by anybody.
+    /// Line in pf.conf, from 1; 0 for a generated rule.
     pub line: u32,
-    /// The included file that the line is in; `None` is the pf.conf itself.
+    /// The included file that contains the line; `None` for pf.conf itself.
     pub file: Option<Arc<str>>,
-    /// The rule set this rule calls instead of deciding.
+    /// The anchor that the rule calls. Such a rule does not decide.
     pub anchor: Option<Box<AnchorCall>>,
-    /// What the rule does when it decides.
+    /// The effect of the rule if it matches.
     pub action: Action,
-    /// How a block rule answers, and a pass rule that cannot make the state it asks for.
+    /// The answer of a block rule, or of a pass rule that cannot create its state.
     pub block_return: BlockReturn,
-    /// `in`, `out` or both.
+    /// `in` or `out`; `None` for both.
     pub direction: Option<Direction>,
     /// `log`
     pub log: Option<Log>,
@@ -38,15 +38,15 @@ pub struct Rule {
     pub quick: bool,
     /// `on`
     pub interface: Option<Not<InterfaceMatch>>,
-    /// `inet`, `inet6`
+    /// `inet` or `inet6`; `None` for both.
     pub family: Option<Family>,
-    /// IP protocol number.
+    /// IP protocol number; `None` for all.
     pub protocol: Option<u8>,
     /// `from`
     pub source: Endpoint,
     /// `to`
     pub destination: Endpoint,
-    /// `os`, as pf prints it
+    /// `os`, as pf prints the name.
     pub os: Option<String>,
     /// `user`
     pub user: Option<Owner>,
@@ -54,7 +54,7 @@ pub struct Rule {
     pub group: Option<Owner>,
     /// `received-on`
     pub received_on: Option<Box<Not<InterfaceMatch>>>,
-    /// `flags`; `None` does not look.
+    /// `flags`; `None` for TCP segments with any flags.
     pub tcp_flags: Option<TcpFlags>,
     /// `icmp-type`, `icmp6-type`
     pub icmp: Option<IcmpMatch>,
@@ -64,23 +64,24 @@ pub struct Rule {
     pub prio: Option<u8>,
     /// `max-pkt-rate packets/seconds`
     pub max_pkt_rate: Option<(u32, u32)>,
-    /// `max-pkt-size` of FreeBSD: longest packet that the rule lets pass
+    /// `max-pkt-size` of FreeBSD: length in bytes of the longest packet that the rule passes.
     pub max_pkt_size: Option<u16>,
     /// `state limiter`
     pub state_limiter: Option<LimiterUse>,
     /// `source limiter`
     pub source_limiter: Option<LimiterUse>,
-    /// `set prio (ordinary, lowdelay)`
+    /// `set prio (normal, low delay)`. The second value is for packets with TOS lowdelay and for
+    /// ACKs without data.
     pub set_prio: Option<(u8, u8)>,
     /// `set tos`
     pub set_tos: Option<u8>,
-    /// `set queue (ordinary, lowdelay)`
+    /// `set queue (normal, low delay)`, as for `set_prio`.
     pub set_queue: Option<Box<(String, Option<String>)>>,
-    /// `set delay`, milliseconds
+    /// `set delay`, in milliseconds.
     pub set_delay: Option<u16>,
-    /// State options if the rule makes state.
+    /// State options; `None` if the rule creates no state.
     pub state: Option<Box<StateOptions>>,
-    /// `probability`, as pf stores it: a fraction of 2^32 - 1.
+    /// `probability`, stored as in pf: as a fraction of 2^32 - 1.
     pub probability: Option<u32>,
     /// `fragment`
     pub fragment: bool,
@@ -88,9 +89,9 @@ pub struct Rule {
     pub scrub: Scrub,
     /// `allow-opts`
     pub allow_opts: bool,
-    /// `label`, macros already replaced; FreeBSD's rules can have several
+    /// `label`, with macros replaced. FreeBSD's rules may have several.
     pub labels: Vec<String>,
-    /// `ridentifier` of FreeBSD: a number that tools know the rule by
+    /// `ridentifier` of FreeBSD: a number by which tools identify the rule.
     pub ridentifier: Option<u32>,
     /// `once`
     pub once: bool,
@@ -100,7 +101,7 @@ pub struct Rule {
     pub tagged: Option<Box<Not<String>>>,
     /// `rtable`
     pub rtable: Option<u32>,
-    /// `divert-to` and its like
+    /// `divert-to`, `divert-reply` or `divert-packet`.
     pub divert: Option<Divert>,
     /// `af-to`
     pub af_to: Option<Box<AfTo>>,
@@ -108,33 +109,33 @@ pub struct Rule {
     pub nat: Option<Box<Pool>>,
     /// `rdr-to`
     pub rdr: Option<Box<Pool>>,
-    /// `route-to` and its like
+    /// `route-to`, `reply-to` or `dup-to`.
     pub route: Option<Box<Route>>,
 }
 
-/// What a rule does.
+/// The effect of a rule that matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Action {
-    /// let through
+    /// Pass the packet.
     #[default]
     Pass,
-    /// stop
+    /// Block the packet.
     Block,
-    /// set parameters, decide nothing
+    /// Set parameters, without a decision.
     Match,
 }
 
-/// Direction of a packet seen from the firewall.
+/// Direction of a packet, as seen from the firewall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Direction {
-    /// arriving
+    /// Inbound.
     In,
-    /// leaving
+    /// Outbound.
     Out,
 }
 
 impl Direction {
-    /// The other direction.
+    /// Returns the other direction.
     pub fn opposite(self) -> Self {
         match self {
             Direction::In => Direction::Out,
@@ -143,99 +144,99 @@ impl Direction {
     }
 }
 
-/// How a block rule answers, with the codes it would use (pf-semantics section 11, block returns).
+/// The answer to a blocked packet, with ICMP codes (pf-semantics section 11, block returns).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum BlockReturn {
-    /// `block drop`: not at all
+    /// `block drop`: no answer.
     #[default]
     Drop,
-    /// `block return`: RST for TCP, port unreachable for the rest
+    /// `block return`: RST for TCP, ICMP port unreachable for other protocols.
     Return,
-    /// `block return-rst [(ttl n)]`; 0 is the default TTL
+    /// `block return-rst [(ttl n)]`.
     Rst {
-        /// TTL of the RST
+        /// TTL of the RST; 0 for the default TTL.
         ttl: u8,
     },
-    /// `block return-icmp [(code, code6)]`, `block return-icmp6`; `(type, code)` for each family
+    /// `block return-icmp [(code, code6)]`, `block return-icmp6`.
     Icmp {
-        /// ICMP type and code for IPv4
+        /// ICMP type and code of the answer over IPv4.
         inet: (u8, u8),
-        /// ICMPv6 type and code for IPv6
+        /// ICMPv6 type and code of the answer over IPv6.
         inet6: (u8, u8),
     },
 }
 
-/// `log (...)`
+/// `log (...)`: the options of logging.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Log {
-    /// every packet, not only the one that makes the state
+    /// Log all packets, not only the packet that creates the state.
     pub all: bool,
-    /// later matching rules too
+    /// Log the later rules that match the packet, too.
     pub matches: bool,
-    /// owner of the socket
+    /// Log the owner of the socket.
     pub user: bool,
-    /// n of pflogN
+    /// Number of the pflog interface: n of `pflogN`.
     pub to: u8,
 }
 
-/// A criterion that may have a `!` in front.
+/// A criterion that may be negated.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Not<T> {
-    /// `!`
+    /// True if `!` precedes the criterion.
     pub negated: bool,
-    /// What is compared.
+    /// The criterion without its negation.
     pub value: T,
 }
 
-/// Operand of `on` and `received-on`.
+/// The operand of `on` or `received-on`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum InterfaceMatch {
-    /// `any`: every interface but loopback
+    /// `any`: all interfaces except loopback.
     Any,
-    /// an interface or an interface group; which of the two is known when the rules are loaded
+    /// An interface or an interface group. The load decides between the two.
     Named(InterfaceName),
-    /// `rdomain n`, of `on` only: every interface of that routing domain
+    /// `rdomain n`, for `on` only: all interfaces of the routing domain.
     Rdomain(u32),
 }
 
-/// Name of an interface or of a group of interfaces.
+/// Name of an interface or of an interface group.
 pub type InterfaceName = String;
 
-/// `flags set/mask` in the bits of the TCP header, FIN lowest.
+/// `flags set/mask`, with the bits of the TCP header (FIN is the lowest).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TcpFlags {
-    /// must be set
+    /// Flags of `mask` that must be set.
     pub set: u8,
-    /// among these
+    /// Flags that are compared.
     pub mask: u8,
 }
 
-/// `icmp-type type [code code]`
+/// `icmp-type type [code code]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct IcmpMatch {
-    /// type
+    /// ICMP type.
     pub kind: u8,
-    /// code, any if `None`
+    /// ICMP code; `None` for all.
     pub code: Option<u8>,
 }
 
-/// `user`, `group`: the owner of the socket.
+/// `user` or `group`: a criterion for the owner of the socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Owner {
-    /// How to compare; never `a:b`.
+    /// Operator, never `a:b`.
     pub op: PortMatch,
-    /// First operand; `None` is `unknown`.
+    /// First operand; `None` for `unknown`.
     pub low: Option<u32>,
-    /// Second operand; equal to the first for the unary operators.
+    /// Second operand, equal to the first for operators with one operand.
     pub high: Option<u32>,
 }
 
 impl Owner {
-    /// The id of who owns no socket here: what `unknown` means.
+    /// The id for packets without a local socket, which `unknown` matches.
     pub const UNKNOWN: u32 = u32::MAX;
 
-    /// Whether a socket's user or group meets the criterion; `None` if there is no socket. Nobody's
-    /// packets are neither below nor above any id.
+    /// True if the criterion matches a socket's user or group id; `None` if there is no socket. A
+    /// packet without a socket is neither below nor above any id.
     pub fn admits(&self, id: Option<u32>) -> bool {
         let low = self.low.unwrap_or(Self::UNKNOWN);
         let high = self.high.unwrap_or(Self::UNKNOWN);
@@ -254,40 +255,40 @@ impl Owner {
     }
 }
 
-/// How a rule keeps state.
+/// The kind of state that a rule creates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum KeepKind {
     /// `keep state`
     #[default]
     Keep,
-    /// `modulate state`: with better initial sequence numbers
+    /// `modulate state`: with random initial sequence numbers.
     Modulate,
-    /// `synproxy state`: shakes hands first
+    /// `synproxy state`: the firewall completes the handshake first.
     Synproxy,
 }
 
-/// Whose states `source-track` counts.
+/// The states that `source-track` counts for a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum SourceTrack {
-    /// `rule`
+    /// `rule`: those of the rule.
     Rule,
-    /// `global`
+    /// `global`: those of all rules with `source-track global`.
     Global,
 }
 
 /// `overload <table> [flush [global]]`
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Overload {
-    /// Table that the source is put in.
+    /// Name of the table to which the source is added.
     pub table: String,
-    /// Whose states end: those of this rule, or all of the source.
+    /// The states that are killed: those of this rule, or all of the source. `None` for no states.
     pub flush: Option<SourceTrack>,
 }
 
-/// `keep state (...)`. Absent fields take the defaults of the rule set.
+/// `keep state (...)`. Absent options have the defaults of the rule set.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct StateOptions {
-    /// `keep`, `modulate`, `synproxy`
+    /// `keep`, `modulate` or `synproxy`.
     pub kind: KeepKind,
     /// `source-track`
     pub source_track: Option<SourceTrack>,
@@ -307,25 +308,25 @@ pub struct StateOptions {
     pub max: Option<u32>,
     /// `no-sync`
     pub no_sync: bool,
-    /// if-bound if true; what `set state-policy` or the option says
+    /// True for if-bound states, by the option or by `set state-policy`.
     pub if_bound: bool,
     /// `sloppy`
     pub sloppy: bool,
-    /// timeouts of this rule that are not 0, by class; with `max` and without adaptive options the
-    /// two adaptive ones that follow from it are here too
+    /// The rule's timeouts that are not 0, by class. A rule with `max` and without adaptive
+    /// timeouts has here the adaptive timeouts that pf derives from `max`.
     pub timeouts: Vec<(Timeout, u32)>,
 }
 
-/// `scrub (...)`
+/// `scrub (...)`: the options of normalization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Scrub {
-    /// clear DF
+    /// `no-df`: clear the don't-fragment bit.
     pub no_df: bool,
-    /// random IP id
+    /// `random-id`: replace the IPv4 identification with a random value.
     pub random_id: bool,
-    /// lowest TTL
+    /// `min-ttl`: lowest TTL or hop limit.
     pub min_ttl: Option<u8>,
-    /// highest MSS
+    /// `max-mss`: greatest MSS in bytes.
     pub max_mss: Option<u16>,
     /// `reassemble tcp`
     pub reassemble_tcp: bool,

@@ -1,10 +1,10 @@
-//! Skip steps: for each rule and parameter, the next rule that differs in it
+//! Skip steps: for each rule and parameter, the next rule that differs in that parameter
 //! (Hartmeier, "Design and Performance of the OpenBSD Stateful Packet Filter", 2002; pf-semantics
 //! section 5).
 
 use crate::{InterfaceMatch, Rule};
 
-/// The parameters that have skip steps, in pf's order of testing.
+/// The parameters with skip steps, in the order in which pf tests them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -21,10 +21,10 @@ pub enum Skip {
 }
 
 impl Skip {
-    /// How many there are.
+    /// Number of parameters.
     pub const COUNT: usize = 9;
 
-    /// All of them, in order.
+    /// All parameters in order.
     pub const ALL: [Skip; Self::COUNT] = [
         Skip::Interface,
         Skip::Direction,
@@ -37,7 +37,7 @@ impl Skip {
         Skip::DestinationPort,
     ];
 
-    /// The short name that `pfctl -g` prints.
+    /// Returns the short name that `pfctl -g` prints.
     pub fn name(self) -> &'static str {
         ["i", "d", "r", "f", "p", "sa", "da", "sp", "dp"][self as usize]
     }
@@ -46,7 +46,7 @@ impl Skip {
         match self {
             Skip::Interface => name(a) != name(b) || negated(a) != negated(b),
             Skip::Direction => a.direction != b.direction,
-            // pf takes the `!` of `on` for part of both
+            // pf counts the `!` of `on` as part of both parameters
             Skip::Rdomain => rdomain(a) != rdomain(b) || negated(a) != negated(b),
             Skip::Family => a.family != b.family,
             Skip::Protocol => a.protocol != b.protocol,
@@ -58,13 +58,13 @@ impl Skip {
     }
 }
 
-/// The interface, group or `any` of a rule.
+/// Returns the interface, group or `any` of the rule's `on`. `None` for `on rdomain`.
 pub(crate) fn name(rule: &Rule) -> Option<&InterfaceMatch> {
     let value = &rule.interface.as_ref()?.value;
     (!matches!(value, InterfaceMatch::Rdomain(_))).then_some(value)
 }
 
-/// The routing domain of a rule.
+/// Returns the routing domain of the rule's `on rdomain`.
 pub(crate) fn rdomain(rule: &Rule) -> Option<u32> {
     match rule.interface.as_ref()?.value {
         InterfaceMatch::Rdomain(number) => Some(number),
@@ -72,13 +72,14 @@ pub(crate) fn rdomain(rule: &Rule) -> Option<u32> {
     }
 }
 
-/// Whether there is a `!` behind `on`.
+/// True if `!` follows `on`.
 pub(crate) fn negated(rule: &Rule) -> bool {
     rule.interface.as_ref().is_some_and(|interface| interface.negated)
 }
 
-/// For every rule, the index of the next rule that differs in each parameter; `rules.len()` if
-/// none does. One backward pass: a rule that agrees with its successor has its successor's step.
+/// Returns for each rule and parameter the index of the next rule that differs in the parameter, or
+/// `rules.len()`. One backward pass: a rule that agrees with its successor has the successor's
+/// step.
 pub fn skip_steps(rules: &[Rule]) -> Vec<[u32; Skip::COUNT]> {
     let end = rules.len() as u32;
     let mut steps = vec![[end; Skip::COUNT]; rules.len()];

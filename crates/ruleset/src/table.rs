@@ -5,10 +5,10 @@ use std::fmt;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-/// A table as pf.conf defines or mentions it.
+/// A table that pf.conf defines or mentions.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Table {
-    /// Name, without the angle brackets.
+    /// Name without the angle brackets.
     pub name: String,
     /// `persist`
     pub persist: bool,
@@ -16,50 +16,50 @@ pub struct Table {
     pub constant: bool,
     /// `counters`
     pub counters: bool,
-    /// There is a `table` statement; otherwise only rules mention it.
+    /// True if there is a `table` statement, false if rules only mention the table.
     pub defined: bool,
-    /// The statement gives contents (perhaps `{ }`), which then replace those in the kernel.
+    /// True if the statement gives contents (possibly `{ }`), which replace those in the kernel.
     pub initialized: bool,
-    /// Addresses given in the statement and its files.
+    /// Addresses in the statement and in its files.
     pub entries: Vec<TableEntry>,
 }
 
 /// An address or network in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TableEntry {
-    /// `!`: where this is the longest match, the address is not in the table.
+    /// `!`: an address whose longest match is this entry is not in the table.
     pub negated: bool,
-    /// Host bits are zero.
+    /// Address or network with zero host bits.
     pub net: IpNet,
-    /// `weight`: how often a pool takes it, compared with the others; 0 if nothing was said.
+    /// `weight`: share of the entry in a pool, relative to other entries; 0 without `weight`.
     pub weight: u16,
 }
 
-/// Not negated and without weight.
+/// An entry that is not negated and has no weight.
 impl From<IpNet> for TableEntry {
     fn from(net: IpNet) -> Self {
         TableEntry { negated: false, net, weight: 0 }
     }
 }
 
-/// Which table: each rule set has names of its own.
+/// The identity of a table. Each rule set has its own names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", from = "String")]
 pub struct TableName {
-    /// Path of the anchor it is in; empty in the main rule set.
+    /// Path of the table's anchor; empty for the main rule set.
     pub anchor: String,
-    /// Its name there, without the angle brackets.
+    /// Name without the angle brackets.
     pub name: String,
 }
 
 impl TableName {
-    /// The table called `name` in the anchor with this path.
+    /// Returns the identity of the table `name` in the anchor with this path.
     pub fn new(anchor: &str, name: &str) -> Self {
         TableName { anchor: anchor.to_owned(), name: name.to_owned() }
     }
 }
 
-/// A table of the main rule set.
+/// The identity of a table of the main rule set.
 impl From<&str> for TableName {
     fn from(name: &str) -> Self {
         TableName::new("", name)
@@ -75,8 +75,8 @@ impl fmt::Display for TableName {
     }
 }
 
-/// As a key of JSON: the path, a blank and the name, or the name alone if there is neither a path
-/// nor a blank in the name. A backslash stands before each blank and backslash of the path.
+/// The key of the table in JSON: path, blank and name, with a backslash before each blank and
+/// backslash of the path. Without a path, the name alone, unless the name has a blank.
 impl From<TableName> for String {
     fn from(TableName { anchor, name }: TableName) -> Self {
         if anchor.is_empty() && !name.contains(' ') {

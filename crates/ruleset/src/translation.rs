@@ -1,5 +1,5 @@
-//! Where translated and routed packets go: pools of addresses, and the options that use them
-//! (pf-features sections 6, 8 and 9).
+//! Pools of addresses, and the options that use them for translation and routing (pf-features
+//! sections 6, 8 and 9).
 
 use std::net::IpAddr;
 
@@ -9,26 +9,26 @@ use serde::{Deserialize, Serialize};
 use crate::address::{Address, DynamicAddress, Family, Host};
 use crate::rule::InterfaceName;
 
-/// A pool that replacement addresses or next hops come from.
+/// A pool of translation addresses or next hops.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Pool {
-    /// The addresses.
+    /// The addresses of the pool.
     pub address: PoolAddress,
-    /// How one of them is chosen.
+    /// The way in which an address is chosen.
     pub kind: PoolKind,
-    /// `sticky-address`: a source keeps the address it got.
+    /// `sticky-address`: a source keeps its address.
     pub sticky: bool,
-    /// What becomes of the port.
+    /// The treatment of the port.
     pub ports: PoolPorts,
-    /// `endpoint-independent`: an address and port of ours keep their translation whoever they talk
-    /// to; FreeBSD's.
+    /// `endpoint-independent` of FreeBSD: an internal address and port have the same translation
+    /// for all destinations.
     pub endpoint_independent: bool,
-    /// `prefer-ipv6-nexthop`: IPv4 packets can have a next hop with an IPv6 address; FreeBSD's.
+    /// `prefer-ipv6-nexthop` of FreeBSD: IPv4 packets may have an IPv6 next hop.
     pub prefer_ipv6: bool,
 }
 
 impl crate::Rule {
-    /// The pools of the rule, whatever it uses them for.
+    /// Returns all pools of the rule: of `nat-to`, `rdr-to`, `af-to` and `route-to`.
     pub fn pools(&self) -> impl Iterator<Item = &Pool> {
         let af_to =
             self.af_to.iter().flat_map(|af_to| std::iter::once(&af_to.from).chain(&af_to.to));
@@ -38,7 +38,7 @@ impl crate::Rule {
 }
 
 impl PoolAddress {
-    /// The interface by way of which its next hops are.
+    /// Returns the interface of the next hop, if the address is `(interface hop)`.
     pub fn way(&self) -> Option<&InterfaceName> {
         match self {
             PoolAddress::Through(interface, _) => Some(interface),
@@ -46,7 +46,7 @@ impl PoolAddress {
         }
     }
 
-    /// The interfaces by way of which its next hops are, those among its list.
+    /// Returns the interfaces of all next hops, including those in a list.
     pub fn ways(&self) -> Vec<&InterfaceName> {
         match self {
             PoolAddress::List(list) => list.iter().flat_map(PoolAddress::ways).collect(),
@@ -54,7 +54,7 @@ impl PoolAddress {
         }
     }
 
-    /// The table it is, or those among its list.
+    /// Returns the names of the tables in the address, including those in a list.
     pub fn tables(&self) -> Vec<&str> {
         match self {
             PoolAddress::Table(name) => vec![name],
@@ -64,7 +64,7 @@ impl PoolAddress {
         }
     }
 
-    /// The interface it follows, or those among its list.
+    /// Returns the dynamic addresses in the address, including those in a list.
     pub fn interfaces(&self) -> Vec<&DynamicAddress> {
         match self {
             PoolAddress::Dynamic(address) => vec![address],
@@ -75,63 +75,63 @@ impl PoolAddress {
     }
 }
 
-/// The addresses of a pool.
+/// An address of a pool, or several.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PoolAddress {
-    /// None in particular: what `binat-to` makes of a rule without source.
+    /// No particular address: `binat-to` in a rule without source.
     Any,
-    /// An address or a network, host bits cleared.
+    /// An address or network with its host bits cleared.
     Net(IpNet),
-    /// `<name>`; a list in braces becomes a table called `__automatic_...`.
+    /// `<name>`. A list in braces becomes a table called `__automatic_...`.
     Table(String),
-    /// `low - high`: to pf the upper end is the mask of the lower one
+    /// `low - high`. pf stores the upper end where a network has its mask.
     Range(IpAddr, IpAddr),
-    /// `(em0)`
+    /// `(em0)`: the current addresses of an interface.
     Dynamic(DynamicAddress),
-    /// `{ ... }` of an old rule, where tables and interfaces can stand among addresses.
+    /// `{ ... }` of a legacy rule, which may mix addresses, tables and interfaces.
     List(Vec<PoolAddress>),
-    /// `(em0 10.0.0.1)` of an old rule, a next hop by way of an interface; `em0` alone leaves the
-    /// next hop to the packet.
+    /// `(em0 10.0.0.1)` of a legacy rule: an interface and a next hop. `em0` alone has `None`: the
+    /// next hop is the packet's destination.
     Through(InterfaceName, Option<Box<PoolAddress>>),
 }
 
-/// How a pool chooses.
+/// The way in which a pool chooses an address.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PoolKind {
-    /// There is nothing to choose, or nothing was said.
+    /// The rule names none, or the pool has one address.
     #[default]
     None,
-    /// `bitmask`: the pool's network, the packet's host bits
+    /// `bitmask`: the pool's network with the packet's host bits.
     Bitmask,
-    /// `random`
+    /// `random`: a random address.
     Random,
-    /// `source-hash key`, the key as pf prints it: 32 hexadecimal digits
+    /// `source-hash key`, with the key as pf prints it: 32 hexadecimal digits.
     SourceHash(u128),
-    /// `round-robin`
+    /// `round-robin`: one address after the other.
     RoundRobin,
-    /// `least-states`
+    /// `least-states`: the address with the fewest states.
     LeastStates,
 }
 
 /// The port of a translated packet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PoolPorts {
-    /// Nothing was said: `nat-to` takes one of 50001 to 65535, `rdr-to` leaves it.
+    /// The rule names no port: `nat-to` takes one from 50001 to 65535, `rdr-to` keeps the port.
     #[default]
     Unsaid,
-    /// `static-port`: the packet keeps it
+    /// `static-port`: the packet keeps its port.
     Static,
-    /// `port low:high`; equal for a single one. `rdr-to` keeps the packet's distance from the
-    /// rule's lowest port: `port 8000:*` behind `to port 80:90` is `8000:8010`.
+    /// `port low:high`, inclusive; both are equal for a single port. `rdr-to` keeps the distance
+    /// from the rule's lowest port: `port 8000:*` behind `to port 80:90` is `8000:8010`.
     Range(u16, u16),
-    /// `map-e-portset offset/length/id`: those whose bits behind the first `offset` are the id (RFC
-    /// 7597); FreeBSD's
+    /// `map-e-portset offset/length/id` of FreeBSD: the ports whose bits behind the first `offset`
+    /// bits are the id (RFC 7597).
     MapE {
-        /// Bits in front of the id.
+        /// Number of bits in front of the id.
         offset: u8,
-        /// Bits of the id.
+        /// Number of bits of the id.
         length: u8,
-        /// The id.
+        /// The port set identifier.
         id: u16,
     },
 }
@@ -141,16 +141,18 @@ pub enum PoolPorts {
 pub struct AfTo {
     /// Family of the translated packet.
     pub family: Family,
-    /// Its sources.
+    /// Pool of source addresses.
     pub from: Pool,
-    /// Its destinations; embedded in the address (RFC 6052) if there is none.
+    /// Pool of destination addresses. `None` if the IPv4 address is embedded in the IPv6 address
+    /// (RFC 6052).
     pub to: Option<Pool>,
 }
 
 impl AfTo {
-    /// Without `to`: how long the prefix is behind which the packet's destination has an IPv4
-    /// address, or gets it. 96 if there is none that could be one, as behind a table, whose name
-    /// stands in its place in OpenBSD.
+    /// Returns the prefix length for the embedded IPv4 address (RFC 6052) of a rule without `to`.
+    /// The prefix is that of the rule's destination for a translation to IPv4, and that of `from`
+    /// for one to IPv6. 96 if the destination has no prefix of 32 bits or more. Tables have none,
+    /// because OpenBSD stores their names in place of the mask.
     pub fn prefix(&self, destination: &Host) -> u8 {
         const USUAL: u8 = 96;
         let sought = match &destination.address {
@@ -166,7 +168,7 @@ impl AfTo {
         }
     }
 
-    /// How many bits of an address of `to` stay.
+    /// Returns the number of leading bits that an address of `to` keeps, 0 without `to`.
     pub fn kept(&self) -> u8 {
         let full = if self.family == Family::Inet { 32 } else { 128 };
         self.to.as_ref().map_or(0, |to| to.prefix(full))
@@ -174,11 +176,12 @@ impl AfTo {
 }
 
 impl Pool {
-    /// Length of its network. OpenBSD reads it where a table has its name, and finds none.
+    /// Returns the prefix length of the pool's network. Tables have 0, because OpenBSD stores their
+    /// names in place of the mask.
     fn prefix(&self, full: u8) -> u8 {
         match &self.address {
             PoolAddress::Net(net) => net.prefix_len(),
-            // its upper end is where the mask of a network would be
+            // pf stores the upper end in place of a network's mask
             PoolAddress::Range(_, IpAddr::V4(high)) => high.to_bits().leading_ones() as u8,
             PoolAddress::Range(_, IpAddr::V6(high)) => high.to_bits().leading_ones() as u8,
             PoolAddress::Dynamic(dynamic) => dynamic.prefix.unwrap_or(full),
@@ -190,28 +193,28 @@ impl Pool {
 /// `route-to`, `reply-to`, `dup-to`
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Route {
-    /// Which of the three.
+    /// The option of the three that the rule has.
     pub kind: RouteKind,
-    /// Next hops.
+    /// Pool of next hops.
     pub pool: Pool,
 }
 
-/// Which packets of a state are routed.
+/// The packets of a state that are routed to the next hop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum RouteKind {
-    /// those in its direction
+    /// `route-to`: packets in the direction of the state.
     RouteTo,
-    /// the replies
+    /// `reply-to`: replies.
     ReplyTo,
-    /// copies of all
+    /// `dup-to`: copies of all packets.
     DupTo,
 }
 
 impl RouteKind {
-    /// All of them.
+    /// All options.
     pub const ALL: [RouteKind; 3] = [RouteKind::RouteTo, RouteKind::ReplyTo, RouteKind::DupTo];
 
-    /// Its word in pf.conf.
+    /// Returns the keyword in pf.conf.
     pub fn name(self) -> &'static str {
         match self {
             RouteKind::RouteTo => "route-to",
@@ -220,7 +223,7 @@ impl RouteKind {
         }
     }
 
-    /// The one of this name.
+    /// Returns the option with this keyword.
     pub fn by_name(name: &str) -> Option<Self> {
         RouteKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -229,18 +232,18 @@ impl RouteKind {
 /// `divert-to`, `divert-reply`, `divert-packet`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Divert {
-    /// to a socket of this host, unchanged
+    /// `divert-to`: to a local socket, unchanged.
     To {
-        /// the socket's address
+        /// Address of the socket.
         address: IpAddr,
-        /// and port
+        /// Port of the socket, in host byte order.
         port: u16,
     },
-    /// replies of a socket bound to an address that is not ours
+    /// `divert-reply`: replies of a socket that is bound to a foreign address.
     Reply,
-    /// to a program that hands it back
+    /// `divert-packet`: to a program that returns the packet.
     Packet {
-        /// number of the divert socket
+        /// Number of the divert socket.
         port: u16,
     },
 }

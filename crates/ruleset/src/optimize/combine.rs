@@ -1,4 +1,4 @@
-//! Second step: six or more rules that differ in one address become one, and a table.
+//! Second step: six or more rules that differ in one address become one rule with a table.
 
 use std::hash::{Hash, Hasher};
 use std::mem;
@@ -8,10 +8,11 @@ use super::hashing::{Map, map_for};
 use super::retain;
 use crate::{Address, AutomaticTables, Endpoint, Rule, Table, TableEntry};
 
-/// So many rules are slower than a table.
+/// Number of rules from which a table is faster.
 const WORTH_A_TABLE: usize = 6;
 
-/// `rules` with tables in place of some of their groups; the tables join `tables`.
+/// Returns `rules` with the large groups replaced by a rule with a table each. Appends the tables
+/// to `tables`.
 pub fn into_tables(
     mut rules: Vec<Rule>,
     groups: Vec<Group>,
@@ -42,14 +43,15 @@ pub fn into_tables(
     retain(rules, &keep)
 }
 
-/// Rules that are alike but for one address; each rule is in one group at most.
+/// Rules that differ in one address only. A rule is in one group at most.
 pub struct Group {
     side: Side,
     members: Vec<usize>,
 }
 
-/// In order of rules, each one not taken yet takes all later ones that are like it but for the
-/// address on one side: on the side on which the nearest of them differs.
+/// Returns the groups in order of their first rules. Each rule not yet in a group takes all later
+/// rules that differ in the address of one side only. The side is the one in which the nearest of
+/// these rules differs.
 pub fn groups(rules: &[Rule]) -> Vec<Group> {
     let Buckets { mut buckets, places } = Buckets::of(rules);
     let mut taken = vec![false; rules.len()];
@@ -81,11 +83,11 @@ pub fn groups(rules: &[Rule]) -> Vec<Group> {
     groups
 }
 
-/// Rules by what they are but for the address on a side.
+/// Rules in buckets, by their fields without the address of one side.
 struct Buckets {
-    /// Rules that are alike, the last one first.
+    /// Indexes of the rules in each bucket, in descending order.
     buckets: Vec<Vec<usize>>,
-    /// For each rule and side its bucket, if that address can go into a table.
+    /// Index of the bucket of each rule and side. `None` if the address cannot be a table entry.
     places: Vec<[Option<u32>; 2]>,
 }
 
@@ -111,7 +113,7 @@ impl Buckets {
     }
 }
 
-/// An end of a rule.
+/// A side of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Side {
     Source,
@@ -143,8 +145,8 @@ impl Side {
     }
 }
 
-/// The network at that end, if it can go into a table. pfctl puts negated ones there too: of
-/// `! a` and `! b` one matches everybody, of `! <t>` with both not.
+/// Returns the network of a side if it can be a table entry. pfctl also combines negated networks,
+/// which changes verdicts: `! a` or `! b` matches all addresses, `! <t>` with both does not.
 fn net(end: &Endpoint) -> Option<ipnet::IpNet> {
     match end.host.address {
         Address::Net(net) if !end.host.negated => Some(net),
@@ -152,7 +154,7 @@ fn net(end: &Endpoint) -> Option<ipnet::IpNet> {
     }
 }
 
-/// A rule but for the address on one side.
+/// A rule that is compared without the address of one side.
 #[derive(Clone, Copy)]
 struct Alike<'a> {
     rule: &'a Rule,
@@ -160,7 +162,7 @@ struct Alike<'a> {
 }
 
 impl Alike<'_> {
-    /// What else the ends must have in common; `0/0` is everyone, however it is written.
+    /// Returns the parts of both sides that must be equal. `0/0` equals `any`.
     fn ends(&self) -> impl Eq + Hash + '_ {
         let (same, varies) = (self.side.other().of(self.rule), self.side.of(self.rule));
         let address = (!fields::is_everyone(&same.host.address)).then_some(&same.host.address);

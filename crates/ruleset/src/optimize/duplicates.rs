@@ -1,8 +1,9 @@
-//! First step: rules go if another of their superblock matches whatever they match.
+//! First step: remove rules if another rule of the superblock matches all their packets.
 //!
-//! pfctl compares each rule with each. Here a rule is a row of numbers, 0 where it does not look,
-//! and those that would cover it are looked up: for each *shape* that some rule has (where it
-//! looks, and how long its prefixes are) there is one row of that shape that covers it.
+//! pfctl compares each rule with all others. Here a rule is a row of numbers, where 0 is no
+//! criterion, and rows that could cover it are looked up. The *shape* of a row is its set of
+//! criteria and the lengths of its prefixes. For each shape of the superblock, one row of that
+//! shape would cover the rule.
 
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
@@ -11,11 +12,11 @@ use super::fields;
 use super::hashing::{Map, Numbers, Set, map_for};
 use crate::{Address, Endpoint, Rule, skip};
 
-/// Which of `rules` stay: those that no other covers, and of equals the first.
+/// Returns for each rule whether it stays: no other rule covers it, and no earlier rule is equal.
 ///
-/// Rules whose pools have a memory stay, too, if they decide before one that covers them: what a
-/// packet gets of a pool hangs on what others got of it, and each rule has one of its own. pfctl
-/// removes these as well.
+/// A rule whose pool has a memory also stays if it decides before the rule that covers it. The
+/// address that a packet gets depends on earlier packets, and each rule has its own pool. pfctl
+/// removes such rules, too.
 pub fn kept(rules: &[Rule]) -> Vec<bool> {
     let Table { rows, hosts } = Table::of(rules);
     let mut places: Map<Row, Places> = map_for(rows.len());
@@ -42,51 +43,51 @@ pub fn kept(rules: &[Rule]) -> Vec<bool> {
     rows.iter().enumerate().map(stays).collect()
 }
 
-/// Whether the rule at `index` matches whatever any of `rules` matches.
+/// True if the rule at `index` matches all packets that any of `rules` matches.
 pub fn covers_all(rules: &[Rule], index: usize) -> bool {
     let Table { rows, hosts } = Table::of(rules);
     rows.iter().all(|row| rows[index].covers(row, &hosts))
 }
 
-/// Where rules with one row stand.
+/// The first and last index of the rules with one row.
 struct Places {
     first: usize,
     last: usize,
 }
 
-/// How many criteria of a row are looked at or not.
+/// Number of criteria of a row, addresses apart.
 const CRITERIA: usize = 9;
 
-/// What a rule looks at. Two rules with one number for a criterion have it in common.
+/// The criteria of a rule. Rules with the same number have the same criterion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Row {
-    /// All that a rule must share with one that covers it, and
+    /// Number of the fields that must be equal in a rule and the rule that covers it.
     rest: u32,
-    /// the manner in which it does what it does.
+    /// Number of the ICMP answer and the state timeouts, which may differ.
     manner: u32,
-    /// Interface, direction, family, protocol, flags and both ports; 0 does not look. Then whether
-    /// the rule lacks `min-ttl` and `max-mss` of its superblock: only one that has them does as
-    /// much.
+    /// Numbers of interface, direction, family, protocol, flags and both ports; 0 for no criterion.
+    /// The last two are 1 if the rule lacks the `min-ttl` or `max-mss` of its superblock. Such a
+    /// rule covers only rules that also lack it.
     criteria: [u32; CRITERIA],
-    /// Source and destination, as [`Hosts`] numbers them.
+    /// Source and destination, as numbered by [`Hosts`].
     hosts: [u32; 2],
 }
 
 /// An address criterion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum HostRow {
-    /// does not look
+    /// Matches all addresses.
     Everyone,
-    /// a prefix: its length, and its bits from the top
+    /// Matches a prefix: its length, and its bits from the highest.
     Prefix(u8, u128),
-    /// covered by itself and by everyone only
+    /// Another criterion, covered only by an equal one and by `Everyone`.
     Other(u32),
 }
 
-/// How a row looks, without the values.
+/// A row without the values of its criteria.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Shape {
-    /// Which criteria are looked at, a bit each.
+    /// Bitmap of the criteria that the row has.
     looks: u16,
     hosts: [HostShape; 2],
 }
@@ -99,7 +100,8 @@ enum HostShape {
 }
 
 impl Row {
-    /// Whether the rule matches whatever the other does, in whatever manner.
+    /// True if the rule matches all packets that the other rule matches. Answers and timeouts may
+    /// differ.
     fn covers(&self, other: &Row, hosts: &[Hosts; 2]) -> bool {
         let mut criteria = self.criteria.iter().zip(other.criteria);
         let covers = |side: usize| {
@@ -112,12 +114,13 @@ impl Row {
             && covers(1)
     }
 
-    /// Which criteria it looks at, a bit each.
+    /// Returns the bitmap of the row's criteria.
     fn looks(&self) -> u16 {
         (0..CRITERIA).filter(|&i| self.criteria[i] != 0).fold(0, |set, i| set | 1 << i)
     }
 
-    /// The row with these hosts that looks at no more criteria than these.
+    /// Returns the row with these hosts, and with only those criteria that are in the bitmap
+    /// `looks`.
     fn widened(&self, looks: u16, hosts: [u32; 2]) -> Row {
         let mut row = Row { hosts, ..*self };
         for (i, criterion) in row.criteria.iter_mut().enumerate() {
@@ -149,17 +152,17 @@ impl HostRow {
     }
 }
 
-/// The hosts that occur on one side of rules, each under a number.
+/// The address criteria on one side of the rules, with their numbers.
 struct Hosts {
     numbers: Numbers<HostRow>,
-    /// What the numbers stand for, from 1.
+    /// Address criteria by number, from 1.
     rows: Vec<HostRow>,
-    /// The shapes that they have.
+    /// The shapes of these address criteria.
     shapes: Vec<HostShape>,
 }
 
 impl Hosts {
-    /// None yet, with room for those of so many rules.
+    /// Returns an empty set with room for the criteria of this number of rules.
     fn new(rules: usize) -> Self {
         Hosts { numbers: Numbers::new(rules), rows: Vec::new(), shapes: Vec::new() }
     }
@@ -179,7 +182,7 @@ impl Hosts {
         self.rows[number as usize - 1]
     }
 
-    /// The hosts that cover the one with that number and do occur, itself among them.
+    /// Returns the criteria in the set that cover the one with this number, including itself.
     fn wider(&self, number: u32) -> Vec<(HostShape, u32)> {
         let host = self.row(number);
         let of_shape = |&shape: &HostShape| {
@@ -199,9 +202,9 @@ impl Hosts {
     }
 }
 
-/// The shapes that rows have.
+/// The shapes of all rows.
 struct Shapes<'a> {
-    /// What the criteria of the rows look like, by the shapes of source and destination.
+    /// Bitmaps of criteria of the rows, by the shapes of source and destination.
     by_hosts: Map<[HostShape; 2], Vec<u16>>,
     hosts: &'a [Hosts; 2],
 }
@@ -215,7 +218,7 @@ impl<'a> Shapes<'a> {
         shapes
     }
 
-    /// Whether all rows look alike, as in most long lists: equals apart, none covers another then.
+    /// True if all rows have one shape, as in most long lists. Then a row covers equal rows only.
     fn are_one(&self) -> bool {
         self.by_hosts.values().map(Vec::len).sum::<usize>() == 1
     }
@@ -225,7 +228,8 @@ impl<'a> Shapes<'a> {
         Shape { looks: row.looks(), hosts }
     }
 
-    /// What would cover a row: for each shape but its own that may, the one row of that shape.
+    /// Returns the rows that would cover a row: one for each other shape with a subset of its
+    /// criteria.
     fn above(&self, row: &Row) -> impl Iterator<Item = Row> {
         let (row, own) = (*row, self.shape(row));
         let [sources, destinations] = [0, 1].map(|side| self.hosts[side].wider(row.hosts[side]));
@@ -243,10 +247,10 @@ impl<'a> Shapes<'a> {
     }
 }
 
-/// Rules as rows.
+/// The rules as rows.
 struct Table {
     rows: Vec<Row>,
-    /// What occurs as source and as destination.
+    /// The address criteria of sources and destinations.
     hosts: [Hosts; 2],
 }
 
@@ -285,8 +289,8 @@ impl Table {
     }
 }
 
-/// Of a negated prefix the wider is the one that matches less; pfctl takes it for the one that
-/// covers.
+/// Returns the address criterion of a side. A negated prefix is `Other`, because a wider negated
+/// prefix matches fewer packets. pfctl treats the wider one as covering.
 fn host<'a>(end: &'a Endpoint, addresses: &mut Numbers<&'a Address>) -> HostRow {
     match &end.host.address {
         address if fields::is_everyone(address) && !end.host.negated => HostRow::Everyone,
@@ -301,12 +305,13 @@ fn host<'a>(end: &'a Endpoint, addresses: &mut Numbers<&'a Address>) -> HostRow 
     }
 }
 
-/// A rule, as far as another of its superblock must be like it to cover it.
+/// The fields of a rule that must be equal in a rule that covers it.
 #[derive(Clone, Copy)]
 struct Rest<'a>(&'a Rule);
 
 impl Rest<'_> {
-    /// `!` of `on` and of the addresses, and the routing domain, which no rule without `on` covers.
+    /// Returns the negations of `on` and of the addresses, and the routing domain. A rule without
+    /// `on` does not cover a routing domain.
     fn negations(&self) -> impl Eq + Hash {
         let Rule { source, destination, .. } = self.0;
         let on = (skip::negated(self.0), skip::rdomain(self.0));

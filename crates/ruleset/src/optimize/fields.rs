@@ -1,4 +1,4 @@
-//! What each field of a rule means to the optimizer.
+//! The role of each field of a rule in the optimizer.
 
 use std::hash::{Hash, Hasher};
 
@@ -6,30 +6,30 @@ use crate::{
     Action, Address, BlockReturn, Pool, PoolKind, PoolPorts, Rule, Scrub, SourceTrack, StateOptions,
 };
 
-/// The meaning of a field; each includes less than the one before.
+/// The role of a field. A role allows more differences than the role before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// A rule that has it stays where it is, as it is.
+    /// A rule with this field keeps its position and its fields.
     Barrier,
-    /// It may not differ within a superblock: it is part of what happens to the packet.
+    /// The field must be equal in a superblock, because it is part of the effect on the packet.
     Break,
-    /// It may not differ between rules that become one.
+    /// The field must be equal in rules that are combined.
     NoMerge,
-    /// Rules that differ in one of these can become one, with a table.
+    /// Rules that differ in one of these fields can be combined to a rule with a table.
     Combined,
-    /// It says where the rule comes from, not what it does.
+    /// The field tells the rule's origin and has no effect.
     Ignored,
 }
 
-/// Gives every field of a rule its role: a field that is in no line does not compile.
+/// Gives each field of a rule a role. A field without a role does not compile.
 macro_rules! roles {
     ($($role:ident: $($field:ident)*;)*) => {
-        /// Whether two rules agree in all fields with a role up to `last`.
+        /// True if two rules agree in all fields with roles up to `last`.
         pub fn agree(a: &Rule, b: &Rule, last: Role) -> bool {
             true $($(&& (Role::$role > last || a.$field == b.$field))*)*
         }
 
-        /// Hashes the fields with that role.
+        /// Hashes the fields with this role.
         pub fn hash<H: Hasher>(rule: &Rule, role: Role, state: &mut H) {
             let Rule { $($($field,)*)* } = rule;
             $($(if Role::$role == role {
@@ -37,7 +37,7 @@ macro_rules! roles {
             })*)*
         }
 
-        /// Whether a field that is a barrier is set.
+        /// True if a field with the role `Barrier` is set.
         fn has_barrier(rule: &Rule) -> bool {
             let default = Rule::default();
             false $($(|| (Role::$role == Role::Barrier && rule.$field != default.$field))*)*
@@ -45,7 +45,7 @@ macro_rules! roles {
     };
 }
 
-// pfctl also removes and moves rules with a different `set tos`, which is part of what they do.
+// pfctl also removes and moves rules with different `set tos`, which is part of their effect
 roles! {
     Barrier: anchor labels probability ridentifier;
     Break: action log quick received_on prio max_pkt_rate max_pkt_size state_limiter source_limiter
@@ -57,7 +57,7 @@ roles! {
     Ignored: number line file;
 }
 
-/// Whether a rule stays where it is, as it is.
+/// True if a rule keeps its position and its fields.
 pub fn is_barrier(rule: &Rule) -> bool {
     let limits = rule.state.as_ref().is_some_and(|state| {
         state.max.is_some()
@@ -70,10 +70,10 @@ pub fn is_barrier(rule: &Rule) -> bool {
     limits || adds_up(rule) || has_barrier(rule)
 }
 
-/// Whether a second such rule would find what the first has written, and do something else: a port
-/// that keeps its distance from the lowest, a source for which a port is sought by the new
-/// destination, a source that sticks to what the first has chosen for it, a source that is chosen
-/// by the hash of the one before, an endpoint whose mapping is that of the new source.
+/// True if a second equal rule would have another effect, because it reads a result of the first.
+/// This holds for ports at a distance from the lowest port, and for ports that depend on a
+/// translated destination. It also holds for `sticky-address`, for `source-hash`, and for endpoint
+/// mappings.
 fn adds_up(rule: &Rule) -> bool {
     let moves_port = |pool: &Pool| matches!(pool.ports, PoolPorts::Range(low, high) if low < high);
     let hashes = |pool: &Pool| matches!(pool.kind, PoolKind::SourceHash(_));
@@ -85,16 +85,17 @@ fn adds_up(rule: &Rule) -> bool {
             || rule.pools().any(|pool| pool.sticky))
 }
 
-/// Whether what a rule gives to a packet hangs on what it gave before. Such a rule may go if it
-/// never decides; it may not decide for another, each of them has a pool of its own.
+/// True if the translation depends on earlier translations by the rule. The optimizer may remove
+/// such a rule if it never decides. It must not decide in place of another rule, because each rule
+/// has its own pool.
 pub fn has_memory(rule: &Rule) -> bool {
     rule.pools().any(|pool| {
         pool.sticky || matches!(pool.kind, PoolKind::RoundRobin | PoolKind::LeastStates)
     })
 }
 
-/// What may not differ within a superblock of the fields that are not `Break` as a whole; the rest
-/// of them is in `manner`.
+/// Returns the parts of fields without the role `Break` that must be equal in a superblock.
+/// `manner` compares the other parts.
 pub fn kind(rule: &Rule) -> impl Eq {
     let answer = match rule.block_return {
         BlockReturn::Icmp { .. } => BlockReturn::Icmp { inet: (0, 0), inet6: (0, 0) },
@@ -105,7 +106,7 @@ pub fn kind(rule: &Rule) -> impl Eq {
     (answer, state, Scrub { min_ttl: None, max_mss: None, ..rule.scrub })
 }
 
-/// Whether an address is met by everyone (of the rule's family), however it is written.
+/// True if the address matches all packets of the rule's family, however it is written.
 pub fn is_everyone(address: &Address) -> bool {
     match address {
         Address::Any => true,

@@ -1,37 +1,35 @@
-//! Maps for 100,000 rules. Their keys come from the administrator's own rules, so that the hash
-//! need not withstand anybody; it has to be quick.
+//! Hash maps for 100,000 rules. The hash is fast and not keyed, because the keys come from the
+//! administrator's own rules.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
-/// A map with the quick hash.
+/// A map with the fast hash.
 pub type Map<K, V> = HashMap<K, V, BuildHasherDefault<Quick>>;
-/// A set with the quick hash.
+/// A set with the fast hash.
 pub type Set<K> = HashSet<K, BuildHasherDefault<Quick>>;
 
-/// An empty map with room for so many keys: one that grows as it is filled hashes all of them again
-/// and again.
+/// Returns an empty map with room for `keys` keys. A map that grows hashes all its keys again.
 pub fn map_for<K, V>(keys: usize) -> Map<K, V> {
     Map::with_capacity_and_hasher(keys, BuildHasherDefault::default())
 }
 
-/// Gives each value a number, from 1.
+/// Numbers distinct values from 1.
 pub struct Numbers<T> {
     numbers: Map<T, u32>,
-    /// Room to make for values once there is a second one: rules have one direction, or 100,000
-    /// addresses.
+    /// Room to reserve when a second value comes. Rules have one direction, or 100,000 addresses.
     room: usize,
-    /// The value asked for last: most rules have much in common with the one in front of them.
+    /// The last value and its number, because a rule often has the value of the rule before it.
     last: Option<(T, u32)>,
 }
 
 impl<T: Copy + Eq + Hash> Numbers<T> {
-    /// No values yet; there may be so many.
+    /// Returns an empty set with room for `room` values.
     pub fn new(room: usize) -> Self {
         Numbers { numbers: Map::default(), room, last: None }
     }
 
-    /// The number of a value, which may be a new one.
+    /// Returns the number of a value, and assigns the next number to a new value.
     pub fn of(&mut self, value: T) -> u32 {
         if let Some((last, number)) = self.last
             && last == value
@@ -47,13 +45,13 @@ impl<T: Copy + Eq + Hash> Numbers<T> {
         number
     }
 
-    /// The number of a value, if it has one.
+    /// Returns the number of a value, or `None` if it has none.
     pub fn known(&self, value: &T) -> Option<u32> {
         self.numbers.get(value).copied()
     }
 }
 
-/// Multiplies and rotates, word by word.
+/// A hasher that multiplies and rotates, word by word.
 #[derive(Default)]
 pub struct Quick(u64);
 
@@ -92,8 +90,8 @@ impl Hasher for Quick {
         self.add(value as u64);
     }
 
-    /// The map takes its place from the lowest bits and the highest, and multiplication leaves the
-    /// lowest poor.
+    /// Mixes high bits into the low ones. The map uses the lowest and the highest bits, and a
+    /// product has weak low bits.
     fn finish(&self) -> u64 {
         self.0 ^ self.0.rotate_left(32)
     }

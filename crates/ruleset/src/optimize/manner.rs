@@ -1,9 +1,9 @@
-//! The manner in which rules of a superblock do what they do: codes of ICMP answers and timeouts of
-//! states. It may differ among them, and is that of the rule that decides.
+//! The manner of the rules in a superblock: ICMP codes of answers, and timeouts of states. It may
+//! differ within a superblock; that of the deciding rule counts.
 
 use crate::{BlockReturn, Family, Rule, Timeout};
 
-/// Cuts a superblock where the manner of two rules that may match the same packet is not the same.
+/// Splits a superblock where two rules that may match the same packet differ in manner.
 pub fn split(rules: Vec<Rule>) -> Vec<Vec<Rule>> {
     let mut blocks: Vec<Vec<Rule>> = Vec::new();
     let mut manner = Manner::default();
@@ -19,14 +19,13 @@ pub fn split(rules: Vec<Rule>) -> Vec<Vec<Rule>> {
     blocks
 }
 
-/// Whether [`split`] would leave a superblock whole.
+/// True if [`split`] would return the superblock in one part.
 pub fn is_one(rules: &[Rule]) -> bool {
     let mut manner = Manner::default();
     rules.iter().all(|rule| manner.admit(rule))
 }
 
-/// What several rules do with packets of each family and each protocol; `None` as long as no rule
-/// matches such packets.
+/// The manner of several rules, by family and by protocol. `None` if no rule matches such packets.
 #[derive(Default)]
 struct Manner {
     codes: [Option<(u8, u8)>; 2],
@@ -56,7 +55,8 @@ impl Manner {
         manner
     }
 
-    /// Whether `rule` does the same; what it does alone is the manner of all then.
+    /// Adds a rule if its manner agrees, and returns true. The manner then covers the rule's
+    /// packets, too.
     fn admit(&mut self, rule: &Rule) -> bool {
         let other = Manner::of(rule);
         let fits = self.codes.iter().zip(&other.codes).all(|(own, new)| fits(own, new))
@@ -77,7 +77,7 @@ fn fits<T: PartialEq>(own: &Option<T>, new: &Option<T>) -> bool {
     own == new || own.is_none() || new.is_none()
 }
 
-/// What the timeouts of a protocol begin with.
+/// Returns the prefix of the names of a protocol's timeouts.
 fn class(protocol: u8) -> &'static str {
     match protocol {
         1 | 58 => "icmp",
@@ -87,7 +87,7 @@ fn class(protocol: u8) -> &'static str {
     }
 }
 
-/// Whether states of that class may have that timeout: all have the adaptive ones, for instance.
+/// True if states of the class use the timeout. All classes use the adaptive timeouts, for example.
 fn concerns(timeout: Timeout, class: &str) -> bool {
     let own = timeout.name().split('.').next().unwrap_or_default();
     own == class || !["icmp", "tcp", "udp", "other"].contains(&own)

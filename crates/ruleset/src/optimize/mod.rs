@@ -1,14 +1,14 @@
-//! pfctl's rule set optimizer: fewer rules, in an order in which skip steps lead further, and every
-//! packet fares as before.
+//! pfctl's optimizer of rule sets. It makes fewer rules, and orders them so that skip steps skip
+//! more. The fate of each packet stays the same.
 //!
-//! A rule set is cut into superblocks (`superblock`), neighbours that do the same to a packet,
-//! among which it does not matter which one matches. In each, rules that another covers go
-//! (`duplicates`), six or more that differ in one address become one rule and a table (`combine`),
-//! and the rest is ordered by what most rules have in common (`reorder`) or by how many packets
-//! they decided so far (`profile`). What a field of a rule means to all this is in `fields`.
+//! A rule set is split into superblocks (`superblock`): neighbouring rules with the same effect, so
+//! that any of them may match. In each superblock, covered rules are removed (`duplicates`), and
+//! six or more rules that differ in one address become one rule with a table (`combine`). The other
+//! rules are ordered by common parameters (`reorder`) or by the packets that they decided
+//! (`profile`). `fields` has the role of each field in these steps.
 //!
-//! Where pfctl's own steps would change what happens to a packet, these do not follow them;
-//! `fields` and the steps say so at the place.
+//! Where a step of pfctl would change the fate of a packet, the step here differs. Comments in
+//! `fields` and in the steps name these differences.
 
 mod combine;
 mod duplicates;
@@ -26,31 +26,33 @@ use std::{iter, mem, thread};
 use self::fields::Role;
 use crate::{Anchor, AutomaticTables, Optimization, Rule, Table};
 
-/// A rule in force, and how much it had to do.
+/// A rule in force with its packet counter.
 #[derive(Debug, Clone)]
 pub struct Counted {
     /// The rule.
     pub rule: Rule,
-    /// Packets it decided, in both directions.
+    /// Number of packets that the rule decided, in both directions.
     pub packets: u64,
 }
 
-/// How rules are optimized.
+/// The settings and inputs of the optimizer.
 pub struct Optimizer<'a> {
-    /// How far to go.
+    /// The optimizations to make.
     pub level: Optimization,
-    /// Names for the tables it makes.
+    /// Names for generated tables.
     pub names: &'a mut AutomaticTables,
-    /// The rules in force of the rule set with a path, in order; asked for by `profile` only.
+    /// Returns the rules in force of the rule set with this path, in order. Called for the level
+    /// `Profile` only.
     pub profile: &'a dyn Fn(&str) -> Vec<Counted>,
 }
 
-/// Which tables of each rule set, by its path, the optimizer has made.
+/// Indexes of the generated tables in each rule set, by path.
 pub type TablesMade = BTreeMap<String, Range<usize>>;
 
 impl Optimizer<'_> {
-    /// Optimizes the rule set called `path` and those in braces within it, in the order in which
-    /// pfctl loads them: each when the first rule calls it. Rules are numbered anew.
+    /// Optimizes the rule set called `path`, and the anchors in braces within it. The order is that
+    /// in which pfctl loads them: an anchor follows when the first rule calls it. Rules are
+    /// renumbered.
     pub fn rule_set(
         &mut self,
         path: &str,
@@ -83,7 +85,7 @@ impl Optimizer<'_> {
         }
     }
 
-    /// Optimizes the rules of one rule set; the tables made join `tables`.
+    /// Optimizes the rules of one rule set, and appends generated tables to `tables`.
     pub fn rules(&mut self, path: &str, rules: Vec<Rule>, tables: &mut Vec<Table>) -> Vec<Rule> {
         let blocks = superblock::split(rules);
         let profiles = match self.level {
@@ -93,7 +95,7 @@ impl Optimizer<'_> {
         let mut profiles = profiles.into_iter();
         let mut blocks = blocks.into_iter();
         let mut next = || Some(self.superblock(blocks.next()?, profiles.next(), tables));
-        // most rule sets are one block, which is not copied
+        // most rule sets are one superblock, which is moved, not copied
         let mut optimized = next().unwrap_or_default();
         optimized.extend(iter::from_fn(next).flatten());
         for (rule, number) in optimized.iter_mut().zip(0..) {
@@ -102,8 +104,8 @@ impl Optimizer<'_> {
         optimized
     }
 
-    /// Rules that do the same in different manners change places in pfctl, and then another of them
-    /// decides. Here they do only if one of them decides in any order.
+    /// Optimizes a superblock. pfctl reorders rules that differ in manner, so that another of them
+    /// may decide. Here they are reordered only if one rule decides in any order.
     fn superblock(
         &mut self,
         rules: Vec<Rule>,
@@ -120,7 +122,8 @@ impl Optimizer<'_> {
         parts.into_iter().flat_map(|part| self.steps(part, profile.clone(), tables)).collect()
     }
 
-    /// `None` if not always the same rule decides, or if the steps put it elsewhere.
+    /// Optimizes a superblock in which one rule always decides. `None` if there is no such rule, or
+    /// if the steps would move it.
     fn steps_if_one_decides(
         &mut self,
         rules: &[Rule],
@@ -157,7 +160,7 @@ impl Optimizer<'_> {
         if fields::has_memory(&rules[0]) {
             return rules;
         }
-        // pfctl combines rules that count for themselves, too: then one counts for all
+        // pfctl also combines rules with counters that act, so that one counter counts for all
         if !rules[0].once && rules[0].max_pkt_rate.is_none() {
             let groups = groups.unwrap_or_else(|| combine::groups(&rules));
             rules = combine::into_tables(rules, groups, self.names, tables);
@@ -173,23 +176,23 @@ impl Optimizer<'_> {
     }
 }
 
-/// What the steps come to, each as if those before it changed nothing. Of many rules, that is what
-/// happens mostly, and the last step is as much work as the others: so they are made at the same
-/// time.
+/// Results of the steps, each computed as if the earlier steps changed nothing. For many rules that
+/// is the usual case. The last step takes as long as the others, so both run in parallel.
 struct Ahead {
-    /// Which rules stay.
+    /// True for each rule that stays.
     kept: Vec<bool>,
-    /// Rules that differ in one address, if all stay.
+    /// Rules that differ in one address. `None` if not all rules stay, or if there are few.
     groups: Option<Vec<combine::Group>>,
-    /// The order of all of them, if they are many.
+    /// The new order of all rules. `None` if there are few.
     order: Option<Vec<u32>>,
 }
 
 impl Ahead {
-    /// A thread costs as much as so many rules.
+    /// Number of rules whose optimization takes as long as the start of a thread.
     const MANY: usize = 2048;
 
-    /// `ordered`: by what they have in common, and not by a profile.
+    /// Computes the steps. `ordered` is true if rules are ordered for skip steps, false with a
+    /// profile.
     fn of(rules: &[Rule], ordered: bool) -> Self {
         if rules.len() < Self::MANY || !ordered {
             return Ahead { kept: duplicates::kept(rules), groups: None, order: None };
@@ -199,23 +202,23 @@ impl Ahead {
             let order = thread::Builder::new().spawn_scoped(scope, order);
             let kept = duplicates::kept(rules);
             let groups = kept.iter().all(|is_kept| *is_kept).then(|| combine::groups(rules));
-            // without a thread it is made in its turn
+            // without a thread, the caller computes the order later
             Ahead { kept, groups, order: order.ok().and_then(|order| order.join().ok()) }
         })
     }
 }
 
-/// `rules` without those that are not kept.
+/// Returns the rules for which `keep` is true.
 fn retain(mut rules: Vec<Rule>, keep: &[bool]) -> Vec<Rule> {
     let mut keep = keep.iter();
     rules.retain(|_| keep.next().copied().unwrap_or(true));
     rules
 }
 
-/// `rules` in another order: first the one at `order[0]`.
+/// Returns `rules` in another order: the first is `rules[order[0]]`.
 fn arrange(mut rules: Vec<Rule>, mut order: Vec<u32>) -> Vec<Rule> {
     for start in 0..order.len() {
-        // along the cycle of places that exchange their rules
+        // follow the cycle of positions that exchange their rules
         let mut place = start;
         while order[place] as usize != start {
             let from = mem::replace(&mut order[place], place as u32) as usize;
@@ -232,7 +235,7 @@ mod tests {
     use super::*;
     use crate::{Action, Address, Direction, Endpoint, PortMatch, Ports};
 
-    /// A rule that passes datagrams to an address and a port.
+    /// Returns a rule that passes UDP datagrams to an address and a port.
     fn rule(number: u32, address: u32, port: u16) -> Rule {
         let net = ipnet::Ipv4Net::from(std::net::Ipv4Addr::from_bits(address));
         let mut destination = Endpoint::default();

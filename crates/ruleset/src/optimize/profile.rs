@@ -1,5 +1,5 @@
-//! Instead of the third step, for `quick` rules under `profile`: those that decided most packets so
-//! far come first.
+//! Third step for `quick` rules with `ruleset-optimization profile`: rules that decided most
+//! packets come first.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -10,8 +10,8 @@ use super::hashing::Map;
 use super::{Counted, arrange, superblock};
 use crate::Rule;
 
-/// Finds for each superblock the one in force in its place: for as many from the first on as begin
-/// with a rule of the same barriers.
+/// Pairs each superblock with the one in force at the same index. Stops at the first pair whose
+/// first rules differ in a field with the role `Barrier`.
 pub fn line_up(blocks: &[Vec<Rule>], in_force: Vec<Counted>) -> Vec<Vec<Counted>> {
     let mut packets = VecDeque::new();
     let mut rules = Vec::new();
@@ -31,7 +31,8 @@ pub fn line_up(blocks: &[Vec<Rule>], in_force: Vec<Counted>) -> Vec<Vec<Counted>
     lined_up
 }
 
-/// `rules` by the packets of the same rules in force, most first; otherwise in their order.
+/// Returns `rules` in descending order of the packets of the same rules in force. Rules with equal
+/// numbers keep their order.
 pub fn order(rules: Vec<Rule>, in_force: &[Counted]) -> Vec<Rule> {
     let mut places: Map<Same, VecDeque<usize>> = Map::default();
     for (index, rule) in rules.iter().enumerate() {
@@ -48,7 +49,7 @@ pub fn order(rules: Vec<Rule>, in_force: &[Counted]) -> Vec<Rule> {
     arrange(rules, order)
 }
 
-/// A rule, wherever it stands.
+/// A rule that is compared without its position.
 struct Same<'a>(&'a Rule);
 
 impl Hash for Same<'_> {

@@ -1,8 +1,8 @@
-//! Third step: rules that have a parameter in common stand together, so that skip steps lead far.
+//! Third step: rules with a common parameter become neighbours, so that skip steps skip more.
 //!
-//! For each parameter, the rules fall into lists with one value. The longest list of all is set
-//! apart and ordered in the same way; then the longest list of what is left, and so on. Pairs and
-//! what has nothing in common come last.
+//! For each parameter, the rules fall into lists with one value. The longest of all lists is taken
+//! and ordered in the same way, then the longest of the remaining lists, and so on. Pairs, and
+//! rules with nothing in common, come last.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -13,8 +13,7 @@ use crate::address::DynamicAddress;
 use crate::skip::{self, Skip};
 use crate::{Address, Endpoint, InterfaceMatch, Rule};
 
-/// The order of `rules` that is best for skip steps: the place that each one of the new order has
-/// now.
+/// Returns the best order of `rules` for skip steps: for each new position, the present index.
 pub fn for_skip_steps(rules: &[Rule]) -> Vec<u32> {
     let values = values(rules);
     let highest = values.iter().flatten().max().copied().unwrap_or(0) as usize;
@@ -24,14 +23,14 @@ pub fn for_skip_steps(rules: &[Rule]) -> Vec<u32> {
     order
 }
 
-/// For each parameter a number for the rule's value; 0 if it has none to share.
+/// For each parameter the number of the rule's value; 0 if the rule has none.
 type Values = [u32; Skip::COUNT];
 
-/// What every call of [`reorder`] finds empty and leaves empty.
+/// Memory that each call of [`reorder`] finds cleared and leaves cleared.
 struct Scratch {
-    /// For each rule, whether its place is still sought.
+    /// True for each rule that has no new position yet.
     is_left: Vec<bool>,
-    /// For each value, how many rules have it.
+    /// Number of rules with each value.
     counts: Vec<u32>,
 }
 
@@ -74,11 +73,11 @@ fn reorder(block: Vec<u32>, values: &[Values], scratch: &mut Scratch, order: &mu
     order.extend(block.into_iter().filter(&mut is_left));
 }
 
-/// The lists of rules that have one value each of a parameter, longest first.
+/// The lists of rules with equal values of one parameter, ranked by length.
 struct Lists {
     lists: Map<u32, List>,
-    /// Length, turn and value. Among lists of one length, a list that grew to it stands behind the
-    /// others, one that shrank to it before them.
+    /// Length, turn and value of each list. Among lists of equal length, a list that grew to it
+    /// comes last, and a list that shrank to it comes first.
     ranking: BTreeSet<(Reverse<usize>, i64, u32)>,
     first_turn: i64,
 }
@@ -90,8 +89,8 @@ struct List {
 }
 
 impl Lists {
-    /// No lists at all if the rules have all the same value, or all different ones: no order of
-    /// them is any better then. Nor does a list of one rule lead anywhere.
+    /// Returns the lists of a parameter. There are none if all rules have the same value, or all
+    /// have different values, because no order would be better. A list of one rule is left out.
     fn new(block: &[u32], value_of: impl Fn(u32) -> u32, counts: &mut [u32]) -> Self {
         let valued = || block.iter().map(|&rule| (rule, value_of(rule))).filter(|(_, v)| *v != 0);
         for (_, value) in valued() {
@@ -119,19 +118,20 @@ impl Lists {
         Lists { lists, ranking, first_turn: 0 }
     }
 
-    /// Length of the longest list.
+    /// Returns the length of the longest list, or 0.
     fn longest(&self) -> usize {
         self.ranking.first().map_or(0, |(Reverse(length), ..)| *length)
     }
 
-    /// Takes the longest list away; its rules, those included that were removed from it.
+    /// Removes the longest list and returns its rules, including those that [`Lists::remove`]
+    /// discounted.
     fn take_longest(&mut self) -> Vec<u32> {
         let longest = self.ranking.pop_first();
         let list = longest.and_then(|(_, _, value)| self.lists.remove(&value));
         list.map(|list| list.rules).unwrap_or_default()
     }
 
-    /// One rule less has that value.
+    /// Subtracts a rule from the list of a value.
     fn remove(&mut self, value: u32) {
         let Some(list) = self.lists.get_mut(&value) else { return };
         self.ranking.remove(&(Reverse(list.length), list.turn, value));
@@ -142,7 +142,7 @@ impl Lists {
     }
 }
 
-/// What rules must have in common for skip steps: all of it is compared.
+/// A value of a parameter that rules may have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Value<'a> {
     Interface(bool, &'a InterfaceMatch),
@@ -160,8 +160,8 @@ fn values(rules: &[Rule]) -> Vec<Values> {
     rules.iter().map(|rule| Skip::ALL.map(|skip| number(rule, skip))).collect()
 }
 
-/// The value of a parameter; `None` if the rule does not look at it. pfctl thinks that rules which
-/// do not look have nothing in common.
+/// Returns the value of a parameter; `None` if the rule has no such criterion. For pfctl, rules
+/// without the criterion have nothing in common.
 fn value(rule: &Rule, skip: Skip) -> Option<Value<'_>> {
     let negated = skip::negated(rule);
     match skip {

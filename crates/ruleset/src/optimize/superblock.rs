@@ -1,9 +1,9 @@
-//! Superblocks: neighbouring rules that do the same to a packet.
+//! Superblocks: neighbouring rules with the same effect on a packet.
 
 use super::fields::{self, Role};
 use crate::{Action, InterfaceMatch, Rule};
 
-/// Cuts a rule set into its superblocks.
+/// Splits a rule set into its superblocks.
 pub fn split(rules: Vec<Rule>) -> Vec<Vec<Rule>> {
     let lengths = lengths(&rules);
     if lengths.len() == 1 {
@@ -13,7 +13,7 @@ pub fn split(rules: Vec<Rule>) -> Vec<Vec<Rule>> {
     lengths.into_iter().map(|length| rules.by_ref().take(length).collect()).collect()
 }
 
-/// How many rules each superblock has.
+/// Returns the number of rules in each superblock.
 fn lengths(rules: &[Rule]) -> Vec<usize> {
     let mut lengths = Vec::new();
     let (mut first, mut limits) = (None, Limits::default());
@@ -31,9 +31,9 @@ fn lengths(rules: &[Rule]) -> Vec<usize> {
     lengths
 }
 
-/// Whether `rule` belongs to the superblock that begins with `first`. Rules that ask for a tag
-/// leave it to the state, even if another one makes it, so that of `quick` ones the same must be
-/// asked first; pfctl moves those, too.
+/// True if `rule` belongs to the superblock that begins with `first`. States inherit the criterion
+/// `tagged` of the matching rule, even if another rule creates them. So `quick` rules must have the
+/// same `tagged` criterion; pfctl moves those rules, too.
 fn belongs(first: &Rule, rule: &Rule) -> bool {
     let (group, first_group) = (group(rule), group(first));
     !fields::is_barrier(rule)
@@ -43,8 +43,8 @@ fn belongs(first: &Rule, rule: &Rule) -> bool {
         && (!rule.quick || first.tagged == rule.tagged)
 }
 
-/// `min-ttl` and `max-mss` of a superblock. They add up over `match` rules, so that some rules may
-/// do without, but none may have another value. pfctl does not look at them at all.
+/// The `min-ttl` and `max-mss` of a superblock. `match` rules accumulate them, so a rule may lack
+/// them, but may not have other values. pfctl ignores both.
 #[derive(Default)]
 struct Limits {
     min_ttl: Option<u8>,
@@ -56,7 +56,7 @@ impl Limits {
         Limits { min_ttl: rule.scrub.min_ttl, max_mss: rule.scrub.max_mss }
     }
 
-    /// Whether `rule` goes with them; they are then those of the rule, too.
+    /// Adds a rule if its values agree, and returns true. Its values then hold for the superblock.
     fn admit(&mut self, rule: &Rule) -> bool {
         let Limits { min_ttl, max_mss } = Limits::of(rule);
         let adds_up = rule.action == Action::Match;
@@ -73,8 +73,8 @@ fn goes_with<T: PartialEq>(known: Option<T>, new: Option<T>, adds_up: bool) -> b
     known == new || adds_up && (known.is_none() || new.is_none())
 }
 
-/// The interface group of a rule, as far as its name tells: interfaces end in a digit. Who is in a
-/// group may change, so pfctl keeps its rules apart from all others.
+/// Returns the interface group of a rule, judged by the name: names of interfaces end in a digit.
+/// The members of a group may change, so pfctl separates its rules from all others.
 fn group(rule: &Rule) -> Option<&str> {
     match &rule.interface.as_ref()?.value {
         InterfaceMatch::Any => Some("any"),
