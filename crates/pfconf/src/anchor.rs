@@ -1,15 +1,15 @@
-//! Paths of anchors: what a name means in the rule set it is written in.
+//! Paths of anchors, resolved relative to the rule set of a statement.
 
 use skipstep_ruleset::AnchorCall;
 
-/// The path of `name` below `parent`.
+/// Returns the path of `name` below `parent`.
 pub fn join(parent: &str, name: &str) -> String {
     if parent.is_empty() { name.to_string() } else { format!("{parent}/{name}") }
 }
 
-/// What a rule in the rule set `parent` calls by `name`: with a slash in front the path is taken
-/// from the main rule set, each `../` goes up by one, `/*` at the end are all anchors below. `None`
-/// if that leads above the main rule set.
+/// Returns the anchor that a rule of the rule set `parent` calls by `name`. A leading slash means a
+/// path from the main rule set, and each leading `../` goes up one level. `/*` at the end calls all
+/// anchors below. `None` if the path would go above the main rule set.
 pub fn call(name: &str, parent: &str) -> Option<AnchorCall> {
     let mut path = match name.strip_prefix('/') {
         Some(absolute) => absolute.to_string(),

@@ -1,5 +1,5 @@
-//! What a pf.conf says, statement by statement, with names already turned into numbers and host
-//! specifications into addresses, but lists not yet expanded.
+//! The statements of a pf.conf. Names are resolved to numbers, and host specifications to
+//! addresses; lists are not yet expanded.
 
 mod old;
 mod translation;
@@ -20,28 +20,28 @@ pub use translation::{Divert, Hop, Pool, PoolPorts, Translation};
 
 use crate::token::Place;
 
-/// One statement.
+/// A parsed statement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Statement {
-    /// Where it begins.
+    /// Place of the first token.
     pub place: Place,
-    /// The included file that it is in; `None` is the text itself.
+    /// The included file that contains the statement; `None` for the text itself.
     pub file: Option<Arc<str>>,
-    /// What it says.
+    /// The contents of the statement.
     pub kind: StatementKind,
 }
 
-/// Sorts of statements.
+/// The kinds of statements.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StatementKind {
-    /// `name = value`; the parser has noted the macro already.
+    /// `name = value`. The lexer already has the macro.
     Macro {
-        /// Name, without `$`.
+        /// Name without `$`.
         name: String,
-        /// Words of the value, with one space between them.
+        /// Words of the value, separated by one space.
         value: String,
     },
-    /// `set ...`, one element for each setting of a list.
+    /// `set ...`, with one element for each setting of a list.
     Set(Vec<Setting>),
     /// `table <name> ...`
     Table(TableDefinition),
@@ -49,42 +49,42 @@ pub enum StatementKind {
     Rule(Box<RuleStatement>),
     /// `antispoof`
     Antispoof(Antispoof),
-    /// `include`: what follows comes from the file.
+    /// `include`: the next statements are those of the file.
     Include,
-    /// `anchor ... {`: what follows is in the anchor.
+    /// `anchor ... {`: the next statements belong to the anchor.
     BeginAnchor {
-        /// Its name; unnamed ones get one.
+        /// Name of the anchor; `None` for an unnamed one, whose name is generated.
         name: Option<String>,
     },
-    /// `anchor`; of one with braces this comes at their end.
+    /// `anchor`. For an anchor with braces, this statement follows its contents.
     Anchor(Box<AnchorStatement>),
     /// `load anchor name from "file"`
     LoadAnchor {
-        /// Its name, relative to the rule set that the statement is in.
+        /// Name, relative to the rule set of the statement.
         name: String,
-        /// The file.
+        /// Path of the file with the rules.
         file: String,
     },
-    /// `queue`, one for each interface
+    /// `queue`, with one element for each interface.
     Queues(Vec<Queue>),
     /// `state limiter`, `source limiter`
     Limiter(Limiter),
-    /// `nat`, `scrub` and their like of old times.
+    /// A legacy statement: `nat`, `rdr`, `binat` or `scrub`.
     Old(Box<OldStatement>),
 }
 
-/// One setting of a `set` statement.
+/// A setting of a `set` statement.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Setting {
-    /// `timeout`, with its name as written
+    /// `timeout`: class, value, and its name as written.
     Timeout(Timeout, u32, String),
-    /// `limit`, with its name as written
+    /// `limit`: kind, value, and its name as written.
     Limit(Limit, u32, String),
-    /// `optimization`, by name, and as written
+    /// `optimization`: its name, and the name as written.
     Optimization(&'static str, String),
-    /// `fingerprints`: a file
+    /// `fingerprints`: path of the file.
     Fingerprints(String),
-    /// `syncookies`, and whether percentages were given
+    /// `syncookies`; true if percentages were written.
     Syncookies(Syncookies, bool),
     /// `ruleset-optimization`
     RulesetOptimization(Optimization),
@@ -94,28 +94,28 @@ pub enum Setting {
     StatePolicy(StatePolicy),
     /// `state-defaults`
     StateDefaults(Vec<StateOption>),
-    /// `loginterface`, `None` for `none`
+    /// `loginterface`; `None` for `none`.
     Loginterface(Option<String>),
-    /// `skip on`, empty for `none`
+    /// `skip on`; empty for `none`.
     Skip(Vec<Not<InterfaceMatch>>),
     /// `reassemble`
     Reassemble {
-        /// `yes`
+        /// True for `yes`, false for `no`.
         on: bool,
-        /// `no-df`
+        /// True for `yes no-df`.
         no_df: bool,
     },
-    /// `evaluator`, of skipstep only
+    /// `evaluator`, a setting of skipstep.
     Evaluator(Evaluator),
-    /// `fast-forward`, of skipstep only
+    /// `fast-forward`, a setting of skipstep.
     FastForward(FastForward),
-    /// `unattached`, of skipstep only
+    /// `unattached`, a setting of skipstep.
     Unattached(Unattached),
-    /// `xdp on`, of skipstep only, empty for `none`
+    /// `xdp on`, a setting of skipstep; empty for `none`.
     Xdp(Vec<Not<InterfaceMatch>>),
     /// `hostid`
     Hostid(u32),
-    /// `debug`, as syslog counts
+    /// `debug`, as a syslog level.
     Debug(u8),
     /// `fail-policy` of FreeBSD
     FailPolicy(BlockPolicy),
@@ -125,7 +125,7 @@ pub enum Setting {
     RequireOrder(bool),
 }
 
-/// What `set limit` can limit.
+/// The limits that `set limit` sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Limit {
@@ -141,7 +141,7 @@ pub enum Limit {
 /// `table <name> ...`
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TableDefinition {
-    /// Name, without the angle brackets.
+    /// Name without the angle brackets.
     pub name: String,
     /// `persist`
     pub persist: bool,
@@ -149,9 +149,9 @@ pub struct TableDefinition {
     pub constant: bool,
     /// `counters`
     pub counters: bool,
-    /// Lists and files in the order of writing.
+    /// Lists and files in the order of the text.
     pub contents: Vec<TableContents>,
-    /// There was a list or a file, if only an empty one.
+    /// True if a list or a file was written, even an empty one.
     pub initialized: bool,
 }
 
@@ -164,12 +164,12 @@ pub enum TableContents {
     File(String),
 }
 
-/// `pass`, `block` or `match`.
+/// A `pass`, `block` or `match` statement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuleStatement {
-    /// Which of the three.
+    /// The action of the rule.
     pub action: Action,
-    /// How a block rule answers; as `block-policy` says if `None`.
+    /// The answer of a block rule; `None` for that of `block-policy`.
     pub block_return: Option<BlockReturn>,
     /// `in`, `out`
     pub direction: Option<Direction>,
@@ -177,72 +177,72 @@ pub struct RuleStatement {
     pub log: Option<Log>,
     /// `quick`
     pub quick: bool,
-    /// `on`, one of them; empty for all
+    /// `on`: a packet must match one of these; empty for all.
     pub interfaces: Vec<Not<InterfaceMatch>>,
     /// `inet`, `inet6`
     pub family: Option<Family>,
-    /// `proto`, one of them; empty for all
+    /// `proto`: one of these protocols; empty for all.
     pub protocols: Vec<u8>,
     /// `from`
     pub source: Peer,
     /// `to`
     pub destination: Peer,
-    /// `os`, one of them; empty for all
+    /// `os`: one of these systems; empty for all.
     pub systems: Vec<String>,
-    /// What follows, in any order.
+    /// The options behind the hosts.
     pub options: FilterOptions,
 }
 
 /// `anchor "name" [in|out] [quick] [on ...] [af] [proto ...] [hosts] [options] [{ ... }]`
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnchorStatement {
-    /// Its name; only one with braces can do without.
+    /// Name; `None` only for an anchor with braces.
     pub name: Option<String>,
-    /// The rules stand in braces.
+    /// True if the rules of the anchor follow in braces.
     pub braces: bool,
-    /// Which packets go there, and what else the options do; the action is `pass`.
+    /// Criteria and options of the call. The action is `pass`.
     pub rule: RuleStatement,
 }
 
-/// One end of a connection.
+/// The operand of `from` or `to`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Peer {
-    /// One of these; empty for `any`.
+    /// Host specifications, of which one must match; empty for `any`.
     pub hosts: Vec<Host>,
-    /// One of these; empty for all.
+    /// Port criteria, of which one must match; empty for all.
     pub ports: Vec<Ports>,
 }
 
-/// A host specification, resolved.
+/// A resolved host specification.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Host {
-    /// `!`
+    /// True if `!` precedes the address.
     pub negated: bool,
-    /// What it is.
+    /// The address without its negation.
     pub address: Address,
-    /// Index of the interface a link-local address belongs to, 0 for none.
+    /// Index of the interface of a link-local address; 0 for none.
     pub scope: u32,
-    /// `weight` in a table or pool, 0 if there is none.
+    /// `weight` in a table or pool; 0 without `weight`.
     pub weight: u16,
 }
 
-/// Sorts of host specifications.
+/// The kinds of host specifications.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Address {
-    /// `any` where a host must stand.
+    /// `any` as a member of a list or pool.
     Any,
-    /// Address and prefix length. The length may be up to 128 for IPv4, which is an error that pf
-    /// reports only when the rule is expanded.
+    /// Address and prefix length. An IPv4 address may have a length up to 128, because pf reports
+    /// that error only when it expands the rule.
     Net(IpAddr, u8),
-    /// `low - high`
+    /// `low - high`, inclusive.
     Range(IpAddr, IpAddr),
     /// `<name>`
     Table(String),
     /// `(em0:network)/24`
     Dynamic {
-        /// Interface and modifiers; the prefix is not set here.
+        /// Interface and modifiers. The field `prefix` of the inner struct is not set.
         interface: skipstep_ruleset::address::DynamicAddress,
-        /// Prefix length, 128 if none is given.
+        /// Prefix length; 128 if none is written.
         prefix: u8,
     },
     /// `no-route`
@@ -254,12 +254,12 @@ pub enum Address {
 }
 
 impl Host {
-    /// A host that is nothing but its address.
+    /// Returns a host without negation, scope and weight.
     pub fn new(address: Address) -> Self {
         Host { negated: false, address, scope: 0, weight: 0 }
     }
 
-    /// The address family, if the specification has one.
+    /// Returns the address family; `None` if the specification has none.
     pub fn family(&self) -> Option<Family> {
         match self.address {
             Address::Net(address, _) | Address::Range(address, _) => Some(Family::of(address)),
@@ -271,13 +271,13 @@ impl Host {
 /// The options of a rule.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FilterOptions {
-    /// `user`, one of them; empty for all
+    /// `user`: one of these must match; empty for all.
     pub users: Vec<Owner>,
-    /// `group`, one of them; empty for all
+    /// `group`: one of these must match; empty for all.
     pub groups: Vec<Owner>,
-    /// `flags`; the inner `None` is `any`
+    /// `flags`. The inner `None` is `flags any`.
     pub flags: Option<Option<TcpFlags>>,
-    /// `icmp-type`, `icmp6-type`; one of these, with the protocol each belongs to
+    /// `icmp-type`, `icmp6-type`: one of these must match. Each has its IP protocol number.
     pub icmp: Option<Vec<(u8, IcmpMatch)>>,
     /// `prio`
     pub prio: Option<u8>,
@@ -295,7 +295,7 @@ pub struct FilterOptions {
     pub tag: Option<String>,
     /// `tagged`
     pub tagged: Option<Box<Not<String>>>,
-    /// `probability`, as a fraction of 2^32 - 1
+    /// `probability`, as a fraction of 2^32 - 1.
     pub probability: Option<u32>,
     /// `scrub`
     pub scrub: Scrub,
@@ -307,7 +307,7 @@ pub struct FilterOptions {
     pub set_tos: Option<u8>,
     /// `set queue`
     pub set_queue: Option<Box<(String, Option<String>)>>,
-    /// `set delay`
+    /// `set delay`, in milliseconds.
     pub set_delay: Option<u16>,
     /// `max-pkt-rate packets/seconds`
     pub max_pkt_rate: Option<(u32, u32)>,
@@ -319,15 +319,15 @@ pub struct FilterOptions {
     pub once: bool,
     /// `rtable`
     pub rtable: Option<u32>,
-    /// `max-pkt-size` of FreeBSD
+    /// `max-pkt-size` of FreeBSD, in bytes.
     pub max_pkt_size: Option<u16>,
     /// `ridentifier` of FreeBSD
     pub ridentifier: Option<u32>,
-    /// `nat-to`, `route-to`, `divert-to` and their like
+    /// `nat-to`, `rdr-to`, `af-to`, `route-to`, `divert-to` and similar options.
     pub translation: Translation,
 }
 
-/// Whether a rule makes state.
+/// The state keyword of a rule.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Keep {
     /// `no state`
@@ -343,7 +343,7 @@ pub enum StateOption {
     Max(u32),
     /// `no-sync`
     NoSync,
-    /// `source-track`; without `rule` and `global` it is what other options make it
+    /// `source-track`. Without `rule` and `global` (`None`) other options decide.
     SourceTrack(Option<SourceTrack>),
     /// `max-src-states`
     MaxSrcStates(u32),
@@ -361,12 +361,12 @@ pub enum StateOption {
     Binding(StatePolicy),
     /// `sloppy`
     Sloppy,
-    /// a timeout by name
+    /// A timeout by name.
     Timeout(Timeout, u32),
 }
 
 impl FilterOptions {
-    /// Whether there was `keep state` or the like without options in parentheses.
+    /// True if the rule has a state keyword without options in parentheses.
     pub fn awaits_state_options(&self) -> bool {
         matches!(&self.keep, Some(Keep::State(_, options)) if options.is_empty())
     }
@@ -379,11 +379,11 @@ pub struct Antispoof {
     pub log: Option<Log>,
     /// `quick`
     pub quick: bool,
-    /// Interfaces, and whether each was written in parentheses.
+    /// Interfaces; true if the name was written in parentheses.
     pub interfaces: Vec<(String, bool)>,
     /// `inet`, `inet6`
     pub family: Option<Family>,
-    /// `label`: FreeBSD's rules can have several.
+    /// `label`. FreeBSD's statements may have several.
     pub labels: Vec<String>,
     /// `rtable`
     pub rtable: Option<u32>,

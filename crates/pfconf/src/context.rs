@@ -1,5 +1,5 @@
-//! What the language needs to know of the world around it. The crate opens no file and no socket:
-//! the caller fills this in.
+//! The environment of a text. The crate opens no files and no sockets; the caller supplies
+//! everything.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -11,58 +11,59 @@ use skipstep_ruleset::{AutomaticTables, Counted, Optimization};
 
 use crate::names::Names;
 
-/// The language that a text is in.
+/// The language of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dialect {
-    /// OpenBSD's of today, with all that only FreeBSD has, and OpenBSD before 4.7.
+    /// The languages of OpenBSD, of FreeBSD, and of OpenBSD before 4.7.
     #[default]
     Any,
-    /// OpenBSD's of today and our own additions; everything else is refused, as OpenBSD does.
+    /// OpenBSD's present language with skipstep's additions. All other forms are refused, as by
+    /// OpenBSD.
     OpenBsd,
 }
 
-/// Everything outside the text that its meaning depends on.
+/// All inputs besides the text itself.
 pub struct Context<'a> {
     /// Name of the text in messages: `stdin`, `/etc/pf.conf`.
     pub file_name: &'a str,
-    /// Path of the rule set that the text becomes (`pfctl -a`), without a slash in front; empty for
-    /// the main rule set.
+    /// Path of the rule set in which the text is loaded (`pfctl -a`), without a leading slash;
+    /// empty for the main rule set.
     pub anchor: &'a str,
-    /// Of a text that becomes an anchor, the queues of the main rules in force that rules can
-    /// assign to.
+    /// Returns the names of the queues in force. Called for the text of an anchor, whose rules may
+    /// use the queues of the main rule set.
     pub queues: &'a (dyn Fn() -> Vec<String> + Sync),
-    /// Interfaces and their addresses, for `from em0`, `em0:network`, `self`.
+    /// Interfaces and their addresses, for `from em0`, `em0:network` and `self`.
     pub host: &'a Host,
-    /// The language whose forms the text may have.
+    /// The language in which the text may be written.
     pub dialect: Dialect,
-    /// Macros given from outside (`-D name=value`); definitions in the text do not replace them.
+    /// Macros of `-D name=value`. Definitions in the text do not replace them.
     pub macros: &'a [(String, String)],
-    /// Names of services and protocols.
+    /// The names of services and protocols.
     pub names: &'a Names,
-    /// Contents of a table file, an included file or one that `load anchor` names.
+    /// Returns the contents of a table file, an included file or the file of `load anchor`.
     pub read_file: &'a (dyn Fn(&str) -> io::Result<String> + Sync),
-    /// Fingerprints of operating systems, for `os`, if `set fingerprints` names no others.
+    /// Returns the text of the default fingerprints, for rules with `os`.
     pub fingerprints: &'a (dyn Fn() -> io::Result<String> + Sync),
-    /// Addresses of a host name, none if it is not known.
+    /// Returns the addresses of a host name; empty if the name is unknown.
     pub resolve: &'a (dyn Fn(&str) -> Vec<IpAddr> + Sync),
-    /// Random numbers, for the keys of `source-hash` that are not written.
+    /// Returns a random number, for keys of `source-hash` that are not written.
     pub random: &'a (dyn Fn() -> u32 + Sync),
-    /// Whether to keep what `pfctl -v` prints; of a large rule set that takes as long as reading
-    /// it.
+    /// True to collect the output of `pfctl -v`. For a large rule set this takes as long as
+    /// parsing.
     pub echo: bool,
-    /// Whether that text names ports by their services (`-P`).
+    /// True to print the names of services in place of port numbers (`-P`).
     pub port_names: bool,
-    /// How much to optimize (`-o`); `None` leaves it to `set ruleset-optimization`.
+    /// The optimization of `-o`; `None` for that of `set ruleset-optimization`.
     pub optimization: Option<Optimization>,
-    /// For `-o profile`: the rules in force of the rule set with a path.
+    /// Returns the rules in force of the rule set with a path, for `-o profile`.
     pub profile: &'a (dyn Fn(&str) -> Vec<Counted> + Sync),
     /// Names for the tables of pools and of the optimizer.
     pub automatic_tables: AutomaticTables,
 }
 
 impl<'a> Context<'a> {
-    /// A context with the interfaces of `host`, the built-in names, no macros and no files, in
-    /// which only `localhost` is a host name. Rules stay as they are written.
+    /// Returns a context with the interfaces of `host`, the built-in names, no macros and no files.
+    /// The only host name is `localhost`. Rules are not optimized.
     pub fn new(host: &'a Host) -> Self {
         Context {
             file_name: "stdin",
@@ -85,7 +86,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Numbers nobody can foresee: the keys of a hash map are random.
+/// Returns an unpredictable number, because the keys of Rust's hash maps are random.
 fn random() -> u32 {
     RandomState::new().hash_one(()) as u32
 }

@@ -1,8 +1,8 @@
-//! A pf.conf, tidied: `pfctl fmt`.
+//! Formats a pf.conf (`pfctl fmt`).
 //!
-//! Works on the text's pieces, not on its meaning: words stay as they are, only what stands between
-//! them changes. Macros stay names, and every comment and continued line stays with its statement.
-//! The text that comes out has the same tokens as the text that went in.
+//! The formatter works on pieces of the text and ignores their meaning. It changes only the space
+//! between words. Macros are not replaced, and each comment and continued line stays with its
+//! statement. The result has the same tokens as the text.
 
 mod indent;
 mod piece;
@@ -11,14 +11,14 @@ mod space;
 use indent::Indent;
 use piece::{Kind, Piece};
 
-/// Columns that a line of code should not exceed.
+/// Most columns of a line of code.
 const WIDTH: usize = 100;
 const TAB: usize = 8;
-/// Comments behind code are aligned with their neighbours' unless one of those is longer than this.
+/// Comments are aligned only if the code in front of them is at most this wide.
 const COMMENT_COLUMN: usize = 64;
 
-/// The tidied text: canonical spacing, tabs for what stands in braces, lines broken behind column
-/// 100, at most one empty line in a row. Formatting it again changes nothing.
+/// Returns the formatted text: canonical spacing, tabs inside braces, lines broken before column
+/// 100, and at most one empty line in a row. Formatting the result changes nothing.
 pub fn format(text: &str) -> String {
     let mut lines = Vec::new();
     let mut indent = Indent::default();
@@ -39,7 +39,7 @@ pub fn format(text: &str) -> String {
     lines.iter().map(Line::text).collect()
 }
 
-/// A line to be written.
+/// A line of the result.
 #[derive(Default)]
 struct Line {
     tabs: usize,
@@ -47,9 +47,9 @@ struct Line {
     comment: Option<String>,
     /// Column of a comment behind code.
     comment_column: usize,
-    /// No blank may come between code and comment: the last word would become a number.
+    /// True if no blank may precede the comment, because the last word would become a number.
     glued: bool,
-    /// A backslash ends it.
+    /// True if a backslash ends the line.
     continued: bool,
 }
 
@@ -58,14 +58,14 @@ impl Line {
         self.code.is_empty() && self.comment.is_none()
     }
 
-    /// Columns up to the end of the code.
+    /// Returns the number of columns up to the end of the code.
     fn width(&self) -> usize {
         let last = self.code.rsplit('\n').next().unwrap_or_default();
         let indent = if last.len() == self.code.len() { self.tabs * TAB } else { 0 };
         indent + last.chars().count()
     }
 
-    /// Whether it has a comment that its neighbours' can be aligned with.
+    /// True if the line has a comment that is aligned with those of its neighbours.
     fn is_alignable(&self) -> bool {
         self.comment.is_some()
             && !self.code.is_empty()
@@ -91,8 +91,8 @@ impl Line {
     }
 }
 
-/// The pieces of each line: up to a line end that is not quoted and no comment's. A continued line
-/// ends in [`Kind::Continued`].
+/// Groups pieces into lines. A line ends at a line end outside of quotes and comments. A continued
+/// line ends in [`Kind::Continued`].
 fn source_lines(pieces: Vec<Piece>) -> Vec<Vec<Piece>> {
     let mut lines = vec![Vec::new()];
     for piece in pieces {
@@ -109,7 +109,7 @@ fn source_lines(pieces: Vec<Piece>) -> Vec<Vec<Piece>> {
     lines
 }
 
-/// A backslash that continues nothing, or is continued by nothing, can go.
+/// Removes backslashes that join nothing.
 fn drop_idle_continuations(lines: &mut Vec<Vec<Piece>>) {
     lines.retain(|line| !matches!(line.as_slice(), [one] if one.kind == Kind::Continued));
     for at in 1..lines.len() {
@@ -119,7 +119,7 @@ fn drop_idle_continuations(lines: &mut Vec<Vec<Piece>>) {
     }
 }
 
-/// A line of the source as one line, or as several if it is too long.
+/// Formats a line of the source, as several lines if it is too long.
 fn broken(pieces: Vec<Piece>, indent: &mut Indent) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut line = Line { tabs: indent.tabs(&pieces[0]), ..Line::default() };
@@ -156,7 +156,7 @@ fn broken(pieces: Vec<Piece>, indent: &mut Indent) -> Vec<Line> {
     lines
 }
 
-/// Puts the comments behind the code of neighbouring lines into one column.
+/// Aligns the comments behind code of neighbouring lines.
 fn align_comments(lines: &mut [Line]) {
     for group in lines.chunk_by_mut(|a, b| a.is_alignable() && b.is_alignable()) {
         let column = group.iter().map(Line::width).max().unwrap_or_default() + 2;
@@ -278,8 +278,8 @@ mod tests {
         becomes("block\r\npass \\\r\nin\r\n", "block\npass \\\n\tin\n");
     }
 
-    /// What a parser sees of a text, `None` if the text is none; how many line ends follow each
-    /// other does not matter.
+    /// Returns the tokens of a text, with runs of line ends merged. `None` if the text has an
+    /// error.
     fn tokens(text: &str) -> Option<Vec<Kind>> {
         let given = [("m", "80"), ("i", "em0"), ("l", "{ a b }")];
         let given = given.map(|(name, value)| (name.to_string(), value.to_string()));

@@ -1,32 +1,36 @@
-//! What a rule says of its states: the options of `keep state` put together, with what follows from
-//! them (pf-features section 7).
+//! The state options of a rule, combined with the defaults that depend on them (pf-features section
+//! 7).
 
 use skipstep_ruleset::{KeepKind, Options, SourceTrack, StateOptions, StatePolicy, Timeout};
 
 use crate::ast::StateOption;
 use crate::settings;
 
-/// Highest number of connections that `max-src-conn-rate` can count.
+/// Most connections that `max-src-conn-rate` can count, because pf multiplies them by 1000.
 const HIGHEST_RATE: u32 = u32::MAX / 1000;
 
-/// The options so far, and what has been written.
+/// The options collected so far.
 #[derive(Default)]
 struct Collected {
     state: StateOptions,
     timeouts: [u32; Timeout::COUNT],
-    /// `source-track` was written, and how.
+    /// The operand of `source-track`, if that was written.
     source_track: Option<Option<SourceTrack>>,
-    /// An option makes the rule track sources.
+    /// True if an option makes the rule track sources.
     tracks: bool,
-    /// An option makes it do that by rule.
+    /// True if an option makes the rule track sources by rule.
     by_rule: bool,
-    /// `if-bound` or `floating` was written.
+    /// True if `if-bound` or `floating` was written.
     bound: bool,
-    /// An adaptive timeout was written.
+    /// True if an adaptive timeout was written.
     adaptive: bool,
 }
 
-/// The state options of a rule. `Err` has OpenBSD's message.
+/// Returns the state options of a rule.
+///
+/// # Errors
+/// Fails with OpenBSD's message if an option is repeated, out of range, or incompatible with
+/// another.
 pub fn options(
     kind: KeepKind,
     written: &[StateOption],
@@ -119,7 +123,7 @@ impl Collected {
         Ok(())
     }
 
-    /// What follows from the options and from `set` lines.
+    /// Adds the defaults that depend on the options and on `set` statements.
     fn finish(mut self, options: &Options) -> Result<StateOptions, String> {
         if let Some(max) = self.state.max.filter(|_| !self.adaptive) {
             for (timeout, value) in settings::adaptive(max) {
@@ -150,7 +154,7 @@ impl Collected {
                 return Err(format!("'{name}' is incompatible with 'source-track global'"));
             }
         }
-        // A source must be remembered for as long as its connections are counted.
+        // a source must be tracked for as long as its connections are counted
         if let Some((_, seconds)) = state.max_src_conn_rate {
             let remembered = &mut self.timeouts[Timeout::SrcTrack as usize];
             *remembered = (*remembered).max(seconds);

@@ -1,4 +1,4 @@
-//! Macros in labels and tags: `$if`, `$srcaddr`, `$dstaddr`, `$srcport`, `$dstport`, `$proto`,
+//! Macros in labels and tags: `$if`, `$srcaddr`, `$dstaddr`, `$srcport`, `$dstport`, `$proto` and
 //! `$nr`.
 
 use skipstep_ruleset::rule::InterfaceMatch;
@@ -8,7 +8,7 @@ use crate::ast::{Address, Host};
 use crate::names::Names;
 use crate::print;
 
-/// What the macros stand for in one rule.
+/// The values of the macros in one rule.
 pub struct Macros<'a> {
     pub interface: Option<&'a InterfaceMatch>,
     pub family: Option<Family>,
@@ -21,7 +21,7 @@ pub struct Macros<'a> {
 }
 
 impl Macros<'_> {
-    /// `text` with its macros replaced, but for `$nr`.
+    /// Returns `text` with all macros but `$nr` replaced.
     pub fn expand(&self, text: &str) -> String {
         if !text.contains('$') {
             return text.to_string();
@@ -68,12 +68,12 @@ fn ports(ports: Option<Ports>) -> String {
         PortMatch::GreaterEqual => format!(">={low}"),
         PortMatch::Inside => format!("{low}><{high}"),
         PortMatch::Outside => format!("{low}<>{high}"),
-        // As in pf, which has no form for it.
+        // empty, as in pf, which does not print ranges
         PortMatch::Range => String::new(),
     }
 }
 
-/// Replaces `$nr` by the rule's number.
+/// Replaces `$nr` with the rule's number.
 pub fn number(rule: &mut Rule) {
     let number = rule.number;
     for text in names(rule) {
@@ -81,7 +81,7 @@ pub fn number(rule: &mut Rule) {
     }
 }
 
-/// The labels and tags of a rule: what can hold macros.
+/// Returns the labels and tags of a rule, which may contain macros.
 pub fn names(rule: &mut Rule) -> impl Iterator<Item = &mut String> {
     let tagged = rule.tagged.as_mut().map(|tagged| &mut tagged.value);
     rule.labels.iter_mut().chain(rule.tag.as_mut()).chain(tagged)

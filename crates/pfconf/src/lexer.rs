@@ -1,8 +1,8 @@
-//! Text to tokens (pf-features section 1).
+//! The lexer (pf-features section 1).
 //!
-//! A macro is replaced as text, in front of what follows it, so that `$if:network` is one word; the
-//! text that comes out of a macro is not searched for macros again. Line numbers are those OpenBSD
-//! reports: a token has the line on which it begins.
+//! A macro is replaced as text, so `$if:network` is one word. The value of a macro is not searched
+//! for macros again. Line numbers are those that OpenBSD reports: a token has the line on which it
+//! begins.
 
 use std::sync::Arc;
 
@@ -10,38 +10,38 @@ use crate::macros::Macros;
 use crate::source::{Read, Source};
 use crate::token::{Kind, Place, Token, keyword};
 
-/// Longest word, in bytes.
+/// Most bytes of a word.
 const LONGEST_WORD: usize = 8095;
 
-/// Most bytes that all uses of macros can become together.
+/// Most bytes of all expanded macros together.
 const MOST_EXPANDED: usize = 1 << 24;
 
-/// Longest line that is shown with a message, in bytes.
+/// Most bytes of a line that a message quotes.
 const LONGEST_SHOWN: usize = 4096;
 
-/// Reads tokens off a text and the texts it includes.
+/// Reads tokens from a text and from the texts that it includes.
 #[derive(Clone)]
 pub struct Lexer {
-    /// Every text so far, in the order in which they were opened.
+    /// All texts in the order in which they were opened.
     sources: Vec<Source>,
-    /// Those that are being read, the innermost last.
+    /// Indexes of the texts being read, the innermost last.
     open: Vec<usize>,
-    /// Line on which the token being read began; also where messages say they are.
+    /// Line on which the present token began, and to which messages refer.
     token_line: u32,
-    /// Where the macro is used whose value is being read, and how long its name is.
+    /// While the value of a macro is read: offset of the macro's use, and length of its name.
     expansion: Option<(usize, usize)>,
-    /// How many bytes the uses of macros became so far.
+    /// Bytes of all macros expanded so far.
     expanded: usize,
-    /// The word being read: one place for all, since most of them are keywords or numbers.
+    /// The word being read. One buffer for all words, because most words are keywords or numbers.
     word: Vec<u8>,
-    /// Macros defined so far.
+    /// The macros defined so far.
     pub macros: Macros,
-    /// What was wrong with the text since somebody looked.
+    /// Errors in the text that the parser has not taken yet.
     pub complaints: Vec<(String, Place)>,
 }
 
 impl Lexer {
-    /// A lexer at the beginning of a text.
+    /// Returns a lexer at the beginning of a text.
     pub fn new(name: &str, text: &str, macros: Macros) -> Self {
         Lexer {
             sources: vec![Source::new(name, text)],
@@ -55,23 +55,23 @@ impl Lexer {
         }
     }
 
-    /// Goes on with an included text, and with the present one behind that.
+    /// Continues with an included text, and after its end with the present one.
     pub fn include(&mut self, name: &str, text: &str) {
         self.open.push(self.sources.len());
         self.sources.push(Source::included(name, text));
     }
 
-    /// The texts that are being read, the innermost last.
+    /// Returns the names of the texts being read, the innermost last.
     pub fn open_names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.open.iter().map(|index| &*self.sources[*index].name)
     }
 
-    /// How many texts there were so far.
+    /// Returns the number of texts opened so far.
     pub fn source_count(&self) -> usize {
         self.sources.len()
     }
 
-    /// The next token; `End` again and again at the end of the text.
+    /// Returns the next token. At the end of the text, each call returns `End`.
     pub fn token(&mut self) -> Token {
         loop {
             let mut c = self.byte();
@@ -99,18 +99,19 @@ impl Lexer {
         }
     }
 
-    /// Goes on at a line of the text, whose number it is.
+    /// Continues at a line of the text, given by byte offset and number.
     pub fn move_to(&mut self, offset: usize, line: u32) {
         self.source_mut().move_to(offset, line);
     }
 
-    /// Whether what follows is read as by another lexer that has read less, but for where it is.
+    /// True if another lexer that has read less would read the remaining text in the same way. Only
+    /// the main text may have been opened, and the macros must be the same.
     pub fn is_as(&self, other: &Lexer) -> bool {
         self.sources.len() == 1 && other.sources.len() == 1 && self.macros.are_as(&other.macros)
     }
 
-    /// Counts what was done from `begin` to `end` as done by this one. False, and nothing is, if
-    /// macros become too much text then.
+    /// Adds the expansions and macro uses of another lexer between `begin` and `end`. Returns
+    /// false, and changes nothing, if macros would expand to too many bytes.
     pub fn count_as_read(&mut self, end: &Lexer, begin: &Lexer) -> bool {
         let expanded = self.expanded + (end.expanded - begin.expanded);
         if expanded > MOST_EXPANDED {
@@ -121,29 +122,29 @@ impl Lexer {
         true
     }
 
-    /// Leaves out the rest of the text.
+    /// Skips the remaining text.
     pub fn stop(&mut self) {
         self.open.truncate(1);
         self.source_mut().stop();
     }
 
-    /// The line messages speak of now.
+    /// Returns the line to which messages refer.
     pub fn token_line(&self) -> u32 {
         self.token_line
     }
 
-    /// The name of the text messages speak of now.
+    /// Returns the name of the text to which messages refer.
     pub fn name(&self) -> Arc<str> {
         self.source().name.clone()
     }
 
-    /// The name of the text that `place` is in if it is an included one.
+    /// Returns the name of the text that contains `place`; `None` unless the text is included.
     pub fn included_name(&self, place: Place) -> Option<&Arc<str>> {
         self.sources.get(place.source).filter(|source| source.included).map(|source| &source.name)
     }
 
-    /// The text of the line that `place` is on unless it is very long, and its column in it and its
-    /// width in characters.
+    /// Returns the text of the line of `place`, its column and its width in characters. The text is
+    /// empty if the line is very long.
     pub fn source_line(&self, place: Place) -> (String, usize, usize) {
         let source = &self.sources[place.source];
         let (line, column) = source.line_at(place.offset);
@@ -151,7 +152,7 @@ impl Lexer {
         (shown.to_string(), column, source.characters(place.offset, place.width))
     }
 
-    /// The line with number `line` of the text that is being read, unless it is very long.
+    /// Returns a line of the text being read, by its number; empty if the line is very long.
     pub fn numbered_line(&self, line: u32) -> String {
         let line = self.source().numbered_line(line);
         if line.len() > LONGEST_SHOWN { String::new() } else { line.to_string() }
@@ -200,7 +201,8 @@ impl Lexer {
         }
     }
 
-    /// Reads the name behind a `$` and puts the macro's value in front of the rest of the text.
+    /// Reads the name behind a `$`, and inserts the macro's value before the remaining text.
+    /// Returns false, after an error, if there is no such macro or the value is too long.
     fn begin_expansion(&mut self, offset: usize) -> bool {
         let mut name = String::new();
         loop {
@@ -294,7 +296,8 @@ impl Lexer {
         self.word.push(first);
     }
 
-    /// Digits are a number if what follows cannot belong to a word: `10` is, `10.1` is not.
+    /// Reads digits. They are a number if the next character cannot belong to a word: `10` is one,
+    /// `10.1` is not.
     fn number(&mut self, first: u8, offset: usize) -> Kind {
         self.begin_word(first);
         let next = loop {
@@ -335,7 +338,7 @@ impl Lexer {
         self.word(offset)
     }
 
-    /// Reads the rest of a word that has begun.
+    /// Reads the remaining bytes of a word.
     fn word(&mut self, offset: usize) -> Kind {
         loop {
             let most = LONGEST_WORD - self.word.len();
@@ -363,8 +366,8 @@ impl Lexer {
         }
     }
 
-    /// The next byte outside quotes: a backslash joins lines, and behind the end of an included
-    /// text comes the rest of the one that includes it.
+    /// Returns the next byte outside of quotes. A backslash joins lines. Behind the end of an
+    /// included text the including text continues.
     fn byte(&mut self) -> Option<u8> {
         let mut c = self.raw();
         while c == Some(b'\\') {
@@ -409,7 +412,7 @@ impl Lexer {
         }
     }
 
-    /// Leaves out the rest of the line, its end included.
+    /// Skips the remaining line, including its end.
     fn skip_line(&mut self) {
         loop {
             match self.byte() {
@@ -428,12 +431,13 @@ impl Lexer {
     }
 }
 
-/// Returns true if `c` is a letter, a digit or a sign that no word ends at.
+/// True if `c` is a letter, a digit or a sign that does not end a word.
 pub fn belongs_to_word(c: u8) -> bool {
     WORD_BYTES[usize::from(c)]
 }
 
-/// Letters, digits and all signs but those that separate words.
+/// True for each byte that belongs to a word: letters, digits, and signs that do not separate
+/// words.
 const WORD_BYTES: [bool; 256] = {
     let mut bytes = [false; 256];
     let mut c = b'!';

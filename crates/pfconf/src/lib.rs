@@ -1,14 +1,14 @@
-//! The pf.conf language: text in, [`Ruleset`] or diagnostics out.
+//! The pf.conf language: reads a text, and returns a [`Ruleset`] or diagnostics.
 //!
-//! The crate is pure. What the text's meaning depends on besides itself (interfaces, names, the
-//! contents of table files) comes in through a [`Context`].
+//! The crate opens no files and no sockets. A [`Context`] supplies interfaces, names and the
+//! contents of files.
 //!
-//! `lexer` makes tokens of the text, replacing macros; `parser` makes statements (`ast`) of them,
-//! looking up names, ports and addresses as it goes; `load` takes statement after statement,
-//! because macros, `set block-policy` and `set state-defaults` hold from their line on, and has
-//! `expand` make rules of them, which `check` looks at; `print` writes rules as pfctl does. The
-//! second `half` of a long list of rules is read beside the first, if nothing stands between that
-//! has a say in it.
+//! `lexer` splits the text into tokens and replaces macros. `parser` makes statements (`ast`) of
+//! them, and resolves names, ports and addresses. `load` takes one statement after the other,
+//! because macros, `set block-policy` and `set state-defaults` hold from their line on. `expand`
+//! makes rules of a statement, and `check` checks the rules. `print` prints rules as pfctl does.
+//! `half` parses the second half of a long list of rules in parallel, if no statement before it
+//! affects it.
 
 pub mod context;
 pub mod diagnostics;
@@ -44,47 +44,55 @@ pub use print::PrintOptions;
 
 use skipstep_ruleset::{Limits, Ruleset, TableEntry};
 
-/// A pf.conf that can be loaded.
+/// A pf.conf without errors.
 #[derive(Debug, Clone)]
 pub struct Loaded {
-    /// What it means.
+    /// The resolved rule set.
     pub ruleset: Ruleset,
-    /// Warnings and notes, which do not stop it from being loaded.
+    /// Warnings and notes.
     pub warnings: Vec<Diagnostic>,
-    /// What `pfctl -o none -nv` prints: macros, options, tables and rules in the order of the text.
+    /// The output of `pfctl -o none -nv`: macros, options, tables and rules in the order of the
+    /// text.
     pub echo: String,
 }
 
-/// A pf.conf that cannot be loaded.
+/// A pf.conf with errors.
 #[derive(Debug, Clone)]
 pub struct Rejected {
-    /// Errors and warnings in the order of the text; at least one is an error.
+    /// Errors and warnings in the order of the text, with one error at least.
     pub diagnostics: Vec<Diagnostic>,
-    /// What `pfctl -nv` prints of the good lines.
+    /// The output of `pfctl -nv` for the statements without errors.
     pub echo: String,
 }
 
 /// Parses and resolves a whole pf.conf.
+///
+/// # Errors
+/// Fails if a statement is wrong, or if a name, address or file cannot be resolved. The diagnostics
+/// name all errors.
 pub fn load(text: &str, context: &Context) -> Result<Loaded, Rejected> {
     load::load(text, context, half::LONG)
 }
 
-/// What a rule set asks the filter to have room for.
+/// The table sizes that a rule set needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// `set limit`
+    /// The limits of `set limit`.
     pub limits: Limits,
-    /// Number of rules, those of anchors among them.
+    /// Number of rules, including those of anchors.
     pub rules: usize,
 }
 
-/// Returns what a pf.conf asks room for, past lines with errors, which count for nothing.
+/// Returns the table sizes that a pf.conf needs. Statements with errors are skipped.
 pub fn room(text: &str, context: &Context) -> Room {
     load::room(text, context, half::LONG)
 }
 
-/// Parses the text of a table file: addresses, networks, interfaces and host names, `!` before
-/// those that are excepted, `#` before comments.
+/// Parses the text of a table file. It has addresses, networks, interfaces and host names, with `!`
+/// before exceptions and `#` before comments.
+///
+/// # Errors
+/// Fails at the first entry that is wrong or cannot be resolved.
 pub fn table_file(text: &str, context: &Context) -> Result<Vec<TableEntry>, Box<Diagnostic>> {
     table::parse(text, context).map_err(|(line, message)| {
         Box::new(Diagnostic {

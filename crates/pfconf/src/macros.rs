@@ -1,12 +1,12 @@
-//! Macros: `name = value`, used as `$name`.
+//! Macros: defined by `name = value`, used as `$name`.
 
 use std::collections::HashMap;
 
-/// The macros known so far.
+/// The macros defined so far.
 #[derive(Debug, Clone, Default)]
 pub struct Macros {
     list: Vec<Macro>,
-    /// Where in the list each is.
+    /// Index of each macro in `list`, by name.
     places: HashMap<String, usize>,
 }
 
@@ -15,12 +15,12 @@ struct Macro {
     name: String,
     value: String,
     used: bool,
-    /// Given with `-D`: a definition in the text does not replace it.
+    /// True for a macro of `-D`, which no definition in the text replaces.
     given: bool,
 }
 
 impl Macros {
-    /// The macros given from outside (`-D`). The first of two with one name counts.
+    /// Returns the macros of `-D`. The first of two macros with one name counts.
     pub fn given(macros: &[(String, String)]) -> Self {
         let mut known = Macros::default();
         for (name, value) in macros {
@@ -31,7 +31,7 @@ impl Macros {
         known
     }
 
-    /// Defines or redefines a macro.
+    /// Defines or redefines a macro, unless `-D` gave it.
     pub fn define(&mut self, name: &str, value: &str) {
         match self.find(name) {
             Some(known) if known.given => {}
@@ -40,20 +40,20 @@ impl Macros {
         }
     }
 
-    /// The value of a macro, which counts as used from then on.
+    /// Returns the value of a macro and marks the macro as used.
     pub fn expand(&mut self, name: &str) -> Option<&str> {
         let known = self.find(name)?;
         known.used = true;
         Some(&known.value)
     }
 
-    /// The value of a macro, for messages.
+    /// Returns the value of a macro for messages, without marking it.
     pub fn value(&self, name: &str) -> Option<&str> {
         self.list.iter().find(|known| known.name == name).map(|known| known.value.as_str())
     }
 
-    /// Whether the same macros are known with the same values as before, and none that was used
-    /// then has been defined anew since, to be used once more.
+    /// True if names and values are the same as `before`, and all macros used then are still
+    /// marked. A macro that was redefined since is not marked.
     pub fn are_as(&self, before: &Macros) -> bool {
         let is_as = |(now, before): (&Macro, &Macro)| {
             now.name == before.name && now.value == before.value && now.used >= before.used
@@ -61,19 +61,19 @@ impl Macros {
         self.list.len() == before.list.len() && self.list.iter().zip(&before.list).all(is_as)
     }
 
-    /// What `others`, which are the same, were used for was a use of these.
+    /// Marks the macros that `others` used. `others` must have the same macros.
     pub fn count_uses_of(&mut self, others: &Macros) {
         for (own, other) in self.list.iter_mut().zip(&others.list) {
             own.used |= other.used;
         }
     }
 
-    /// Names of all macros.
+    /// Returns the names of all macros.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.list.iter().map(|known| known.name.as_str())
     }
 
-    /// Names of the macros that nothing has used.
+    /// Returns the names of unused macros.
     pub fn unused(&self) -> impl Iterator<Item = &str> {
         self.list.iter().filter(|known| !known.used).map(|known| known.name.as_str())
     }

@@ -1,5 +1,5 @@
-//! Interfaces that rules speak of but the host does not have. pf takes them without a word, as they
-//! may come later; a mistyped name deserves one.
+//! Finds interfaces that rules name and the host does not have. pf accepts them silently, because
+//! they may appear later. pfctl warns, because the name may be misspelt.
 
 use std::collections::HashSet;
 
@@ -8,14 +8,15 @@ use skipstep_ruleset::{Address, Endpoint, Not, Rule};
 
 use crate::context::Context;
 
-/// Remembers which names were reported.
+/// The names that have been reported.
 #[derive(Debug, Default)]
 pub struct Missing {
     reported: HashSet<String>,
 }
 
 impl Missing {
-    /// Names in `rules` that are neither an interface nor a group of the host, each once.
+    /// Returns the names in `rules` that are neither an interface nor a group of the host. Each
+    /// name is returned once.
     pub fn in_rules(&mut self, rules: &[Rule], context: &Context) -> Vec<String> {
         let names = rules.iter().flat_map(|rule| {
             let matched = [rule.interface.as_ref(), rule.received_on.as_deref()];
@@ -27,7 +28,7 @@ impl Missing {
         self.unknown(names, context)
     }
 
-    /// The same for the names of a `set skip on`.
+    /// Returns the unknown names of a `set skip on` list, as [`Missing::in_rules`] does.
     pub fn in_list(&mut self, list: &[Not<InterfaceMatch>], context: &Context) -> Vec<String> {
         self.unknown(list.iter().filter_map(named), context)
     }

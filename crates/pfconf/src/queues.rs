@@ -1,14 +1,17 @@
-//! Queues: the tree that the statements describe, and how it is echoed (pf-features section 11).
+//! The tree of queues, and its output (pf-features section 11).
 
 use skipstep_ruleset::{Limiter, Queue, ServiceCurve};
 
 /// Most queues of a rule set.
 const MOST_QUEUES: usize = 4096;
-/// Deepest nesting of queues.
+/// Greatest depth of the tree.
 const DEEPEST: usize = 64;
 
-/// The lines `pfctl -nv` prints of the queues: each root, then those below it. `Err` has OpenBSD's
-/// message.
+/// Returns the output of `pfctl -nv` for queues: each root, followed by its descendants.
+///
+/// # Errors
+/// Fails with OpenBSD's message if a queue has no parent, bandwidth or default queue where it needs
+/// one, or is defined twice. Also fails if there are too many queues or levels.
 pub fn echo(queues: &[Queue]) -> Result<Vec<String>, String> {
     if queues.len() > MOST_QUEUES {
         return Err(format!("more than {MOST_QUEUES} queues"));
@@ -42,7 +45,7 @@ pub fn echo(queues: &[Queue]) -> Result<Vec<String>, String> {
     Ok(tree.lines)
 }
 
-/// Queues with a parent, and the lines so far.
+/// The queues with a parent, and the output so far.
 struct Tree<'a> {
     children: Vec<&'a Queue>,
     used: Vec<bool>,
@@ -50,8 +53,11 @@ struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// Adds the lines of `queue` and what is below it; tells whether there is anything below, and
-    /// whether the default queue is among all of it.
+    /// Appends the lines of `queue` and its descendants. Returns whether there are children, and
+    /// whether the default queue is among the queue and its descendants.
+    ///
+    /// # Errors
+    /// Fails if a queue is defined twice, is too deep, or has children although it must be a leaf.
     fn below(&mut self, queue: &'a Queue, depth: usize) -> Result<(bool, bool), String> {
         let name = &queue.name;
         if depth == DEEPEST {
@@ -72,7 +78,11 @@ impl<'a> Tree<'a> {
         Ok((!children.is_empty(), has_default))
     }
 
-    /// Of two children with one name, the one for the interface counts.
+    /// Returns the children of a queue. Of two children with one name, the one with an interface
+    /// counts.
+    ///
+    /// # Errors
+    /// Fails if a child is defined twice.
     fn children_of(&mut self, queue: &Queue) -> Result<Vec<&'a Queue>, String> {
         let mut found: Vec<&'a Queue> = Vec::new();
         for (child, used) in self.children.iter().zip(&mut self.used) {
@@ -96,7 +106,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// A queue as `pfctl -nv` and `-sq` print it.
+/// Returns a queue as `pfctl -nv` and `pfctl -sq` print it.
 pub fn line(queue: &Queue) -> String {
     let mut text = format!("queue {}", queue.name);
     match (&queue.parent, &queue.interface) {
@@ -128,7 +138,8 @@ fn service_curve(prefix: &str, curve: ServiceCurve) -> String {
     text
 }
 
-/// Bits a second with the largest unit that needs no fraction; a blank where pf has no unit.
+/// Formats bits per second with the largest unit that needs no fraction. pf prints a blank in place
+/// of no unit.
 fn bandwidth(prefix: &str, mut rate: u64) -> String {
     if rate == 0 {
         return String::new();
@@ -144,7 +155,7 @@ fn bandwidth(prefix: &str, mut rate: u64) -> String {
     format!("{prefix}{rate}{unit}")
 }
 
-/// A limiter as `pfctl -nv` prints it.
+/// Returns a limiter as `pfctl -nv` prints it.
 pub fn limiter(limiter: &Limiter) -> String {
     let kind = if limiter.source { "source" } else { "state" };
     let mut text = format!("{kind} limiter {} id {}", limiter.name, limiter.id);

@@ -1,4 +1,4 @@
-//! Host specifications to addresses, in the order in which the system lists them
+//! Resolves host specifications to addresses, in the order in which the system lists them
 //! (pf-features section 4).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -11,7 +11,7 @@ use skipstep_ruleset::interface::{Interface, InterfaceAddress};
 use crate::ast::{Address, Host};
 use crate::context::Context;
 
-/// Modifiers behind an interface name.
+/// The modifiers behind an interface name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Modifiers {
     /// `:network`
@@ -25,8 +25,10 @@ pub struct Modifiers {
 }
 
 impl Modifiers {
-    /// Takes the modifiers off `name`; gives back what is left of the name at the first word that
-    /// is none.
+    /// Splits the modifiers from an interface name.
+    ///
+    /// # Errors
+    /// Fails with the remaining name if a word behind a colon is no modifier.
     pub fn split(mut name: &str) -> Result<(&str, Modifiers), &str> {
         let mut modifiers = Modifiers::default();
         while let Some((rest, modifier)) = name.rsplit_once(':') {
@@ -42,13 +44,13 @@ impl Modifiers {
         Ok((name, modifiers))
     }
 
-    /// At most one of network, broadcast and peer makes sense.
+    /// True if more than one of network, broadcast and peer is given.
     pub fn contradict(self) -> bool {
         u8::from(self.network) + u8::from(self.broadcast) + u8::from(self.peer) > 1
     }
 }
 
-/// An interface's address in parentheses; the parser has checked the modifiers.
+/// Returns an interface address in parentheses. The parser has checked the modifiers.
 pub fn dynamic(interface: &str, modifiers: Modifiers, prefix: u8) -> Address {
     Address::Dynamic {
         interface: DynamicAddress {
@@ -63,14 +65,18 @@ pub fn dynamic(interface: &str, modifiers: Modifiers, prefix: u8) -> Address {
     }
 }
 
-/// The addresses that `text` means: an interface or group with modifiers, an address or network, a
-/// host name. `Err` has OpenBSD's message.
+/// Returns the addresses of a host specification: an interface or group with modifiers, an address
+/// or network, or a host name.
+///
+/// # Errors
+/// Fails with OpenBSD's message if the prefix length or the modifiers are wrong, or if there is no
+/// address.
 pub fn host(text: &str, context: &Context) -> Result<Vec<Host>, String> {
     let (name, prefix) = match text.split_once('/') {
         None => (text, None),
         Some((name, length)) => (name, Some(prefix_length(length)?)),
     };
-    // nearly all names in large files; they need not be looked for among the interfaces
+    // most names in large files are addresses, which need no lookup among the interfaces
     let is_address = name.parse::<IpAddr>().is_ok();
     let hosts = match if is_address { Vec::new() } else { interface(name, prefix, context)? } {
         hosts if !hosts.is_empty() => hosts,
@@ -113,12 +119,13 @@ fn interface(text: &str, prefix: Option<u8>, context: &Context) -> Result<Vec<Ho
     Ok(hosts)
 }
 
-/// The addresses of an interface, of the interfaces of a group, or of all (`self`).
+/// Returns the addresses of an interface, of all interfaces of a group, or of all interfaces
+/// (`self`).
 pub fn interface_addresses(name: &str, modifiers: Modifiers, context: &Context) -> Vec<Host> {
     let group = context.host.interfaces.iter().any(|i| i.name != name && i.is(name));
     let members = context.host.interfaces.iter().filter(|i| name == "self" || i.is(name));
     if group {
-        // Each member on its own, so that :0 means the first address of each.
+        // each member separately, so that `:0` takes the first address of each
         return members.flat_map(|member| addresses(std::iter::once(member), modifiers)).collect();
     }
     addresses(members, modifiers)
@@ -169,7 +176,7 @@ fn is_link_local(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
 }
 
-/// An address, a network, or a network with its last bytes left out (`10/8`).
+/// Parses an address, a network, or an IPv4 network without its last bytes (`10/8`).
 fn literal(text: &str, prefix: Option<u8>, context: &Context) -> Option<Host> {
     let (text, scope) = match text.split_once('%') {
         None => (text, 0),
@@ -213,12 +220,12 @@ fn by_name(text: &str, prefix: Option<u8>, context: &Context) -> Vec<Host> {
     hosts
 }
 
-/// Length of the prefix that is a single address.
+/// Returns the prefix length of a single address.
 pub fn full_length(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-/// `address` with the bits behind the first `length` cleared.
+/// Returns `address` with all bits behind the first `length` bits cleared.
 fn masked(address: IpAddr, length: u8) -> IpAddr {
     match address {
         IpAddr::V4(v4) => {
@@ -232,7 +239,7 @@ fn masked(address: IpAddr, length: u8) -> IpAddr {
     }
 }
 
-/// The prefix as the rule set stores it; `None` if IPv4 was given more than 32 bits.
+/// Returns the prefix as the rule set stores it; `None` if an IPv4 address has more than 32 bits.
 pub fn net(address: IpAddr, length: u8) -> Option<IpNet> {
     IpNet::new(address, length).ok().map(|net| net.trunc())
 }

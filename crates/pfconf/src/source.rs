@@ -1,41 +1,40 @@
-//! The texts a rule set is read from: the pf.conf itself, and the files it includes while they are
-//! being read.
+//! The texts of a rule set: the pf.conf, and the files that it includes.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-/// One text.
+/// A text and the position of its reader.
 #[derive(Clone)]
 pub struct Source {
-    /// Its name in messages; of an included file as `include` has it.
+    /// Name in messages. For an included file, the name that `include` gives.
     pub name: Arc<str>,
-    /// Whether it is an included one.
+    /// True for an included text.
     pub included: bool,
-    /// Line that is being read, from 1; 0 in front of the first line of an included file.
+    /// Line being read, from 1; 0 in front of the first line of an included file.
     pub line: u32,
     text: Arc<str>,
     position: usize,
-    /// What comes before the rest of the text, last first: bytes that were read too far, the value
-    /// of a macro and, as `None`, the end of such a value.
+    /// Bytes to read before the text, in reverse order: returned bytes and values of macros. `None`
+    /// marks the end of a macro's value.
     ahead: Vec<Option<u8>>,
-    /// The end of the text counts as the end of a line once.
+    /// True if the end of the text has been reported as the end of a line.
     ended: bool,
-    /// Where each line begins.
+    /// Byte offset of each line.
     lines: OnceCell<Vec<usize>>,
 }
 
-/// What reading one byte gives.
+/// The result of reading one byte.
 pub enum Read {
-    /// A byte.
+    /// The next byte.
     Byte(u8),
-    /// The value of the macro that was being read ends here.
+    /// The value of the macro being read ends.
     ExpansionEnds,
-    /// The text ends here.
+    /// The text ends.
     End,
 }
 
 impl Source {
-    /// A source at the beginning of `text`.
+    /// Returns a source at the beginning of `text`.
     pub fn new(name: &str, text: &str) -> Self {
         Source {
             name: name.into(),
@@ -49,12 +48,12 @@ impl Source {
         }
     }
 
-    /// An included one: it begins with the end of the line that its `include` is on.
+    /// Returns an included source. It begins with the end of the line of the `include` statement.
     pub fn included(name: &str, text: &str) -> Self {
         Source { included: true, line: 0, ahead: vec![Some(b'\n')], ..Source::new(name, text) }
     }
 
-    /// The next byte.
+    /// Reads the next byte.
     pub fn read(&mut self) -> Read {
         match self.ahead.pop() {
             Some(Some(byte)) => return Read::Byte(byte),
@@ -70,8 +69,8 @@ impl Source {
         }
     }
 
-    /// The bytes up to the first one that is not `wanted`, at most so many; none if something comes
-    /// before the rest of the text.
+    /// Reads bytes while `wanted` is true, at most `most` bytes. Reads none while bytes precede the
+    /// text.
     pub fn run(&mut self, wanted: impl Fn(u8) -> bool, most: usize) -> &[u8] {
         let start = self.position;
         if self.ahead.is_empty() {
@@ -81,53 +80,53 @@ impl Source {
         &self.text.as_bytes()[start..self.position]
     }
 
-    /// Gives back a byte that was read too far.
+    /// Returns the last byte, to be read again.
     pub fn unread(&mut self, byte: u8) {
         let before = self.position.wrapping_sub(1);
         match self.text.as_bytes().get(before) {
-            // nearly always: it is where the text is read
+            // in most cases the byte comes from the text
             Some(last) if self.ahead.is_empty() && *last == byte => self.position = before,
             _ => self.ahead.push(Some(byte)),
         }
     }
 
-    /// Puts the value of a macro in front of the rest.
+    /// Inserts the value of a macro before the remaining text.
     pub fn expand(&mut self, value: &str) {
         self.ahead.push(None);
         self.ahead.extend(value.bytes().rev().map(Some));
     }
 
-    /// True the first time the end of the text is met: it is the end of a line then.
+    /// Returns true at the first call, because the end of the text also ends a line.
     pub fn ends_line(&mut self) -> bool {
         !std::mem::replace(&mut self.ended, true)
     }
 
-    /// Leaves out the rest.
+    /// Skips the remaining text.
     pub fn stop(&mut self) {
         self.position = self.text.len();
         self.ahead.clear();
     }
 
-    /// Goes on at a line of the text, whose number it is.
+    /// Continues at a line of the text, given by byte offset and number.
     pub fn move_to(&mut self, position: usize, line: u32) {
         self.ahead.clear();
         (self.position, self.line) = (position, line);
     }
 
-    /// How many bytes of the text were read and not given back.
+    /// Returns the number of bytes of the text that were read and not returned.
     pub fn offset(&self) -> usize {
         self.position.saturating_sub(self.ahead.len())
     }
 
-    /// The character that the byte before the present one begins, if it is not ASCII; the rest of
-    /// it counts as read.
+    /// Reads the remaining bytes of the non-ASCII character that begins at the last byte, and
+    /// returns it.
     pub fn rest_of_character(&mut self) -> Option<char> {
         let character = self.text.get(self.position.checked_sub(1)?..)?.chars().next()?;
         self.position += character.len_utf8() - 1;
         Some(character)
     }
 
-    /// The line that `offset` is on, and the column of `offset` in it, from 1.
+    /// Returns the line that contains `offset`, and the column of `offset` in characters, from 1.
     pub fn line_at(&self, offset: usize) -> (&str, usize) {
         let offset = (0..=offset.min(self.text.len()))
             .rev()
@@ -138,7 +137,7 @@ impl Source {
         (&self.text[start..end], self.text[start..offset].chars().count() + 1)
     }
 
-    /// The line with number `line`.
+    /// Returns the line with number `line`, from 1; empty if there is none.
     pub fn numbered_line(&self, line: u32) -> &str {
         let starts = self.lines.get_or_init(|| {
             let ends = self.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
@@ -152,7 +151,7 @@ impl Source {
         &self.text[*start..end]
     }
 
-    /// How many characters the bytes from `offset` on are.
+    /// Returns the number of characters in `bytes` bytes from `offset` on.
     pub fn characters(&self, offset: usize, bytes: usize) -> usize {
         self.text.get(offset..offset + bytes).map_or(bytes, |text| text.chars().count())
     }

@@ -1,21 +1,21 @@
-//! Rules of old times, in lists of their own (pf-features section 12).
+//! Legacy statements (pf-features section 12).
 
 use skipstep_ruleset::OldKind;
 
 use super::{Pool, RuleStatement};
 
-/// `nat`, `rdr`, `binat` or `scrub` as a statement, or a `nat-anchor` and its like.
+/// A `nat`, `rdr`, `binat` or `scrub` statement, or one of their anchors (`nat-anchor` and so on).
 #[derive(Debug, Clone, PartialEq)]
 pub struct OldStatement {
-    /// Which of them.
+    /// The list to which the rule belongs.
     pub kind: OldKind,
     /// `no`
     pub no: bool,
     /// `pass`
     pub pass: bool,
-    /// Name of the anchor it calls.
+    /// Name of the anchor that the rule calls.
     pub anchor: Option<String>,
-    /// Which packets, and the options.
+    /// Criteria and options.
     pub rule: RuleStatement,
     /// `-> pool`
     pub pool: Option<Pool>,
@@ -24,7 +24,7 @@ pub struct OldStatement {
 }
 
 impl OldStatement {
-    /// A statement that is nothing but its rule.
+    /// Returns a statement that has only a rule.
     pub fn new(rule: RuleStatement) -> Self {
         OldStatement {
             kind: OldKind::Nat,

@@ -1,5 +1,4 @@
-//! Where a rule sends its packets: pools of addresses and what uses them (pf-features sections 6, 8
-//! and 9).
+//! Pools of addresses, and the options that use them (pf-features sections 6, 8 and 9).
 
 use std::net::IpAddr;
 
@@ -7,20 +6,20 @@ use skipstep_ruleset::{Family, PoolKind, RouteKind};
 
 use super::Host;
 
-/// A pool, its lists and names resolved.
+/// A pool with resolved names and lists.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Pool {
-    /// Any of these, each perhaps with a weight.
+    /// Addresses of the pool, possibly with weights.
     pub hosts: Vec<Host>,
     /// `port`
     pub ports: Option<PoolPorts>,
-    /// `bitmask`, `random` and the like
+    /// `bitmask`, `random`, `source-hash`, `round-robin` or `least-states`.
     pub kind: Option<PoolKind>,
     /// `sticky-address`
     pub sticky: bool,
     /// `static-port`
     pub static_port: bool,
-    /// Next hops by way of an interface, of old times; then there are no hosts.
+    /// Next hops with interfaces, in the legacy syntax. `hosts` is empty then.
     pub through: Vec<Hop>,
     /// `map-e-portset offset/length/id` of FreeBSD
     pub map_e: Option<(u8, u8, u16)>,
@@ -33,15 +32,15 @@ pub struct Pool {
 /// `(em0 10.0.0.1)`, or `em0` alone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hop {
-    /// The interface.
+    /// Name of the interface.
     pub interface: String,
-    /// The next hop; none if the packet itself says where it goes.
+    /// Addresses of the next hop; empty if the next hop is the packet's destination.
     pub hosts: Vec<Host>,
 }
 
 impl Pool {
-    /// The family that one of its hosts asks of the rule. With `prefer-ipv6-nexthop` packets of
-    /// both are sent to a next hop with an IPv6 address.
+    /// Returns the family that a host of the pool requires of the rule. With `prefer-ipv6-nexthop`
+    /// an IPv6 next hop takes packets of both families, and the result is `None`.
     pub fn family_of(&self, host: &Host) -> Option<Family> {
         host.family().filter(|family| !self.prefer_ipv6 || *family == Family::Inet)
     }
@@ -50,20 +49,20 @@ impl Pool {
 /// `port` of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolPorts {
-    /// `low:high`; equal for a single one. It may be the wrong way round.
+    /// `low:high`; both are equal for a single port. `low` may be greater than `high`.
     Range(u16, u16),
-    /// `low:*`, as long as the range of the rule's destination ports
+    /// `low:*`: as many ports as the rule's destination ports.
     From(u16),
 }
 
-/// What a rule does with the addresses of its packets.
+/// The translation options of a rule.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Translation {
-    /// `nat-to`, `binat-to` and the source of `af-to`
+    /// Pool of `nat-to`, of `binat-to`, or of the source of `af-to`.
     pub nat: Option<Pool>,
-    /// The pool above is that of `binat-to`.
+    /// True if `nat` is the pool of `binat-to`.
     pub binat: bool,
-    /// `rdr-to` and the destination of `af-to`
+    /// Pool of `rdr-to`, or of the destination of `af-to`.
     pub rdr: Option<Pool>,
     /// `af-to`
     pub af_to: Option<Family>,
@@ -74,15 +73,15 @@ pub struct Translation {
 }
 
 impl Translation {
-    /// None of these.
+    /// No translation.
     pub const NONE: Translation =
         Translation { nat: None, binat: false, rdr: None, af_to: None, route: None, divert: None };
 }
 
-/// `divert-to` and its like.
+/// `divert-to`, `divert-reply` or `divert-packet`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Divert {
-    /// `divert-to host port n`: the first address of the rule's family counts.
+    /// `divert-to host port n`. The first address of the rule's family counts.
     To(Vec<IpAddr>, u16),
     /// `divert-reply`
     Reply,

@@ -1,25 +1,25 @@
-//! Where a piece stands: in which statement, list and anchor.
+//! The statement, lists and anchors that contain a piece.
 
 use super::piece::{Kind, Piece};
 
-/// What is open at a place of the text.
+/// The open braces and the statement at a position in the text.
 #[derive(Default)]
 pub struct Indent {
     braces: Vec<Brace>,
-    /// The statement's first word, empty at its beginning.
+    /// First word of the statement; empty at its beginning.
     statement: String,
-    /// The line before ended in a backslash.
+    /// True if a backslash ended the previous line.
     continued: bool,
-    /// The word, sign or string before.
+    /// The previous word, sign or string.
     before: Option<Piece>,
-    /// How far into `<name>` the place is.
+    /// The state of reading `<name>`.
     table_name: TableName,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Brace {
     List,
-    /// Of an anchor: statements stand in it.
+    /// The body of an anchor, which contains statements.
     Body,
 }
 
@@ -33,7 +33,7 @@ enum TableName {
     Named,
 }
 
-/// What a list in braces follows; an anchor's rules never follow these.
+/// Words that a list in braces may follow, but not the body of an anchor.
 const LIST_OPENERS: [&str; 11] = [
     "from",
     "to",
@@ -48,11 +48,11 @@ const LIST_OPENERS: [&str; 11] = [
     "icmp6-type",
 ];
 
-/// Deeper than this nothing is indented further.
+/// Most tabs of a line.
 const DEEPEST: usize = 8;
 
 impl Indent {
-    /// How many tabs a line begins with whose first piece is `first`.
+    /// Returns the number of tabs in front of a line whose first piece is `first`.
     pub fn tabs(&self, first: &Piece) -> usize {
         let open = self.braces.len();
         let tabs = match self.braces.last() {
@@ -63,12 +63,13 @@ impl Indent {
         tabs.min(DEEPEST)
     }
 
-    /// Whether the place is in a `table` statement.
+    /// True inside of a `table` statement.
     pub fn in_table(&self) -> bool {
         self.statement == "table"
     }
 
-    /// Whether a blank comes before `next`, if the place is between `<` and `>` of a table's name.
+    /// Returns true if a blank precedes `next` between the `<` and `>` of a table name; `None`
+    /// elsewhere.
     pub fn in_table_name(&self, next: &Piece) -> Option<bool> {
         match self.table_name {
             TableName::Outside => None,
@@ -77,7 +78,7 @@ impl Indent {
         }
     }
 
-    /// Goes past a piece.
+    /// Moves past a piece.
     pub fn pass(&mut self, piece: &Piece) {
         if self.statement.is_empty() {
             self.statement.clone_from(&piece.text);
@@ -96,7 +97,7 @@ impl Indent {
         self.before = Some(piece.clone());
     }
 
-    /// Goes past the end of a line.
+    /// Moves past the end of a line.
     pub fn end_line(&mut self, continued: bool) {
         self.continued = continued;
         if !continued && self.braces.last() != Some(&Brace::List) {
@@ -110,7 +111,7 @@ impl Indent {
         self.statement == "anchor" && !self.before.as_ref().is_some_and(opens_list)
     }
 
-    /// Whether a `<` here compares.
+    /// True if a `<` here would be an operator.
     fn compares(&self) -> bool {
         self.before.as_ref().is_some_and(|piece| piece.is_word(&["port", "user", "group"]))
     }

@@ -1,24 +1,25 @@
-//! A text cut into pieces without looking macros up. Pieces and what was between them are the whole
-//! text; the rules are those of the lexer.
+//! Splits a text into pieces, without looking macros up. The pieces and the space between them are
+//! the whole text. The rules are those of the lexer.
 
 /// A piece of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
     pub kind: Kind,
-    /// As it stands in the text.
+    /// Text as written.
     pub text: String,
-    /// Nothing stands between it and the piece before.
+    /// True if the piece follows the previous one without space.
     pub glued: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A word, a number or a macro with everything that sticks to it.
+    /// A word, a number, or a macro with all characters that belong to the same word.
     Word,
     Quoted,
-    /// `{`, `!=`, `->` and the like.
+    /// `{`, `!=`, `->` and similar signs.
     Sign,
-    /// From `#` to the end of the line, or of the lines that a backslash joins to it.
+    /// A comment, from `#` to the end of the line, or of the last line that a backslash joins to
+    /// it.
     Comment,
     /// A backslash at the end of a line.
     Continued,
@@ -30,12 +31,12 @@ impl Piece {
         self.kind == Kind::Sign && self.text == sign
     }
 
-    /// Columns of its first line.
+    /// Returns the number of columns of the first line.
     pub fn width(&self) -> usize {
         self.text.split('\n').next().unwrap_or_default().chars().count()
     }
 
-    /// Whether it is a character that begins no word.
+    /// True if the piece is a character that begins no word.
     pub fn is_mark(&self) -> bool {
         self.kind == Kind::Word && !is_number(&self.text) && !self.text.starts_with(begins_word)
     }
@@ -48,7 +49,7 @@ impl Piece {
 const PAIRS: [&str; 6] = ["!=", "<>", "<=", "><", ">=", "->"];
 const SIGNS: &str = "(){}<>!=/,";
 
-/// Cuts `text` into pieces.
+/// Splits `text` into pieces.
 pub fn pieces(text: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -85,7 +86,7 @@ pub fn pieces(text: &str) -> Vec<Piece> {
             Kind::Comment if length == rest.len() => {
                 piece.trim_end_matches([' ', '\t', '\r', '\n', '\\'])
             }
-            // a string that does not end
+            // an unterminated string
             Kind::Quoted if length == rest.len() => piece.trim_end_matches('\n'),
             Kind::Comment => trimmed(piece),
             _ => piece,
@@ -97,8 +98,8 @@ pub fn pieces(text: &str) -> Vec<Piece> {
     pieces
 }
 
-/// Length of what means nothing at the beginning of `text`: blanks, the carriage return of a line
-/// end, a backslash in front of what is no part of a word.
+/// Returns the length of the meaningless characters at the beginning of `text`: blanks, the
+/// carriage return of a line end, and a backslash that does not belong to a word.
 fn idle(text: &str) -> usize {
     let mut chars = text.chars();
     match (chars.next(), chars.next()) {
@@ -109,12 +110,12 @@ fn idle(text: &str) -> usize {
     }
 }
 
-/// Length of a backslash with the line end behind it, if `text` begins with them.
+/// Returns the length of a backslash and the line end behind it, if `text` begins with them.
 fn joint(text: &str) -> usize {
     ["\\\n", "\\\r\n"].iter().find(|joint| text.starts_with(**joint)).map_or(0, |joint| joint.len())
 }
 
-/// Length of all joints at the beginning of `text`.
+/// Returns the length of all joints at the beginning of `text`.
 fn joints(text: &str) -> usize {
     let mut length = 0;
     while let more @ 1.. = joint(&text[length..]) {
@@ -123,7 +124,7 @@ fn joints(text: &str) -> usize {
     length
 }
 
-/// A sign of two characters, which may stand on two joined lines, and its length in `text`.
+/// Returns a sign of two characters, and its length in `text`. A joint may separate the characters.
 fn pair(text: &str) -> Option<(&'static str, usize)> {
     PAIRS.into_iter().find_map(|pair| {
         let behind = text.strip_prefix(&pair[..1])?;
@@ -146,7 +147,7 @@ fn comment(text: &str) -> usize {
     }
 }
 
-/// A comment without blanks at its end, unless that would make a backslash join the next line.
+/// Returns a comment without trailing blanks. Keeps them if a backslash would join the next line.
 fn trimmed(comment: &str) -> &str {
     let short = comment.trim_end_matches([' ', '\t', '\r']);
     if short.ends_with('\\') { comment } else { short }
@@ -163,9 +164,9 @@ fn quoted(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// Length of a word, which goes on over a joint if the next line begins with a part of it. Digits,
-/// and macros, take the joint with them in any case: what follows decides whether they are a
-/// number.
+/// Returns the length of a word. The word continues over a joint if the next line begins with a
+/// part of it. Digits and macros always include the joint, because the next character decides
+/// whether they are a number.
 fn word(text: &str) -> usize {
     let mut length = 0;
     loop {
@@ -173,7 +174,7 @@ fn word(text: &str) -> usize {
         let joint = joints(rest);
         let Some(next) = rest[joint..].chars().next() else { return length };
         if joint > 0 {
-            // without the joints in it
+            // digits, ignoring joints
             let mut so_far = text[..length].trim_start_matches('-').bytes();
             let is_digit = |byte: u8| byte.is_ascii_digit() || b"\\\r\n".contains(&byte);
             let digits = text.starts_with('$') || so_far.all(is_digit);
@@ -184,14 +185,14 @@ fn word(text: &str) -> usize {
                 _ => length += joint,
             }
         } else if text.starts_with('$') && matches!(next, '"' | '\'') {
-            // whether it begins a string depends on the macro: the rest stays as it is
+            // the macro decides whether a string begins here, so the remaining text stays as it is
             return text.trim_end_matches('\n').len();
         } else if length > 0 && (ends_word(next) || idle(rest) > 0) {
             return length;
         } else {
             length += next.len_utf8();
             if next == '\\' {
-                // what a backslash precedes is a part of the word, too
+                // the character behind a backslash belongs to the word
                 length += text[length..].chars().next().map_or(0, char::len_utf8);
             }
         }

@@ -1,9 +1,9 @@
-//! Whether a blank stands between two pieces.
+//! The space between two pieces.
 
 use super::indent::Indent;
 use super::piece::{Kind, Piece};
 
-/// Whether a blank comes between `left` and `right`.
+/// True if a blank belongs between `left` and `right`.
 pub fn between(left: &Piece, right: &Piece, context: &Indent) -> bool {
     if right.kind == Kind::Continued {
         return false;
@@ -18,7 +18,7 @@ pub fn between(left: &Piece, right: &Piece, context: &Indent) -> bool {
         return false;
     }
     if left.is("/") || right.is("/") {
-        // the word `flags` may be followed by a slash
+        // a slash may follow the word `flags`
         return right.is("/") && left.is_word(&["flags"]);
     }
     if left.is_mark() {
@@ -34,8 +34,8 @@ pub fn between(left: &Piece, right: &Piece, context: &Indent) -> bool {
     !(left.is(")") && right.glued && right.text.starts_with(':'))
 }
 
-/// Digits are a number in front of a blank and of some signs only, otherwise a word; and a macro
-/// may be a number. What stood behind them stays as it was unless it makes no difference.
+/// Returns the present spacing behind digits or a macro, `None` where it does not matter. Digits
+/// are a number only before a blank and some signs, otherwise a word; a macro may be a number.
 fn unchanged_behind_number(left: &Piece, right: &Piece) -> Option<bool> {
     let ends_in_digit = left.text.trim_end_matches("\\\n").ends_with(|c: char| c.is_ascii_digit());
     let may_be_number = left.kind == Kind::Word && (ends_in_digit || left.text.starts_with('$'));

@@ -49,8 +49,8 @@ macro_rules! roles {
 roles! {
     Barrier: anchor labels probability ridentifier;
     Break: action log quick received_on prio max_pkt_rate max_pkt_size state_limiter source_limiter
-        set_prio set_tos set_queue set_delay fragment allow_opts once tag rtable divert af_to nat rdr
-        route;
+        set_prio set_tos set_queue set_delay fragment allow_opts once tag rtable divert af_to nat
+        rdr route;
     NoMerge: direction interface family protocol os user group tcp_flags icmp tos tagged
         block_return state scrub;
     Combined: source destination;
