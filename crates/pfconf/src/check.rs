@@ -1,4 +1,4 @@
-//! What makes a rule wrong although its syntax is right, in OpenBSD's words.
+//! Semantic checks of expanded rules, with OpenBSD's messages.
 
 use skipstep_ruleset::{Action, BlockReturn, Direction, Family, KeepKind, OldKind, Rule};
 
@@ -10,15 +10,15 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const SCTP: u8 = 132;
 
-/// What is odd about an expanded rule, but does no harm.
+/// Returns a warning about an expanded rule that is odd and valid.
 pub fn warning(rule: &Rule) -> Option<&'static str> {
     let synproxy = rule.state.as_ref().is_some_and(|state| state.kind == KeepKind::Synproxy);
     (synproxy && rule.direction != Some(Direction::In))
         .then_some("warning: synproxy used for inbound rules only, ignored for outbound")
 }
 
-/// Returns the messages about an expanded rule; empty if nothing is wrong. `kind` is the list of
-/// old times that it belongs to.
+/// Returns the error messages about an expanded rule; empty if the rule is valid. `kind` is the
+/// kind of a legacy rule.
 pub fn rule(
     rule: &Rule,
     translation: &Translation,
@@ -33,11 +33,11 @@ pub fn rule(
     };
     let is = |protocol| rule.protocol == Some(protocol);
     let ports = rule.source.ports.is_some() || rule.destination.ports.is_some();
-    // FreeBSD does not ask for a protocol here: the rule matches no packet of another one
+    // FreeBSD needs no protocol here, because the rule matches no packets of other protocols
     let any = rule.protocol.is_none();
     let implied = any && dialect == Dialect::Any;
     check(rule.os.is_some() && !is(TCP) && !implied, "os only applies to tcp");
-    // FreeBSD looks at the ports of SCTP, too
+    // FreeBSD reads the ports of SCTP, too
     let has_ports = is(TCP) || is(UDP) || is(SCTP) || (any && kind == Some(OldKind::Nat));
     check(ports && !has_ports, "port only applies to tcp/udp");
     let has_owner = is(TCP) || is(UDP) || implied;
@@ -67,7 +67,7 @@ pub fn rule(
         is(ICMP6) && rule.family == Some(Family::Inet),
         "proto icmp6 doesn't match address family inet",
     );
-    // FreeBSD's match rules allow options to the pass rules behind them
+    // FreeBSD's match rules allow options for the pass rules behind them
     let allows =
         rule.action == Action::Pass || rule.action == Action::Match && dialect == Dialect::Any;
     check(rule.allow_opts && !allows, "allow-opts can only be specified for pass rules");

@@ -1,51 +1,51 @@
-//! Messages about a pf.conf: first OpenBSD's line, then what helps on a terminal.
+//! Messages about a pf.conf. The first line is OpenBSD's; further lines help on a terminal.
 
 use std::fmt;
 
 /// A message about a place in a pf.conf.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What sort of message it is.
+    /// Severity of the message.
     pub kind: Kind,
-    /// Name of the text, as the context gave it.
+    /// Name of the text, as in the context.
     pub file: String,
-    /// Line the message is about, from 1; 0 if it is about none.
+    /// Line of the error, from 1; 0 if the message is about no line.
     pub line: u32,
-    /// Column (in characters, from 1) of the word at fault; 0 if no single word is.
+    /// Column in characters, from 1, of the wrong word; 0 if no single word is wrong.
     pub column: u32,
-    /// Length in characters of the word at fault.
+    /// Length in characters of the wrong word.
     pub width: u32,
-    /// What is wrong, in OpenBSD's words where OpenBSD has some.
+    /// The message, in OpenBSD's words where OpenBSD has the same error.
     pub message: String,
-    /// OpenBSD prints the message without the place (those of its address parser).
+    /// True if OpenBSD prints the message without a place, as its address parser does.
     pub bare: bool,
-    /// The source line.
+    /// The source line; empty if there is none.
     pub source: String,
-    /// How to mend it.
+    /// Advice for a correction.
     pub help: Option<String>,
 }
 
-/// Sorts of [`Diagnostic`].
+/// The severities of a [`Diagnostic`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Kind {
     /// The rule set cannot be loaded.
     #[default]
     Error,
-    /// It can, but probably does not mean what was meant.
+    /// The rule set can be loaded, but probably has an unintended meaning.
     Warning,
-    /// It can, and nothing is wrong; `pfctl -vv` tells of it.
+    /// The rule set can be loaded and is correct. `pfctl -vv` prints notes.
     Note,
 }
 
 impl Kind {
-    /// Whether the rule set can be loaded nevertheless.
+    /// True if the rule set can be loaded.
     pub fn is_harmless(self) -> bool {
         matches!(self, Kind::Warning | Kind::Note)
     }
 }
 
 impl Diagnostic {
-    /// Whether it says that the text is no pf.conf at all, whatever names mean.
+    /// True for an error in the syntax of the text, which does not depend on the meaning of names.
     pub fn is_syntax_error(&self) -> bool {
         let lexical =
             ["syntax error", "string too long", "reached end of file while parsing quoted string"];
@@ -54,8 +54,8 @@ impl Diagnostic {
         self.kind == Kind::Error && (undefined || lexical.contains(&self.message.as_str()))
     }
 
-    /// The message with its source line, a caret below the word at fault and the help, for a
-    /// terminal.
+    /// Returns the message for a terminal, with its source line, a caret below the wrong word, and
+    /// advice.
     pub fn explain(&self) -> String {
         let mut text = self.to_string();
         if !self.source.trim().is_empty() {
@@ -75,7 +75,7 @@ impl Diagnostic {
     }
 }
 
-/// One line, without the line end.
+/// Prints the message as one line without line end.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.bare {
@@ -85,8 +85,8 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Where in the source line of a statement the word stands that `message` is about, and how long it
-/// is, in characters; 0 and 0 if no single word is at fault.
+/// Returns column and length, in characters, of the word in `source` that `message` is about. Both
+/// are 0 if no single word is wrong.
 pub(crate) fn at_fault(message: &str, source: &str) -> (u32, u32) {
     let words = words_at_fault(message);
     let is_of_word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -102,8 +102,8 @@ pub(crate) fn at_fault(message: &str, source: &str) -> (u32, u32) {
     (0, 0)
 }
 
-/// The words of pf.conf of which `message`, about a whole statement, complains: the first of them
-/// that stands in the statement.
+/// Returns the words that `message`, about a whole statement, may be about. The first of them in
+/// the statement is the wrong word.
 fn words_at_fault(message: &str) -> &'static [&'static str] {
     const ICMP: &[&str] = &["icmp-type", "icmp6-type"];
     const ROUTE: &[&str] = &["route-to", "reply-to", "dup-to"];
@@ -151,7 +151,7 @@ fn words_at_fault(message: &str) -> &'static [&'static str] {
     }
 }
 
-/// How to mend what `message`, about a whole statement, complains of.
+/// Returns advice for `message`, which is about a whole statement.
 pub(crate) fn help(message: &str) -> Option<String> {
     let help = match message {
         "r.rpool.opts must be PF_POOL_ROUNDROBIN" => {

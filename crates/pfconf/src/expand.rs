@@ -1,6 +1,6 @@
-//! From statements to rules: one rule for each combination of what the lists hold, in pf's order
-//! (interfaces outermost, then protocols, ICMP types, sources, destinations, source ports,
-//! destination ports).
+//! Expansion of statements to rules: one rule for each combination of list items. The order is that
+//! of pf: interfaces vary slowest, then protocols, ICMP types, sources, destinations, source ports
+//! and destination ports.
 
 mod binat;
 mod old;
@@ -24,57 +24,56 @@ use crate::{check, keep};
 
 const TCP: u8 = 6;
 
-/// More rules than this the data plane cannot hold (`PF_MAX_RULES` of bpf/abi.h).
+/// Most rules of a rule set (`PF_MAX_RULES` of bpf/abi.h).
 pub const MOST_RULES: usize = 131_072;
 
-/// The addresses of a list are counted for each rule that translates to it; more than this is a
-/// mistake.
+/// Most addresses in pools. The addresses of a list are counted for each rule that the list makes.
 pub const MOST_POOLED: usize = 1 << 18;
 
-/// Longest label or tag, in bytes.
+/// Most bytes of a label or tag.
 const LONGEST_LABEL: usize = 63;
 
-/// Where the expansion puts rules and messages.
+/// Input and output of the expansion of a statement.
 pub struct Expansion<'a> {
     /// Interfaces and names.
     pub context: &'a Context<'a>,
-    /// What `set` lines said up to here.
+    /// The options of the `set` statements before the statement.
     pub options: &'a Options,
     /// `set state-defaults`
     pub state_defaults: &'a [StateOption],
-    /// Line the statement begins on.
+    /// Line on which the statement begins.
     pub line: u32,
-    /// The included file that the line is in.
+    /// The included file that contains the line.
     pub file: Option<&'a Arc<str>>,
-    /// Rules of the rule set so far, those of earlier statements included.
+    /// Rules of the rule set, including those of earlier statements.
     pub rules: &'a mut Vec<Rule>,
-    /// How many more rules there can be.
+    /// Number of rules that may still be added.
     pub room: usize,
-    /// How many more addresses there can be in those tables.
+    /// Number of addresses that may still be added to `tables`.
     pub pooled: &'a mut usize,
-    /// Names for the tables that lists of addresses in pools become.
+    /// Names for tables that replace lists of addresses in pools.
     pub automatic: &'a mut AutomaticTables,
-    /// Those tables, each with its echo.
+    /// The tables made of pools, each with the line that `pfctl -nv` prints.
     pub tables: Vec<(String, Table)>,
-    /// Messages in the order in which OpenBSD gives them.
+    /// Messages in OpenBSD's order.
     pub messages: Vec<Message>,
 }
 
 /// A message about a statement.
 pub enum Message {
-    /// It is wrong.
+    /// An error with its place.
     Error(String),
-    /// It is wrong, and OpenBSD prints that without the place.
+    /// An error that OpenBSD prints without a place.
     Bare(String),
-    /// It is odd.
+    /// A warning with its place.
     Warning(String),
 }
 
-/// The statement is wrong as a whole; the message is among the messages.
+/// A statement is wrong; `messages` has the reason.
 #[derive(Debug)]
 pub struct Refused;
 
-/// One value of each list.
+/// One item of each list.
 struct Combination<'a> {
     interface: Option<&'a Not<InterfaceMatch>>,
     protocol: Option<u8>,
@@ -88,7 +87,7 @@ struct Combination<'a> {
     group: Option<Owner>,
 }
 
-/// The lists of a statement; an empty one stands for everything.
+/// The lists of a statement; an empty list stands for everything.
 struct Lists<'a> {
     interfaces: &'a [Not<InterfaceMatch>],
     protocols: &'a [u8],
@@ -97,12 +96,12 @@ struct Lists<'a> {
     destinations: &'a [ast::Host],
     source_ports: &'a [Ports],
     destination_ports: &'a [Ports],
-    /// No list, but it holds pools that make each combination another rule.
+    /// Not a list. Its pools make each combination another rule.
     translation: &'a Translation,
     systems: &'a [String],
     users: &'a [Owner],
     groups: &'a [Owner],
-    /// No list either: that of old times in which the rules stand.
+    /// Not a list. Kind of the legacy rule.
     kind: Option<OldKind>,
 }
 
@@ -124,7 +123,7 @@ impl<'a> Lists<'a> {
         }
     }
 
-    /// The lists of a rule that looks at nothing but the source.
+    /// Returns the lists of a rule whose only criterion is the source.
     fn from(sources: &'a [ast::Host]) -> Self {
         static NONE: Translation = Translation::NONE;
         Lists {
@@ -143,7 +142,7 @@ impl<'a> Lists<'a> {
         }
     }
 
-    /// How many combinations there are, `None` if they cannot be counted.
+    /// Returns the number of combinations; `None` if it overflows.
     fn count(&self) -> Option<usize> {
         let lengths = [
             self.interfaces.len(),
@@ -160,7 +159,7 @@ impl<'a> Lists<'a> {
         lengths.iter().try_fold(1, |product: usize, n| product.checked_mul(*n.max(&1)))
     }
 
-    /// A combination by number: the last list varies fastest.
+    /// Returns a combination by number. The last list varies fastest.
     fn combination(&self, number: usize) -> Combination<'a> {
         let mut rest = number;
         Combination {
@@ -177,7 +176,7 @@ impl<'a> Lists<'a> {
         }
     }
 
-    /// The lists from the items of a combination on.
+    /// Returns the tails of the lists that begin with the items of a combination.
     fn rest(&self, number: usize) -> Lists<'a> {
         let mut rest = number;
         Lists {
@@ -197,7 +196,8 @@ impl<'a> Lists<'a> {
     }
 }
 
-/// `list` from the item on that `rest` names.
+/// Returns the tail of `list` from the item whose index is in `rest`. Divides `rest` for the next
+/// list.
 fn tail<'a, T>(list: &'a [T], rest: &mut usize) -> &'a [T] {
     let length = list.len().max(1);
     let tail = &list[(*rest % length).min(list.len())..];
@@ -205,8 +205,8 @@ fn tail<'a, T>(list: &'a [T], rest: &mut usize) -> &'a [T] {
     tail
 }
 
-/// The item of `list` that `rest` names, `None` if the list is empty; `rest` goes on to name one of
-/// the next list.
+/// Returns the item of `list` whose index is in `rest`; `None` if the list is empty. Divides `rest`
+/// for the next list.
 fn pick<'a, T>(list: &'a [T], rest: &mut usize) -> Option<&'a T> {
     let length = list.len().max(1);
     let item = list.get(*rest % length);
@@ -215,7 +215,10 @@ fn pick<'a, T>(list: &'a [T], rest: &mut usize) -> Option<&'a T> {
 }
 
 impl Expansion<'_> {
-    /// Expands `pass`, `block` or `match`.
+    /// Expands a `pass`, `block` or `match` statement.
+    ///
+    /// # Errors
+    /// Fails if the statement is wrong as a whole; `messages` then has the reason.
     pub fn rule(&mut self, statement: &RuleStatement) -> Result<(), Refused> {
         let mut template = self.template(statement, false)?;
         self.check_tcp(statement, "OS fingerprinting only apply to tcp")?;
@@ -232,7 +235,10 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// Expands `anchor`, which calls `call`.
+    /// Expands an `anchor` statement, which calls `call`.
+    ///
+    /// # Errors
+    /// Fails if the statement is wrong as a whole; `messages` then has the reason.
     pub fn anchor(&mut self, statement: &AnchorStatement, call: AnchorCall) -> Result<(), Refused> {
         self.check_tcp(&statement.rule, "OS fingerprinting only applies to tcp")?;
         let mut template = self.template(&statement.rule, true)?;
@@ -245,7 +251,7 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// A rule with everything of the statement that is no list, and without its state.
+    /// Returns a rule with all parts of the statement that are not lists, and without state.
     fn template(&mut self, statement: &RuleStatement, anchor: bool) -> Result<Rule, Refused> {
         let options = &statement.options;
         if options.once && (anchor || statement.action == Action::Match) {
@@ -275,7 +281,7 @@ impl Expansion<'_> {
                 .or_else(|| common_family(&statement.destination.hosts)),
             received_on: options.received_on.clone(),
             tcp_flags,
-            // 0 is what packets have that nobody asked about, so pf does not look for it.
+            // pf does not compare with 0
             tos: options.tos.filter(|tos| *tos != 0),
             prio: options.prio,
             max_pkt_rate: options.max_pkt_rate.filter(|(packets, _)| *packets > 0),
@@ -300,7 +306,7 @@ impl Expansion<'_> {
         })
     }
 
-    /// Whether one of the protocols is TCP, if the rule looks at what only TCP has.
+    /// Checks that the protocols include TCP, if the rule has TCP criteria.
     fn check_tcp(&mut self, statement: &RuleStatement, os_message: &str) -> Result<(), Refused> {
         let flags = statement.options.flags.flatten().is_some();
         let systems = !statement.systems.is_empty();
@@ -316,8 +322,12 @@ impl Expansion<'_> {
         Err(Refused)
     }
 
-    /// Expands `antispoof`: packets that claim to come from a network of the interface but arrive
-    /// elsewhere, and packets that claim to come from the interface's own address.
+    /// Expands an `antispoof` statement. One rule blocks packets with a source in a network of the
+    /// interface that arrive elsewhere. The other blocks packets with the interface's own address
+    /// as source.
+    ///
+    /// # Errors
+    /// Fails if a label is too long.
     pub fn antispoof(&mut self, statement: &Antispoof) -> Result<(), Refused> {
         if statement.labels.iter().any(|label| label.len() > LONGEST_LABEL) {
             return self.refuse("rule label too long (max 63 chars)");
@@ -364,7 +374,7 @@ impl Expansion<'_> {
         Err(Refused)
     }
 
-    /// A rule that looks at nothing.
+    /// Returns a rule without criteria.
     fn blank(&self) -> Rule {
         Rule { line: self.line, file: self.file.cloned(), ..Rule::default() }
     }
@@ -380,8 +390,8 @@ impl Expansion<'_> {
         }
     }
 
-    /// What the rule says of state: what is written, or else `keep state` for `pass` rules with the
-    /// options of `set state-defaults`.
+    /// Returns the state options of the rule. A `pass` rule without state keyword has `keep state`
+    /// with the options of `set state-defaults`.
     fn state(&mut self, statement: &RuleStatement) -> Result<Option<StateOptions>, Refused> {
         let (kind, written) = match &statement.options.keep {
             Some(Keep::No) => return Ok(None),
@@ -413,8 +423,8 @@ impl Expansion<'_> {
         }
     }
 
-    /// Adds the rule of one combination, unless its parts are of different families or interfaces.
-    /// After an error no further rule of the statement is added.
+    /// Adds the rule of one combination, unless its parts differ in family or interface. After an
+    /// error no further rule of the statement is added.
     fn combination(&mut self, template: &Rule, lists: &Lists, number: usize, errors: &mut u32) {
         let (parts, translation) = (&lists.combination(number), lists.translation);
         let mut family = template.family;
@@ -469,8 +479,8 @@ impl Expansion<'_> {
         }
     }
 
-    /// The interface of the rule: the one written, or that of a link-local address. `None` if the
-    /// two differ.
+    /// Returns the interface of the rule: the written one, or that of a link-local address. The
+    /// outer `None` means that they differ.
     fn combined_interface(&self, parts: &Combination) -> Option<Option<Not<InterfaceMatch>>> {
         let scope =
             |host: Option<&ast::Host>| host.map(|host| host.scope).filter(|scope| *scope != 0);
@@ -557,7 +567,7 @@ impl Expansion<'_> {
     }
 }
 
-/// The labels that say something.
+/// Returns the labels that are not empty.
 fn said<'a>(labels: impl IntoIterator<Item = &'a String>) -> Vec<String> {
     labels.into_iter().filter(|label| !label.is_empty()).cloned().collect()
 }
@@ -566,13 +576,13 @@ fn interface_match(name: &str) -> InterfaceMatch {
     if name == "any" { InterfaceMatch::Any } else { InterfaceMatch::Named(name.to_string()) }
 }
 
-/// The family that all hosts of a list have.
+/// Returns the family that all hosts of a list have.
 fn common_family(hosts: &[ast::Host]) -> Option<Family> {
     let family = hosts.first()?.family();
     if hosts.iter().all(|host| host.family() == family) { family } else { None }
 }
 
-/// The family of the rule and of both hosts; the outer `None` if they differ.
+/// Returns the family of the rule and both hosts. The outer `None` means that they differ.
 fn combined_family(rule: Option<Family>, parts: &Combination) -> Option<Option<Family>> {
     let source = parts.source.and_then(ast::Host::family);
     let destination = parts.destination.and_then(ast::Host::family);

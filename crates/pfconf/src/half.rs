@@ -1,11 +1,11 @@
-//! The second half of a long text is read beside the first. What a rule means hangs on what stands
-//! in front of it: macros, settings, queues. But in a long list hardly anything stands between the
-//! rules.
+//! Parallel parsing: a second thread parses the second half of a long text. The meaning of a rule
+//! depends on earlier macros, settings and queues, but long lists of rules rarely contain any.
 //!
-//! When the reader comes to the first rule, a second one begins at a line in the middle, as if
-//! nothing in between had a say. When the first reader comes to that line, it looks whether that
-//! was so, and then has no more to read. If it was not, or if there is more in the second half than
-//! rules about which there is nothing to say, it reads on as if there were no second one.
+//! At the first rule, the main parser starts a second one at a line in the middle, with the
+//! settings of that moment. When the main parser comes to that line, it checks that macros,
+//! settings and queues are still the same. If so, the main parser takes the rules of the second
+//! half and stops. Otherwise it goes on as if there were no second parser. It also goes on if the
+//! second half has other statements than rules, or rules with messages.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Scope, ScopedJoinHandle};
@@ -18,21 +18,22 @@ use crate::expand::{Expansion, MOST_POOLED, MOST_RULES};
 use crate::missing::Missing;
 use crate::parser::Parser;
 
-/// Shorter texts, in bytes, are read before a thread has begun.
+/// Bytes from which a text is parsed in parallel. A shorter text is parsed before a thread has
+/// started.
 pub const LONG: usize = 1 << 17;
 
-/// What the first reader had read when the second one began, as far as rules hang on it.
+/// The settings on which the meaning of rules depends, as they were when the second parser started.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// What `set` lines said.
+    /// The options of `set` statements.
     pub options: Options,
     /// `set state-defaults`
     pub state_defaults: Option<Vec<StateOption>>,
 }
 
-/// The second half of a text, while somebody reads it.
+/// The second half of a text, while a thread parses it.
 pub struct Half<'scope, 'a> {
-    /// Where it begins: a byte of the text.
+    /// Byte offset in the text at which the half begins.
     middle: usize,
     parser: Parser<'a>,
     settings: Settings,
@@ -40,14 +41,14 @@ pub struct Half<'scope, 'a> {
     stop: StopWhenDropped<'scope>,
 }
 
-/// What is in it.
+/// The result of the second parser.
 struct Contents<'a> {
     rules: Vec<Rule>,
     /// The parser at the end of the text.
     parser: Parser<'a>,
 }
 
-/// Nobody wants to know what the reader reads any more.
+/// Stops the second parser when it is dropped.
 struct StopWhenDropped<'scope>(&'scope AtomicBool);
 
 impl Drop for StopWhenDropped<'_> {
@@ -56,7 +57,7 @@ impl Drop for StopWhenDropped<'_> {
     }
 }
 
-/// Where a line of the second half begins that looks like a rule.
+/// Returns the byte offset of the first line in the second half that begins like a rule.
 pub fn middle(text: &str) -> Option<usize> {
     let half = text.len() / 2;
     let mut place = half + text.as_bytes()[half..].iter().position(|byte| *byte == b'\n')? + 1;
@@ -70,8 +71,8 @@ pub fn middle(text: &str) -> Option<usize> {
 }
 
 impl<'scope, 'a: 'scope> Half<'scope, 'a> {
-    /// Has a text read from its `middle` on, as `parser` would read it that has come to its first
-    /// rule. `None` if there are no threads to be had.
+    /// Starts a thread that parses `text` from `middle` on, with the state of `parser` at the first
+    /// rule. `None` if no thread can be started.
     pub fn begin(
         scope: &'scope Scope<'scope, '_>,
         stop: &'scope AtomicBool,
@@ -90,14 +91,14 @@ impl<'scope, 'a: 'scope> Half<'scope, 'a> {
         Some(Half { middle, parser: parser.clone(), settings, reader, stop })
     }
 
-    /// Whether the statement is not in front of it.
+    /// True if the statement begins at the middle or behind it.
     pub fn is_reached_by(&self, statement: &Statement) -> bool {
         statement.place.source == 0 && statement.place.offset >= self.middle
     }
 
-    /// Adds its rules to those in front of it, and leaves nothing for `parser` to read, which has
-    /// come to this statement. False, with nothing changed, if it has another meaning than it was
-    /// read with.
+    /// Appends the rules of the second half to `rules`, and makes `parser` skip the remaining text.
+    /// `parser` has just read `statement`. Returns false, and changes nothing, if the settings have
+    /// changed or a limit would be exceeded.
     pub fn join(
         self,
         statement: &Statement,
@@ -110,7 +111,7 @@ impl<'scope, 'a: 'scope> Half<'scope, 'a> {
         if !begins || self.settings != *settings || !parser.is_as_after_rules(&self.parser) {
             return false;
         }
-        // the first one has nothing else to do now
+        // wait: the main parser has nothing else to do
         let Ok(Some(contents)) = self.reader.join() else { return false };
         drop(self.stop);
         let Contents { rules: more, parser: at_end } = contents;
@@ -125,7 +126,7 @@ impl<'scope, 'a: 'scope> Half<'scope, 'a> {
     }
 }
 
-/// Reads rules to the end of the text; `None` if there is anything else, or anything to say.
+/// Parses rules to the end of the text. `None` if there is another statement, or a message.
 fn read<'a>(
     mut parser: Parser<'a>,
     text: &str,
@@ -165,8 +166,8 @@ fn read<'a>(
     (parser.diagnostics.len() == messages).then_some(Contents { rules, parser })
 }
 
-/// How many rules to make room for: large texts have hardly anything but lines of one rule each,
-/// and moving rules as they become more takes longer than counting lines.
+/// Returns the number of rules to reserve memory for, which is the number of lines. Most lines of
+/// large texts are one rule, and counting lines is faster than moving rules.
 pub fn most_rules(text: &str) -> usize {
     text.bytes().filter(|byte| *byte == b'\n').count().min(MOST_RULES)
 }
@@ -182,11 +183,11 @@ mod tests {
     use crate::load::load;
 
     thread_local! {
-        /// How many second halves the parser took over on this thread.
+        /// Number of second halves that were joined on this thread.
         pub static JOINED: Cell<u32> = const { Cell::new(0) };
     }
 
-    /// Returns the result of a load as text. Texts of `long` bytes or more are read in halves.
+    /// Returns the result of a load as text. Texts of at least `long` bytes are parsed in parallel.
     fn read(text: &str, long: usize) -> String {
         let resolve = |name: &str| {
             if name == "gateway" { vec!["192.0.2.1".parse().unwrap()] } else { Vec::new() }
@@ -205,7 +206,7 @@ mod tests {
         format!("{:?}", load(text, &context, long))
     }
 
-    /// Asserts that a text means the same in halves. True if the parser took over the second half.
+    /// Asserts that a text has the same result in parallel. Returns true if the halves were joined.
     fn is_read_in_halves(text: &str) -> bool {
         let before = JOINED.get();
         let in_halves = read(text, 0);
@@ -226,7 +227,7 @@ mod tests {
                 rules.repeat(20) + "pass proto tcp to gateway port {\n 1\n 2 3 }\npass to gateway",
                 true,
             ),
-            // what stands between has its say
+            // statements between the rules have an effect
             (
                 format!("x = 80\npass proto tcp to port $x\n{rules}x = 80\n{}", rules.repeat(20)),
                 false,
@@ -236,13 +237,13 @@ mod tests {
             (rules.repeat(4) + "x = \"gateway\"\n" + &rules.repeat(20), false),
             (rules.repeat(4) + "include \"more\"\n" + &rules.repeat(20), false),
             (rules.repeat(4) + "anchor a {\n" + &rules.repeat(20) + "}\n", false),
-            // and what stands in the second half
+            // and so have statements in the second half
             (rules.repeat(20) + "set block-policy return\nblock to gateway\n", false),
             (rules.repeat(20) + "table <t> { gateway }\n", false),
             (rules.repeat(20) + "pass to gateway nat-to { 10.0.0.1 10.0.0.2 }\n", false),
             (rules.repeat(20) + "pass proto tcp to gateway port\n" + rules, false),
             (rules.repeat(20) + "pass on nowhere0 to gateway\n", false),
-            // a line that looks like a rule need not be one
+            // a line that begins like a rule may be something else
             (
                 format!("{0}# {1} \\\npass to gateway\n{0}", "block\n".repeat(9), "x".repeat(99)),
                 false,

@@ -1,4 +1,4 @@
-//! Puts a rule set together, statement by statement, and then the files that `load anchor` names.
+//! Builds a rule set, statement by statement, and then loads the files of `load anchor`.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::AtomicBool;
@@ -22,69 +22,69 @@ use crate::parser::Parser;
 use crate::print::{self, PrintOptions};
 use crate::{Loaded, Rejected, Room, anchor, label, queues, settings, table};
 
-/// Most bytes of a pf.conf and the files it loads into anchors, together. The largest rule set that
-/// the data plane holds is far smaller.
+/// Most bytes of a pf.conf and of its `load anchor` files together. The largest rule set that the
+/// data plane can hold is far smaller.
 const MOST_TEXT: usize = 1 << 24;
 
-/// Most files that `load anchor` can name, in those files too.
+/// Most `load anchor` statements, including those in loaded files.
 const MOST_LOADS: usize = 1024;
 
-/// Longest path of an anchor, in bytes.
+/// Most bytes of an anchor's path.
 const LONGEST_PATH: usize = 1023;
 
-/// What has been read so far.
+/// The rule set built so far.
 struct Builder<'a> {
     context: &'a Context<'a>,
-    /// Texts of so many bytes are read in two halves.
+    /// Texts of at least this many bytes are parsed in parallel.
     long: usize,
     ruleset: Ruleset,
     echo: String,
-    /// Rule sets that are not complete: that of the text, and those of the braces that are open.
+    /// The unfinished rule sets: that of the text, and those of open braces.
     open: Vec<OpenRuleset>,
-    /// How many braces there were; unnamed anchors are named after it.
+    /// Number of anchors with braces so far, which gives unnamed anchors their names.
     braces: u32,
-    /// `load anchor` statements whose file was not read yet.
+    /// `load anchor` statements whose files are not read yet.
     to_load: VecDeque<LoadAnchor>,
-    /// How many of them there were.
+    /// Number of `load anchor` statements so far.
     loads: usize,
-    /// Size of all texts, in bytes.
+    /// Bytes of all texts so far.
     size: usize,
-    /// How many rules there are in all rule sets.
+    /// Number of rules in all rule sets.
     rules: usize,
     state_defaults: Option<Vec<StateOption>>,
-    /// `set ruleset-optimization` was there: the first one counts.
+    /// True after `set ruleset-optimization`, of which the first counts.
     optimization_chosen: bool,
-    /// `set limit states` was there.
+    /// True after `set limit states`.
     states_limited: bool,
-    /// `set timeout adaptive.start` or `adaptive.end` was there.
+    /// True after `set timeout adaptive.start` or `adaptive.end`.
     adaptive_set: bool,
     /// Interfaces that the host does not have.
     missing: Missing,
-    /// How many more addresses there can be in tables of pools.
+    /// Number of addresses that may still be added to tables of pools.
     pooled: usize,
-    /// Names of tables that the text has no name for.
+    /// Names of generated tables.
     automatic: AutomaticTables,
-    /// What OpenBSD does not say, and nobody needs to know about a text that is refused.
+    /// Warnings that OpenBSD does not have. They are dropped if the text is rejected.
     hints: Vec<Diagnostic>,
 }
 
-/// A rule set that rules are being added to.
+/// A rule set to which rules are being added.
 #[derive(Default)]
 struct OpenRuleset {
     path: String,
     contents: Anchor,
-    /// Where among the tables of the contents each is, by name.
+    /// Index of each table in the contents, by name.
     tables: HashMap<String, usize>,
 }
 
-/// `load anchor`, with the path of the anchor and what to say if the file cannot be read.
+/// A `load anchor` statement: path of the anchor, and the message for an unreadable file.
 struct LoadAnchor {
     path: String,
     file: String,
     unreadable: Diagnostic,
 }
 
-/// See [`fn@crate::load`]. Texts of `long` bytes are read in two halves.
+/// Implements [`fn@crate::load`]. Texts of at least `long` bytes are parsed in parallel.
 pub fn load(text: &str, context: &Context, long: usize) -> Result<Loaded, Rejected> {
     let mut builder = Builder::new(context, long);
     let mut diagnostics = Vec::new();
@@ -101,7 +101,7 @@ pub fn load(text: &str, context: &Context, long: usize) -> Result<Loaded, Reject
     Ok(Loaded { ruleset: builder.ruleset, warnings: diagnostics, echo: builder.echo })
 }
 
-/// See [`crate::room`].
+/// Implements [`crate::room`]. Texts of at least `long` bytes are parsed in parallel.
 pub fn room(text: &str, context: &Context, long: usize) -> Room {
     let mut builder = Builder::new(context, long);
     builder.read_main(text, &mut Vec::new());
@@ -109,7 +109,7 @@ pub fn room(text: &str, context: &Context, long: usize) -> Room {
     Room { limits: builder.ruleset.options.limits, rules: builder.rules }
 }
 
-/// The texts of a rule set.
+/// Reading of the texts.
 impl<'a> Builder<'a> {
     fn new(context: &'a Context<'a>, long: usize) -> Self {
         Builder {
@@ -134,7 +134,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Reads the main text; false after errors.
+    /// Reads the main text. Returns false after an error.
     fn read_main(&mut self, text: &str, diagnostics: &mut Vec<Diagnostic>) -> bool {
         let (context, macros) = (self.context, Macros::given(self.context.macros));
         let main = self.read(context.file_name, text, macros, context.anchor, diagnostics);
@@ -144,7 +144,7 @@ impl<'a> Builder<'a> {
         true
     }
 
-    /// Reads a text into the rule set called `path`, and echoes its rules; `None` after errors.
+    /// Reads a text into the rule set called `path`, and prints its rules. `None` after an error.
     fn read(
         &mut self,
         name: &str,
@@ -170,7 +170,7 @@ impl<'a> Builder<'a> {
         self.open = vec![main];
         self.braces = 0;
         let mut parser = Parser::new(name, text, macros, self.context);
-        // rules of an anchor may use what the main rules define
+        // rules of an anchor may use queues and limiters of the main rule set
         parser.know(&self.ruleset.queues, &self.ruleset.limiters);
         self.statements(text, &mut parser);
         for name in parser.unused_macros() {
@@ -197,7 +197,7 @@ impl<'a> Builder<'a> {
         Some(contents)
     }
 
-    /// Takes one statement after the other, the second half of a long text at once.
+    /// Adds one statement after the other. The second half of a long text is parsed in parallel.
     fn statements(&mut self, text: &str, parser: &mut Parser<'a>) {
         let mut middle = (text.len() >= self.long).then(|| half::middle(text)).flatten();
         let stop = AtomicBool::new(false);
@@ -221,7 +221,8 @@ impl<'a> Builder<'a> {
         });
     }
 
-    /// Adds the rules of the second half of the text, if they were read as they are to be read.
+    /// Adds the rules of the second half. Returns false if a statement before it changed its
+    /// meaning.
     fn join(&mut self, half: Half<'_, 'a>, statement: &Statement, parser: &mut Parser<'a>) -> bool {
         let (settings, room) = (self.settings(), MOST_RULES.saturating_sub(self.rules));
         if self.open.len() != 1 {
@@ -235,14 +236,14 @@ impl<'a> Builder<'a> {
         joined
     }
 
-    /// What the meaning of rules hangs on from here on.
+    /// Returns the settings on which the meaning of the next rules depends.
     fn settings(&self) -> half::Settings {
         let options = self.ruleset.options.clone();
         half::Settings { options, state_defaults: self.state_defaults.clone() }
     }
 
-    /// Reads the files of `load anchor`, then those that these load. Each begins without macros and
-    /// with the usual block policy; what it sets besides holds for its rules only.
+    /// Reads the files of `load anchor`, and the files that these load. A file begins without
+    /// macros and with the default block policy. Its settings hold for its own rules only.
     fn load_anchors(&mut self, diagnostics: &mut Vec<Diagnostic>) {
         while let Some(LoadAnchor { path, file, unreadable }) = self.to_load.pop_front() {
             let text = match (self.context.read_file)(&file) {
@@ -264,7 +265,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Optimizes a rule set and those in its braces, as far as `-o` or `set` says.
+    /// Optimizes a rule set and the anchors in its braces, by `-o` or `set ruleset-optimization`.
     fn optimize(&mut self, path: &str, contents: &mut Anchor) -> TablesMade {
         let level = self.ruleset.options.ruleset_optimization;
         let mut optimizer = Optimizer {
@@ -275,13 +276,13 @@ impl<'a> Builder<'a> {
         optimizer.rule_set(path, contents, &mut self.ruleset.anchors)
     }
 
-    /// Replaces `$nr` now that the number of a rule is known.
+    /// Replaces `$nr` in labels. The optimizer has numbered the rules.
     fn number_labels(&mut self, rules: &mut [Rule]) {
         let anchors = self.ruleset.anchors.values_mut().flat_map(|anchor| &mut anchor.rules);
         rules.iter_mut().chain(anchors).for_each(label::number);
     }
 
-    /// Returns how rules are echoed.
+    /// Returns the options for printing rules.
     fn print_options(&self) -> PrintOptions<'a> {
         PrintOptions {
             names: self.context.names,
@@ -290,7 +291,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The rules of old times, list by list.
+    /// Prints the legacy rules, list by list.
     fn echo_old_rules(&mut self, rules: &[OldRule]) {
         let options = self.print_options();
         for kind in OldKind::ALL {
@@ -300,7 +301,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The rules as `pfctl -nv` prints them, those in braces included.
+    /// Prints the rules as `pfctl -nv` does, including those in braces.
     fn echo_rules(&mut self, path: &str, contents: &Anchor, made: &TablesMade) {
         if !self.context.echo {
             return;
@@ -310,7 +311,7 @@ impl<'a> Builder<'a> {
         nested.print(path, contents, 0, &mut self.echo);
     }
 
-    /// Looks at the tree of queues and echoes it; false if something is wrong with it.
+    /// Checks the tree of queues and prints it. Returns false if it is wrong.
     fn check_queues(&mut self, name: &str, diagnostics: &mut Vec<Diagnostic>) -> bool {
         match queues::echo(&self.ruleset.queues) {
             Ok(lines) => {
@@ -330,7 +331,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Statements.
+/// Handling of statements.
 impl Builder<'_> {
     fn add(&mut self, statement: &Statement, parser: &mut Parser) -> Result<(), Refused> {
         match &statement.kind {
@@ -361,7 +362,7 @@ impl Builder<'_> {
                 return self.rules(statement, parser, |expansion| expansion.antispoof(antispoof));
             }
             StatementKind::BeginAnchor { name } => {
-                // An error leaves anchors that nothing closes.
+                // after an error, anchors may be open that no brace closes
                 self.open.truncate(parser.open_anchors());
                 self.begin_anchor(name.as_deref());
                 check_path(&self.current().path, parser)?;
@@ -391,7 +392,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Echoes a line if somebody wants to see it.
+    /// Adds a line to the output, if the caller wants output.
     fn line(&mut self, text: impl FnOnce() -> String) {
         if self.context.echo {
             self.echo += &text();
@@ -431,7 +432,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Whether the option can be for these interfaces.
+    /// Checks the interfaces of `skip` or `xdp`.
     fn interfaces(
         &mut self,
         option: &str,
@@ -453,7 +454,7 @@ impl Builder<'_> {
         refuse(parser, &format!("error setting {option} interface(s)"))
     }
 
-    /// The rule set that statements belong to now.
+    /// Returns the rule set to which statements belong now.
     fn current(&mut self) -> &mut OpenRuleset {
         if self.open.is_empty() {
             self.open.push(OpenRuleset::default());
@@ -469,7 +470,7 @@ impl Builder<'_> {
         self.open.push(OpenRuleset { path, ..OpenRuleset::default() });
     }
 
-    /// The rule that calls an anchor, and if that was in braces its contents.
+    /// Adds the rule that calls an anchor. Also adds the contents of an anchor with braces.
     fn anchor(
         &mut self,
         anchor: &AnchorStatement,
@@ -546,7 +547,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A rule of old times. What `scrub` says of fragments holds for all packets.
+    /// Adds a legacy rule. Fragment options of a `scrub` rule hold for all packets.
     fn old(
         &mut self,
         old: &OldStatement,
@@ -575,7 +576,7 @@ impl Builder<'_> {
         result
     }
 
-    /// A later definition of a table replaces an earlier one.
+    /// Adds a table. It replaces an earlier table of the same name.
     fn define(&mut self, table: Table) {
         let OpenRuleset { contents, tables, .. } = self.current();
         match tables.get(&table.name) {
@@ -587,8 +588,8 @@ impl Builder<'_> {
         }
     }
 
-    /// What rules with `os` ask for. As in OpenBSD a name that no fingerprint has is no error, and
-    /// nobody is told who does not want to hear it; such a rule never matches.
+    /// Resolves the `os` criteria of rules. As in OpenBSD, an unknown name is no error, and only a
+    /// note reports it; such a rule never matches.
     fn load_fingerprints(&mut self, diagnostics: &mut Vec<Diagnostic>) {
         let names = self.ruleset.os_names();
         if names.is_empty() {
@@ -601,7 +602,7 @@ impl Builder<'_> {
         };
         let file = named.unwrap_or(fingerprint::FILE);
         let mut tell = |kind, message| {
-            // about no line
+            // not about a line
             diagnostics.push(Diagnostic { kind, message, bare: true, ..Diagnostic::default() });
         };
         let fingerprints =
@@ -621,7 +622,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The adaptive timeouts follow from `set limit states` if only that was said.
+    /// Derives the adaptive timeouts from `set limit states`, unless they were set.
     fn follow_adaptive_timeouts(&mut self) {
         if self.states_limited && !self.adaptive_set {
             for (timeout, value) in settings::adaptive(self.ruleset.options.limits.states) {
@@ -631,8 +632,8 @@ impl Builder<'_> {
     }
 }
 
-/// Tables that only rules mention exist too, empty. One that a rule fills with sources is as good
-/// as defined.
+/// Adds the tables that only rules mention, as empty tables. A table of `overload` counts as
+/// defined.
 fn mention_tables<'a>(rules: impl Iterator<Item = &'a Rule>, tables: &mut Vec<Table>) {
     let mut known: HashMap<String, usize> =
         tables.iter().zip(0..).map(|(table, place)| (table.name.clone(), place)).collect();
@@ -657,7 +658,7 @@ fn mention_tables<'a>(rules: impl Iterator<Item = &'a Rule>, tables: &mut Vec<Ta
     }
 }
 
-/// So is the table of a source limiter.
+/// Adds the tables of source limiters, which count as defined.
 fn define_tables(limiters: &[Limiter], tables: &mut Vec<Table>) {
     for (name, ..) in limiters.iter().filter_map(|limiter| limiter.table.as_ref()) {
         match tables.iter_mut().find(|table| table.name == *name) {

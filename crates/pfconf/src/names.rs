@@ -1,4 +1,4 @@
-//! Names of services, protocols, users and groups, as files in `/etc` give them.
+//! Names of services, protocols, users and groups, from the files in `/etc`.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -8,9 +8,10 @@ use std::sync::LazyLock;
 pub struct Names {
     services: Vec<Service>,
     protocols: Vec<Protocol>,
-    /// By name and alias: the port at TCP, and at UDP. Of two with one name the first counts.
+    /// Port for TCP and port for UDP, by name and alias. The first of two services with one name
+    /// counts.
     ports: HashMap<String, [Option<u16>; 2]>,
-    /// By name and alias; the first of two with one name counts.
+    /// Protocol numbers by name and alias. The first of two protocols with one name counts.
     numbers: HashMap<String, u8>,
     users: HashMap<String, u32>,
     groups: HashMap<String, u32>,
@@ -18,7 +19,7 @@ pub struct Names {
 
 #[derive(Debug, Clone)]
 struct Service {
-    /// The name proper and its aliases.
+    /// The official name, followed by the aliases.
     names: Vec<String>,
     port: u16,
     protocol: String,
@@ -26,49 +27,50 @@ struct Service {
 
 #[derive(Debug, Clone)]
 struct Protocol {
-    /// The name proper and its aliases.
+    /// The official name, followed by the aliases.
     names: Vec<String>,
     number: u8,
 }
 
 impl Names {
-    /// OpenBSD's names for the protocols and for the services that rule sets speak of most.
+    /// Returns OpenBSD's names of all protocols and of the services that rule sets use most.
     pub fn builtin() -> &'static Names {
         static BUILTIN: LazyLock<Names> =
             LazyLock::new(|| Names::default().with(SERVICES, PROTOCOLS));
         &BUILTIN
     }
 
-    /// The built-in names and, behind them, those of the texts of `/etc/services` and
-    /// `/etc/protocols`: a pf.conf means the same on every system as far as it can.
+    /// Returns the built-in names, followed by those of the texts of `/etc/services` and
+    /// `/etc/protocols`. Built-in names come first, so that a pf.conf means the same on most
+    /// systems.
     pub fn parse(services: &str, protocols: &str) -> Names {
         Names::builtin().clone().with(services, protocols)
     }
 
-    /// These names and those of the texts of `/etc/passwd` and `/etc/group`. There are no built-in
-    /// ones: who a number belongs to is the system's affair.
+    /// Adds the names in the texts of `/etc/passwd` and `/etc/group`. None are built in, because
+    /// each system assigns its own numbers.
     pub fn with_owners(mut self, passwd: &str, group: &str) -> Names {
         self.users = owners(passwd);
         self.groups = owners(group);
         self
     }
 
-    /// The number of a user.
+    /// Returns the user id of a name.
     pub fn user(&self, name: &str) -> Option<u32> {
         self.users.get(name).copied()
     }
 
-    /// The number of a group.
+    /// Returns the group id of a name.
     pub fn group(&self, name: &str) -> Option<u32> {
         self.groups.get(name).copied()
     }
 
-    /// All names of users, for suggestions.
+    /// Returns all names of users, for suggestions.
     pub fn user_names(&self) -> impl Iterator<Item = &str> {
         self.users.keys().map(String::as_str)
     }
 
-    /// All names of groups, for suggestions.
+    /// Returns all names of groups, for suggestions.
     pub fn group_names(&self) -> impl Iterator<Item = &str> {
         self.groups.keys().map(String::as_str)
     }
@@ -104,12 +106,12 @@ impl Names {
         self
     }
 
-    /// The number of a protocol.
+    /// Returns the number of a protocol.
     pub fn protocol(&self, name: &str) -> Option<u8> {
         self.numbers.get(name).copied()
     }
 
-    /// The name of a protocol.
+    /// Returns the name of a protocol.
     pub fn protocol_name(&self, number: u8) -> Option<&str> {
         self.protocols
             .iter()
@@ -117,13 +119,13 @@ impl Names {
             .map(|p| p.names[0].as_str())
     }
 
-    /// The port of a service: that of TCP, or else that of UDP.
+    /// Returns the port of a service in host byte order: that for TCP, or else that for UDP.
     pub fn service(&self, name: &str) -> Option<u16> {
         let [tcp, udp] = *self.ports.get(name)?;
         tcp.or(udp)
     }
 
-    /// The name of the service at `port` of `protocol`, which is `tcp` or `udp`.
+    /// Returns the name of the service at `port`, in host byte order. `protocol` is `tcp` or `udp`.
     pub fn service_name(&self, port: u16, protocol: &str) -> Option<&str> {
         self.services
             .iter()
@@ -131,18 +133,18 @@ impl Names {
             .map(|s| s.names[0].as_str())
     }
 
-    /// All names of protocols, for suggestions.
+    /// Returns all names of protocols, for suggestions.
     pub fn protocol_names(&self) -> impl Iterator<Item = &str> {
         self.protocols.iter().flat_map(|protocol| &protocol.names).map(String::as_str)
     }
 
-    /// All names of services, for suggestions.
+    /// Returns all names of services, for suggestions.
     pub fn service_names(&self) -> impl Iterator<Item = &str> {
         self.services.iter().flat_map(|service| &service.names).map(String::as_str)
     }
 }
 
-/// The words of each line, comments left out, lines of fewer than two words too.
+/// Returns the words of each line without comments. Lines of fewer than two words are left out.
 fn lines(text: &str) -> impl Iterator<Item = Vec<String>> {
     text.lines()
         .map(|line| {
@@ -156,8 +158,8 @@ fn lines(text: &str) -> impl Iterator<Item = Vec<String>> {
         .filter(|words: &Vec<String>| words.len() >= 2)
 }
 
-/// Names and numbers of a text like `/etc/passwd` or `/etc/group`; the first of two with one name
-/// counts.
+/// Parses a text such as `/etc/passwd` or `/etc/group` to names and numbers. The first of two
+/// entries with one name counts.
 fn owners(text: &str) -> HashMap<String, u32> {
     let mut owners = HashMap::new();
     for line in text.lines() {
@@ -172,7 +174,7 @@ fn owners(text: &str) -> HashMap<String, u32> {
     owners
 }
 
-/// In the format of `/etc/protocols`.
+/// Built-in protocols, in the format of `/etc/protocols`.
 const PROTOCOLS: &str = "
 ip 0 IP
 icmp 1 ICMP
@@ -299,7 +301,7 @@ divert 254 DIVERT
 reserved 255 RESERVED
 ";
 
-/// In the format of `/etc/services`.
+/// Built-in services, in the format of `/etc/services`.
 const SERVICES: &str = "
 echo 7/tcp
 echo 7/udp

@@ -1,4 +1,4 @@
-//! Names for numbers in packets: ICMP types and codes, TCP flags, types of service.
+//! Names of numbers in packets: ICMP types and codes, TCP flags, types of service.
 
 use skipstep_ruleset::Family;
 
@@ -27,7 +27,7 @@ const TYPES6: &Types = &[
     ("niqry", 139), ("nirep", 140), ("mtraceresp", 200), ("mtrace", 201), ("listenrepv2", 143),
 ];
 
-/// Name, type, code.
+/// Name, type and code of ICMP codes.
 #[rustfmt::skip]
 const CODES: &Codes = &[
     ("net-unr", 3, 0), ("host-unr", 3, 1), ("proto-unr", 3, 2), ("port-unr", 3, 3), ("needfrag", 3, 4),
@@ -39,7 +39,7 @@ const CODES: &Codes = &[
     ("unknown-ind", 40, 0), ("auth-fail", 40, 1), ("decrypt-fail", 40, 2),
 ];
 
-/// Name, type, code. FreeBSD has another name for a code, `notnbr-unr`.
+/// Name, type and code of ICMPv6 codes. `notnbr-unr` is FreeBSD's name for `beyond-unr`.
 #[rustfmt::skip]
 const CODES6: &Codes = &[
     ("admin-unr", 1, 1), ("noroute-unr", 1, 0), ("beyond-unr", 1, 2), ("notnbr-unr", 1, 2), ("addr-unr", 1, 3), ("port-unr", 1, 4),
@@ -56,7 +56,7 @@ const TYPES_OF_SERVICE: [(&str, u8); 28] = [
     ("throughput", 0x08), ("va", 0xb0),
 ];
 
-/// Letters of the TCP flags, that of bit 0 (FIN) first.
+/// Letters of the TCP flags, beginning with bit 0 (FIN).
 const TCP_FLAGS: &str = "FSRPAUEW";
 
 fn types(family: Family) -> &'static Types {
@@ -67,22 +67,22 @@ fn codes(family: Family) -> &'static Codes {
     if family == Family::Inet { CODES } else { CODES6 }
 }
 
-/// The number of the type called `name`.
+/// Returns the number of the ICMP type with this name.
 pub fn type_by_name(name: &str, family: Family) -> Option<u8> {
     types(family).iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
 }
 
-/// The name of a type; the first of several.
+/// Returns the first name of an ICMP type.
 pub fn type_name(kind: u8, family: Family) -> Option<&'static str> {
     types(family).iter().find(|(_, known)| *known == kind).map(|(name, _)| *name)
 }
 
-/// All names of types, for suggestions.
+/// Returns all names of ICMP types, for suggestions.
 pub fn type_names(family: Family) -> impl Iterator<Item = &'static str> {
     types(family).iter().map(|(name, _)| *name)
 }
 
-/// The number of the code called `name` of type `kind`.
+/// Returns the number of the ICMP code with this name, for type `kind`.
 pub fn code_by_name(name: &str, kind: u8, family: Family) -> Option<u8> {
     codes(family)
         .iter()
@@ -90,7 +90,7 @@ pub fn code_by_name(name: &str, kind: u8, family: Family) -> Option<u8> {
         .map(|(_, _, code)| *code)
 }
 
-/// The name of a code of type `kind`.
+/// Returns the first name of an ICMP code of type `kind`.
 pub fn code_name(kind: u8, code: u8, family: Family) -> Option<&'static str> {
     codes(family)
         .iter()
@@ -98,24 +98,24 @@ pub fn code_name(kind: u8, code: u8, family: Family) -> Option<&'static str> {
         .map(|(name, _, _)| *name)
 }
 
-/// The names of the codes of type `kind`, for suggestions.
+/// Returns the names of all codes of type `kind`, for suggestions.
 pub fn code_names(kind: u8, family: Family) -> impl Iterator<Item = &'static str> {
     codes(family).iter().filter(move |(_, of, _)| *of == kind).map(|(name, _, _)| *name)
 }
 
-/// The type of service called `name`, in capitals or not.
+/// Returns the type of service with this name. Case does not matter.
 pub fn tos_by_name(name: &str) -> Option<u8> {
     TYPES_OF_SERVICE.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, tos)| *tos)
 }
 
-/// The bits of flags written as letters; all of them for no letter.
+/// Returns the bits of TCP flags written as letters; all bits for an empty text.
 pub fn tcp_flags(letters: &str) -> Option<u8> {
     let bit = |letter| TCP_FLAGS.find(letter).map(|bit| 1 << bit);
     let flags = letters.chars().try_fold(0, |flags, letter| Some(flags | bit(letter)?))?;
     Some(if flags == 0 { 0xff } else { flags })
 }
 
-/// The letters of flags.
+/// Returns the letters of TCP flags.
 pub fn tcp_flag_letters(flags: u8) -> String {
     TCP_FLAGS
         .chars()

@@ -1,8 +1,8 @@
-//! Tokens to statements: recursive descent, one function a production of pf.conf(5).
+//! The parser: recursive descent with one function for each production of pf.conf(5).
 //!
-//! Names of services, protocols and hosts are looked up as they are read, so that the first thing
-//! wrong with a line is the one reported. After an error the rest of the line is left out; a syntax
-//! error among the first words behind that is not reported again (both as OpenBSD's parser does).
+//! Names of services, protocols and hosts are resolved while they are read, so the first error of a
+//! line is the one reported. After an error the remaining line is skipped, and a syntax error in
+//! the next few tokens is not reported. OpenBSD's parser does the same.
 
 mod address;
 mod anchor;
@@ -40,75 +40,75 @@ use crate::macros::Macros;
 use crate::suggest;
 use crate::token::{Kind, Place, Token};
 
-/// An error that has been reported already.
+/// An error that has been reported.
 #[derive(Debug)]
 pub struct Reported;
 
-/// What a production gives.
+/// The result of a production.
 type Parse<T> = Result<T, Reported>;
 
-/// Most items that the lists of a text can have together.
+/// Most items in all lists of a text together.
 const MOST_ITEMS: usize = 1 << 21;
 
-/// Most items in a list that is none of a table: more rules than that there cannot be.
+/// Most items in a list other than a table's, because each item makes a rule.
 const LONGEST_LIST: usize = crate::expand::MOST_RULES;
 
-/// Tokens to be accepted after an error before a syntax error is reported again.
+/// Number of tokens to accept after an error before another syntax error is reported.
 const AFTER_ERROR: u8 = 3;
 
-/// Most messages about a text; behind that nothing is read.
+/// Most messages about a text; the parser then stops.
 const MOST_MESSAGES: usize = 10_000;
 
-/// Most messages that come with a near name.
+/// Most messages with a suggested name.
 const MOST_SUGGESTIONS: usize = 20;
 
-/// Highest number of a routing table or domain.
+/// Highest number of a routing table or routing domain.
 const HIGHEST_RTABLE: u32 = 255;
 
-/// Longest name of an interface, in bytes.
+/// Most bytes of an interface name.
 const LONGEST_INTERFACE: usize = 15;
 
-/// Reads statements off a text.
+/// Reads statements from a text.
 #[derive(Clone)]
 pub struct Parser<'a> {
     lexer: Lexer,
     context: &'a Context<'a>,
     lookahead: Option<Token>,
-    /// Words that may stand where the next token does.
+    /// The words that would be accepted as the next token.
     expected: Expected,
-    /// Tokens to be accepted before a syntax error is reported again.
+    /// Number of tokens to accept before another syntax error is reported.
     silence: u8,
-    /// Where the lexer last found something wrong: a macro that is not defined.
+    /// Source and offset of the last error that the lexer reported, such as an undefined macro.
     complained: Option<(usize, usize)>,
-    /// Lists within lists that are open.
+    /// Depth of nested lists.
     depth: u32,
-    /// Items of lists so far.
+    /// Number of list items so far.
     items: usize,
-    /// Anchors whose braces are open, with their places.
+    /// The anchors whose braces are open, with their places.
     anchors: Vec<(Place, AnchorStatement)>,
-    /// Size of all included texts, in bytes.
+    /// Bytes of all included texts.
     included: usize,
-    /// Names of the queues that rules can assign to: those that have a parent.
+    /// Names of the queues that rules may use, which are those with a parent.
     queues: HashSet<String>,
-    /// Limiters so far.
+    /// The limiters defined so far.
     limiters: Vec<Limiter>,
-    /// Something was read that only old texts and FreeBSD's have. From there on other things count
-    /// that mean something else, or nothing, in OpenBSD's language of today.
+    /// True after a form that only legacy texts and FreeBSD have. Words that mean something else,
+    /// or nothing, in OpenBSD's present language then have their legacy meaning.
     old: bool,
-    /// `altq` was there: queues are its.
+    /// True after `altq`: `queue` statements then have ALTQ's syntax.
     altq: bool,
-    /// The order that statements have to stand in, if one is required.
+    /// The required order of statements, if there is one.
     order: Option<order::Stage>,
-    /// Settings of the statement being read: they hold even if the rest of the line is wrong.
+    /// Settings of the present statement. They hold even if the remaining line is wrong.
     settings: Vec<Setting>,
-    /// Whether any token was accepted.
+    /// True after the first accepted token.
     started: bool,
-    /// Messages so far.
+    /// The messages so far.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl<'a> Parser<'a> {
-    /// A parser at the beginning of `text`, which messages call `name`.
+    /// Returns a parser at the beginning of `text`, which messages call `name`.
     pub fn new(name: &str, text: &str, macros: Macros, context: &'a Context<'a>) -> Self {
         Parser {
             lexer: Lexer::new(name, text, macros),
@@ -132,15 +132,15 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Lets rules use queues and limiters that another text defines.
+    /// Adds queues and limiters of another text, which rules may use.
     pub fn know(&mut self, queues: &[Queue], limiters: &[Limiter]) {
         let leaves = queues.iter().filter(|queue| queue.parent.is_some());
         self.queues.extend(leaves.map(|queue| queue.name.clone()));
         self.limiters.extend_from_slice(limiters);
     }
 
-    /// The next statement without syntax errors, `None` at the end of the text. What follows its
-    /// line is not read yet.
+    /// Returns the next statement without syntax errors; `None` at the end of the text. The text
+    /// behind the statement's line is not read yet.
     pub fn statement(&mut self) -> Option<Statement> {
         loop {
             let mut place = self.place();
@@ -177,7 +177,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// This parser, which has read a rule of the text, at a line of it.
+    /// Returns this parser moved to the line at byte `offset` of the text.
     pub fn moved_to(mut self, offset: usize, text: &str) -> Self {
         let lines = text[..offset].bytes().filter(|byte| *byte == b'\n').count();
         self.lexer.move_to(offset, lines as u32 + 1);
@@ -185,7 +185,8 @@ impl<'a> Parser<'a> {
         self
     }
 
-    /// Whether what follows is read as by another parser that has read less, but rules.
+    /// True if another parser that has read fewer rules would parse the remaining text in the same
+    /// way.
     pub fn is_as_after_rules(&self, other: &Parser) -> bool {
         let in_anchors = !self.anchors.is_empty() || !other.anchors.is_empty();
         let ways = |parser: &Parser| (parser.old, parser.altq, parser.order, parser.silence);
@@ -196,8 +197,8 @@ impl<'a> Parser<'a> {
             && self.lexer.is_as(&other.lexer)
     }
 
-    /// Leaves out the rest of the text, which was read from `begin` to `end`. False, and unchanged,
-    /// if there is more than a text can have then.
+    /// Skips the remaining text, which another parser has read from state `begin` to state `end`.
+    /// Returns false, and changes nothing, if the text would then exceed a limit.
     pub fn end_as(&mut self, end: &Parser, begin: &Parser) -> bool {
         let items = self.items + (end.items - begin.items);
         if items > MOST_ITEMS || !self.lexer.count_as_read(&end.lexer, &begin.lexer) {
@@ -208,19 +209,19 @@ impl<'a> Parser<'a> {
         true
     }
 
-    /// Leaves out the rest of the line after an error in a statement's meaning. OpenBSD's parser
-    /// forgets the anchors that are open, too, and reports their braces as further errors.
+    /// Skips the remaining line after a semantic error. OpenBSD's parser also forgets the open
+    /// anchors, and reports their closing braces as further errors.
     pub fn recover(&mut self) {
         self.silence = AFTER_ERROR;
         if self.context.dialect == Dialect::OpenBsd {
             self.anchors.clear();
         }
         if !self.started {
-            // OpenBSD's parser gives up if the very first word is wrong.
+            // OpenBSD's parser stops if the first word is wrong
             self.lexer.stop();
         }
-        // the lexer has left out the line of what is no token; OpenBSD's parser leaves out the next
-        // one, too
+        // the lexer has skipped the line of an invalid token; OpenBSD's parser skips the next line,
+        // too
         if self.context.dialect == Dialect::Any && self.peek().kind == Kind::Bad {
             self.lookahead = None;
             return;
@@ -230,12 +231,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Anchors whose braces are open.
+    /// Returns the number of anchors whose braces are open.
     pub fn open_anchors(&self) -> usize {
         self.anchors.len()
     }
 
-    /// Names of the macros nothing has used.
+    /// Returns the names of unused macros.
     pub fn unused_macros(&self) -> Vec<String> {
         self.lexer.macros.unused().map(str::to_string).collect()
     }
@@ -248,7 +249,7 @@ impl<'a> Parser<'a> {
             Kind::Keyword("anchor") => self.anchor(),
             Kind::Keyword("include") => self.include(),
             Kind::Sign('}') if inside => self.end_anchor(),
-            // The braces of an anchor hold nothing else.
+            // an anchor's braces contain no other statements
             _ if inside => self.syntax_error(),
             Kind::Keyword("set") => self.set(),
             Kind::Keyword("antispoof") => self.antispoof(),
@@ -266,7 +267,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `name = value`, or a statement that begins with a word that is not reserved.
+    /// Parses `name = value`, or a statement that begins with a word that is not reserved.
     fn macro_or_name(&mut self, word: &str) -> Parse<StatementKind> {
         let place = self.place();
         self.skip();
@@ -326,7 +327,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Productions used everywhere.
+/// Productions that many statements use.
 impl Parser<'_> {
     fn family(&mut self) -> Option<Family> {
         if self.accept("inet") {
@@ -338,7 +339,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `on`, if it is there: interfaces, each perhaps negated.
+    /// Parses an optional `on`: interfaces that may be negated.
     fn interfaces(&mut self) -> Parse<Vec<Not<InterfaceMatch>>> {
         if !self.accept("on") {
             return Ok(Vec::new());
@@ -364,7 +365,7 @@ impl Parser<'_> {
         self.interface_name().map(InterfaceMatch::Named)
     }
 
-    /// `rtable`, if that is the next word. Every routing table exists on Linux, if only empty.
+    /// Parses an optional `rtable`. On Linux all routing tables exist, some of them empty.
     fn rtable(&mut self) -> Parse<Option<u32>> {
         if !self.accept("rtable") {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Rules as `pfctl -sr` prints them (pf-features section 14).
+//! Prints rules as `pfctl -sr` does (pf-features section 14).
 
 pub mod old;
 mod pool;
@@ -23,24 +23,25 @@ use crate::packet_names as packet;
 
 const TCP: u8 = 6;
 
-/// Tells how many addresses a table holds, `None` if it is not there.
+/// Returns the number of addresses in a table; `None` if there is no such table.
 pub type TableSizes<'a> = &'a dyn Fn(&str) -> Option<usize>;
 
-/// Tells how many addresses an interface specification means in a rule of that family.
+/// Returns the number of addresses of an interface specification in a rule of this family.
 pub type DynamicSizes<'a> = &'a dyn Fn(&DynamicAddress, Option<Family>) -> usize;
 
-/// How to print a rule.
+/// The options of printing.
 #[derive(Clone, Copy)]
 pub struct PrintOptions<'a> {
-    /// `@nr` in front (`-vv`).
+    /// Print `@nr` before each rule (`-vv`).
     pub numbers: bool,
-    /// Ports by name (`-P`).
+    /// Print ports by name (`-P`).
     pub port_names: bool,
-    /// Sizes of tables (`-vv`), printed as `<name:n>`, `<name:*>` for one that is not there.
+    /// Returns the sizes of tables (`-vv`), printed as `<name:n>`, or `<name:*>` for a missing
+    /// table.
     pub table_sizes: Option<TableSizes<'a>>,
-    /// Sizes of `(em0)` and the like (`-vv`), printed as `(em0:n)`, `(em0:*)` for 0.
+    /// Returns the sizes of dynamic addresses (`-vv`), printed as `(em0:n)`, or `(em0:*)` for 0.
     pub dynamic_sizes: Option<DynamicSizes<'a>>,
-    /// Names of protocols and services.
+    /// The names of protocols and services.
     pub names: &'a Names,
 }
 
@@ -56,7 +57,7 @@ impl Default for PrintOptions<'_> {
     }
 }
 
-/// One line, without the line end.
+/// Returns a rule as one line without line end.
 pub fn rule(rule: &Rule, options: &PrintOptions) -> String {
     let mut text = String::new();
     if options.numbers {
@@ -84,7 +85,7 @@ pub fn rule(rule: &Rule, options: &PrintOptions) -> String {
     text += if rule.fragment { " fragment" } else { "" };
     text += &scrub(&rule.scrub);
     text += if rule.allow_opts { " allow-opts" } else { "" };
-    // in front of the labels: behind it there may be several
+    // before the labels, because several labels may follow it
     text += &rule.ridentifier.map(|number| format!(" ridentifier {number}")).unwrap_or_default();
     for label in &rule.labels {
         text += &format!(" label \"{label}\"");
@@ -98,7 +99,7 @@ pub fn rule(rule: &Rule, options: &PrintOptions) -> String {
     text + &pool::translation(rule, options)
 }
 
-/// Which packets a rule is about, up to its hosts.
+/// Prints the part of a rule from the direction to the hosts.
 fn head(rule: &Rule, options: &PrintOptions) -> String {
     let mut text = String::new();
     text += match rule.direction {
@@ -118,7 +119,7 @@ fn head(rule: &Rule, options: &PrintOptions) -> String {
         None => "",
     };
     if let Some(number) = rule.protocol {
-        // `a/n` would have to stand in quotes
+        // `a/n` would need quotes
         let name = options.names.protocol_name(number);
         text += &match name.filter(|name| name.bytes().all(belongs_to_word)) {
             Some(name) => format!(" proto {name}"),
@@ -128,19 +129,19 @@ fn head(rule: &Rule, options: &PrintOptions) -> String {
     text + &from_to(rule, options)
 }
 
-/// Rules with those in braces.
+/// Prints rule sets together with the anchors in braces.
 pub struct Nested<'a> {
-    /// The rule sets that may be in braces.
+    /// Anchors that may have been written in braces, by path.
     pub anchors: &'a BTreeMap<String, Anchor>,
-    /// Tables of rule sets that stand in no `table` statement, printed in front of the rules.
+    /// Generated tables of each rule set, printed in front of the rules.
     pub made: &'a TablesMade,
-    /// How to print each rule.
+    /// The options of printing a rule.
     pub options: &'a PrintOptions<'a>,
 }
 
 impl Nested<'_> {
-    /// Prints the rule set `path`, one line a rule, indented by twice `depth`. The rules of an
-    /// anchor with a name stand at its first call, those of one without at each.
+    /// Prints the rule set `path`, one line a rule, indented by two blanks for each `depth`. A
+    /// named anchor is printed at its first call, an unnamed one at each call.
     pub fn print(&self, path: &str, contents: &Anchor, depth: usize, text: &mut String) {
         for made in &contents.tables[self.made.get(path).cloned().unwrap_or(0..0)] {
             *text += &statement(made);
@@ -168,7 +169,7 @@ impl Nested<'_> {
     }
 }
 
-/// A table that nobody wrote, as a statement.
+/// Prints a generated table as a statement.
 fn statement(table: &Table) -> String {
     let mut text = format!("table <{}> const {{", table.name);
     for entry in &table.entries {
@@ -214,7 +215,7 @@ fn log(log: Log) -> String {
     if options.is_empty() { " log".to_string() } else { format!(" log ({})", options.join(", ")) }
 }
 
-/// The operand of `on` and `received-on`.
+/// Returns the operand of `on` or `received-on`.
 pub fn interface(interface: &InterfaceMatch) -> Cow<'_, str> {
     match interface {
         InterfaceMatch::Any => "any".into(),
@@ -239,7 +240,7 @@ fn from_to(rule: &Rule, options: &PrintOptions) -> String {
     format!(" from {}{os} to {}", end(&rule.source), end(&rule.destination))
 }
 
-/// Whether an end is not looked at, be it that it was written as `0/0`.
+/// True if a side has no criterion, also where it was written as `0/0`.
 fn anyone(end: &Endpoint) -> bool {
     let everything = match &end.host.address {
         Address::Any => true,
@@ -298,7 +299,8 @@ fn dynamic(interface: &DynamicAddress, family: Option<Family>, options: &PrintOp
     text
 }
 
-/// A network; a single address without prefix length, everything as `any`.
+/// Prints a network: a single address without prefix length, and the network of all addresses as
+/// `any`.
 fn network(net: IpNet) -> String {
     if is_everything(net) {
         "any".to_string()
@@ -309,7 +311,7 @@ fn network(net: IpNet) -> String {
     }
 }
 
-/// An address in a table, as written.
+/// Returns an address of a table as written.
 pub(crate) fn host(host: &ast::Host) -> String {
     match host.address {
         ast::Address::Net(address, 0) if address.is_unspecified() => "any".to_string(),
@@ -321,7 +323,8 @@ pub(crate) fn host(host: &ast::Host) -> String {
     }
 }
 
-/// An address as inet_ntop(3) writes it: IPv6 addresses that embed one of IPv4 show it with dots.
+/// Returns an address as inet_ntop(3) writes it. An IPv6 address with an embedded IPv4 address has
+/// dots.
 pub(crate) fn single(address: IpAddr) -> String {
     match address {
         IpAddr::V6(v6) if embeds_ipv4(v6) => {
@@ -354,7 +357,7 @@ fn ports(ports: &Ports, protocol: &str, options: &PrintOptions) -> String {
     }
 }
 
-/// `user`, `group`
+/// Prints `user` or `group`.
 fn owner(word: &str, owner: Owner) -> String {
     let number = |number: Option<u32>| number.map_or("unknown".to_string(), |n| n.to_string());
     let (low, high) = (number(owner.low), number(owner.high));
@@ -425,7 +428,8 @@ fn set(rule: &Rule) -> String {
     if options.is_empty() { String::new() } else { format!(" set ({})", options.join(", ")) }
 }
 
-/// State and probability, which pf prints between the state keyword and its options.
+/// Prints state and probability. pf prints the probability between the state keyword and its
+/// options.
 fn state(rule: &Rule) -> String {
     let options = rule.state.as_deref().map(state_options).unwrap_or_default();
     let mut text = String::new();
@@ -442,13 +446,13 @@ fn state(rule: &Rule) -> String {
         text += &format!(" probability {}%", percent(probability));
     }
     if !options.is_empty() {
-        // Writing to a string cannot fail.
+        // writing to a string cannot fail
         let _ = write!(text, " ({})", options.join(", "));
     }
     text
 }
 
-/// The options of states, in pf's order.
+/// Returns the state options in pf's order.
 pub fn state_options(state: &StateOptions) -> Vec<String> {
     let mut options = Vec::new();
     options.extend(state.max.map(|max| format!("max {max}")));

@@ -1,4 +1,4 @@
-//! What `set` lines change, and how `pfctl -nv` echoes them.
+//! Application of `set` statements, and their output by `pfctl -nv`.
 
 use skipstep_ruleset::rule::InterfaceMatch;
 use skipstep_ruleset::{
@@ -9,7 +9,7 @@ use skipstep_ruleset::{
 use crate::ast::{Limit, Setting};
 use crate::print;
 
-/// What `set limit` can limit, by name.
+/// The limits of `set limit`, by name.
 pub const LIMITS: [(&str, Limit); 7] = [
     ("states", Limit::States),
     ("src-nodes", Limit::SrcNodes),
@@ -20,7 +20,7 @@ pub const LIMITS: [(&str, Limit); 7] = [
     ("anchors", Limit::Anchors),
 ];
 
-/// What `set optimization` can be: a name and the values of the timeouts it sets.
+/// A value of `set optimization`: its name, and the timeouts that it sets.
 type Profile = (&'static str, [(Timeout, u32); 7]);
 
 const fn timeouts(values: [u32; 7]) -> [(Timeout, u32); 7] {
@@ -35,7 +35,7 @@ const fn timeouts(values: [u32; 7]) -> [(Timeout, u32); 7] {
     ]
 }
 
-/// pf-semantics section 1.
+/// The values of `set optimization` (pf-semantics section 1). Timeouts are in seconds.
 pub const PROFILES: [Profile; 6] = [
     ("default", timeouts([120, 30, 86_400, 900, 45, 90, 30])),
     ("normal", timeouts([120, 30, 86_400, 900, 45, 90, 30])),
@@ -45,28 +45,28 @@ pub const PROFILES: [Profile; 6] = [
     ("aggressive", timeouts([30, 5, 18_000, 60, 30, 30, 10])),
 ];
 
-/// Names of debug levels, as syslog counts them.
+/// Names of debug levels, in the order of syslog levels.
 pub const DEBUG_LEVELS: [&str; 8] =
     ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"];
 
-/// The limit called `name`.
+/// Returns the limit with this name. Case does not matter.
 pub fn limit_by_name(name: &str) -> Option<Limit> {
     LIMITS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, limit)| *limit)
 }
 
-/// The profile called `name`.
+/// Returns the value of `set optimization` with this name. Case does not matter.
 pub fn profile(name: &str) -> Option<&'static Profile> {
     static TABLE: [Profile; 6] = PROFILES;
     TABLE.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))
 }
 
-/// The debug level called `name`, in capitals or not, or given as a number.
+/// Returns the debug level for a name or a number. Case does not matter.
 pub fn debug_level(name: &str) -> Option<u8> {
     let other = [
         ("error", 3),
         ("panic", 0),
         ("warn", 4),
-        // FreeBSD's, and OpenBSD's before 4.8.
+        // names of FreeBSD, and of OpenBSD before 4.8
         ("none", 2),
         ("urgent", 3),
         ("misc", 5),
@@ -95,7 +95,7 @@ fn limit_value(limits: &mut Limits, limit: Limit) -> &mut u32 {
     }
 }
 
-/// Does what `setting` says. `state-defaults` concern rules, not options, and are left alone.
+/// Applies a setting to the options. `state-defaults` concerns rules and changes no option.
 pub fn apply(setting: &Setting, options: &mut Options) {
     match setting {
         Setting::Timeout(timeout, value, _) => options.timeouts.set(*timeout, *value),
@@ -128,7 +128,7 @@ pub fn apply(setting: &Setting, options: &mut Options) {
     }
 }
 
-/// The adaptive timeouts follow from the number of states, if that was set and they were not.
+/// Returns the adaptive timeouts, as numbers of states, that follow from a limit of states.
 pub fn adaptive(states: u32) -> [(Timeout, u32); 2] {
     [
         (Timeout::AdaptiveStart, states / 10 * 6),
@@ -136,10 +136,10 @@ pub fn adaptive(states: u32) -> [(Timeout, u32); 2] {
     ]
 }
 
-/// As `pfctl -nv` echoes the line: nothing for what only the parser needs to know.
+/// Returns the setting as `pfctl -nv` prints it; `None` for settings that it does not print.
 pub fn echo(setting: &Setting) -> Option<String> {
     let text = match setting {
-        // As in pfctl, which takes them for signed numbers.
+        // signed, as in pfctl
         Setting::Timeout(_, value, written) => format!("timeout {written} {}", *value as i32),
         Setting::Limit(_, value, written) => format!("limit {written} {}", *value as i32),
         Setting::Optimization(_, written) => format!("optimization {written}"),
@@ -189,7 +189,7 @@ pub fn echo(setting: &Setting) -> Option<String> {
     Some(format!("set {text}"))
 }
 
-/// `on` in `set skip` and `set xdp` adds to what was said above, but for `none`.
+/// Adds the interfaces of `set skip on` or `set xdp on` to earlier ones. `none` clears the list.
 fn add_interfaces(to: &mut Vec<String>, on: &[Not<InterfaceMatch>]) {
     if is_none(on) {
         return to.clear();
@@ -206,7 +206,7 @@ fn interfaces(on: &[Not<InterfaceMatch>]) -> String {
     format!("{{{names} }}")
 }
 
-/// `on none`
+/// True for `on none`.
 pub fn is_none(on: &[Not<InterfaceMatch>]) -> bool {
     match on {
         [] => true,

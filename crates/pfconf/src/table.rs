@@ -1,5 +1,4 @@
-//! Tables: the contents that statements and files give them, and how they are echoed
-//! (pf-features section 11).
+//! Contents of tables from statements and files, and their output (pf-features section 11).
 
 use std::collections::HashSet;
 
@@ -10,14 +9,17 @@ use crate::ast::{Address, Host, TableContents, TableDefinition};
 use crate::context::Context;
 use crate::{print, resolve};
 
-/// Longest name of a table, in bytes.
+/// Most bytes of a table name.
 pub const LONGEST_NAME: usize = 31;
 
-/// Longest word of a table file, in bytes; no host name is longer.
+/// Most bytes of a word in a table file. No host name is longer.
 const LONGEST_WORD: usize = 255;
 
-/// The table that a statement defines. `Err` has OpenBSD's message; messages that OpenBSD prints
-/// without a place go to `bare`.
+/// Returns the table that a statement defines. Appends messages that OpenBSD prints without a place
+/// to `bare`.
+///
+/// # Errors
+/// Fails with OpenBSD's message if an entry is no network, or if a file cannot be read or parsed.
 pub fn define(
     definition: &TableDefinition,
     context: &Context,
@@ -60,8 +62,10 @@ pub fn define(
     })
 }
 
-/// The entries in the text of a table file, where `#` and FreeBSD's `;` begin comments; `Err` has
-/// the line and what is wrong with it.
+/// Parses the text of a table file. `#` and FreeBSD's `;` begin comments.
+///
+/// # Errors
+/// Fails at the first wrong entry, with its line number (from 1) and a message.
 pub fn parse(text: &str, context: &Context) -> Result<Vec<TableEntry>, (u32, String)> {
     let mut entries = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -88,7 +92,7 @@ pub fn parse(text: &str, context: &Context) -> Result<Vec<TableEntry>, (u32, Str
     Ok(entries)
 }
 
-/// The number behind `weight`.
+/// Parses the number behind `weight`.
 fn weight(word: Option<&str>) -> Result<u16, String> {
     let word = word.ok_or("a number must follow weight")?;
     match word.parse() {
@@ -105,14 +109,14 @@ fn entry(host: &Host, negated: bool) -> Option<TableEntry> {
     Some(TableEntry { negated: host.negated ^ negated, net, weight: host.weight })
 }
 
-/// Of two entries for one network the first stays, as in pf.
+/// Removes all but the first entry for a network, as pf does.
 fn without_duplicates(mut entries: Vec<TableEntry>) -> Vec<TableEntry> {
     let mut seen = HashSet::<IpNet>::with_capacity(entries.len());
     entries.retain(|entry| seen.insert(entry.net));
     entries
 }
 
-/// An I/O error in the words of strerror(3), without Rust's error number.
+/// Returns an I/O error in the words of strerror(3), without Rust's error number.
 pub fn plain(error: &std::io::Error) -> String {
     use std::io::ErrorKind;
     match error.kind() {
@@ -125,7 +129,7 @@ pub fn plain(error: &std::io::Error) -> String {
     }
 }
 
-/// As `pfctl -nv` echoes the statement.
+/// Returns the statement as `pfctl -nv` prints it.
 pub fn echo(table: &TableDefinition) -> String {
     let mut text = format!("table <{}>", table.name);
     for (is_set, word) in

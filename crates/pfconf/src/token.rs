@@ -1,28 +1,28 @@
-//! What the lexer hands to the parser.
+//! The tokens that the lexer produces.
 
 /// A word or sign of a pf.conf with its place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Token {
-    /// What it is.
+    /// Kind and value of the token.
     pub kind: Kind,
-    /// Where it is.
+    /// Place of the token.
     pub place: Place,
 }
 
-/// Where a token stands. A token that comes out of a macro stands where the macro is used.
+/// The place of a token. A token from a macro has the place where the macro is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Place {
-    /// Number of the text it is in, in the order in which the texts were opened.
+    /// Index of the text, in the order in which texts were opened.
     pub source: usize,
     /// Line, from 1.
     pub line: u32,
-    /// Index of its first byte in the text.
+    /// Byte offset in the text.
     pub offset: usize,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub width: usize,
 }
 
-/// Sorts of tokens.
+/// The kinds of tokens.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Kind {
     /// A reserved word.
@@ -47,14 +47,14 @@ pub enum Kind {
     Outside,
     /// End of a line (and of a statement).
     NewLine,
-    /// Something that is no token; the lexer has said why.
+    /// An invalid token, about which the lexer has reported an error.
     Bad,
     /// End of the text.
     #[default]
     End,
 }
 
-/// Reserved words, sorted. They can be used as names only in quotes.
+/// Reserved words in sorted order. As names they must be quoted.
 #[rustfmt::skip]
 pub const KEYWORDS: [&str; 121] = [
     "af-to", "all", "allow-opts", "anchor", "antispoof", "any", "bandwidth", "binat-to", "bitmask",
@@ -74,14 +74,14 @@ pub const KEYWORDS: [&str; 121] = [
     "ttl", "urpf-failed", "user", "weight",
 ];
 
-/// The reserved word spelled `word`, if there is one.
+/// Returns the reserved word that equals `word`, if there is one.
 pub fn keyword(word: &[u8]) -> Option<&'static str> {
     let first = word.first()?.checked_sub(b'a')?;
     let (start, end) = *BY_LETTER.get(usize::from(first))?;
     KEYWORDS[start..end].iter().find(|keyword| keyword.as_bytes() == word).copied()
 }
 
-/// Where those with each first letter begin and end.
+/// Range in `KEYWORDS` of the words with each first letter; the end is exclusive.
 const BY_LETTER: [(usize, usize); 26] = {
     let mut places = [(0, 0); 26];
     let mut index = 0;
