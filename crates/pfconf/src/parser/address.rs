@@ -1,4 +1,4 @@
-//! `from` and `to`: hosts and ports (pf-features section 4).
+//! Parses `from` and `to`: hosts and ports (pf-features section 4).
 
 use std::net::IpAddr;
 
@@ -13,23 +13,23 @@ use crate::resolve::{self, Modifiers};
 use crate::table::LONGEST_NAME;
 use crate::token::{Kind, Place};
 
-/// Reserved words that can stand behind a host besides those that begin options.
+/// Reserved words that may follow a host, in addition to the first words of options.
 #[rustfmt::skip]
 const AFTER_HOST: [&str; 15] = [
     "any", "bitmask", "least-states", "no-route", "os", "port", "random", "round-robin", "route",
     "source-hash", "static-port", "sticky-address", "to", "urpf-failed", "weight",
 ];
 
-/// Words that can follow a host in an old `scrub` rule besides.
+/// Words that may follow a host in a legacy `scrub` rule, in addition to [`AFTER_HOST`].
 const AFTER_HOST_OF_SCRUB: [&str; 5] = ["max-mss", "min-ttl", "no-df", "random-id", "reassemble"];
 
-/// Longest label of a route, in bytes.
+/// Most bytes of a route label.
 const LONGEST_ROUTE_LABEL: usize = 31;
 
-/// Hosts of a specification; `None` is `any`.
+/// Hosts of a specification; `None` for `any`.
 type Hosts = Option<Vec<Host>>;
 
-/// A port, or two with a colon between them.
+/// A port, or two ports with a colon between them.
 #[derive(Clone, Copy)]
 enum PortRange {
     One(u16),
@@ -37,7 +37,7 @@ enum PortRange {
 }
 
 impl Parser<'_> {
-    /// `all`, or `from ... os ... to ...` with any part left out.
+    /// Parses `all`, or `from ... os ... to ...`, all parts of which are optional.
     pub(super) fn ends(&mut self) -> Parse<(Peer, Vec<String>, Peer)> {
         if self.accept("all") {
             return Ok((Peer::default(), Vec::new(), Peer::default()));
@@ -67,7 +67,8 @@ impl Parser<'_> {
         Ok(peer)
     }
 
-    /// `any`, a host, or a list that may hold lists; `any` in a list makes all of it `any`.
+    /// Parses `any`, a host, or a list that may contain lists. `any` in a list makes the whole list
+    /// `any`.
     fn hosts(&mut self) -> Parse<Hosts> {
         if self.accept("any") {
             return Ok(None);
@@ -83,7 +84,7 @@ impl Parser<'_> {
         Ok(parts.into_iter().collect::<Option<Vec<_>>>().map(|parts| parts.concat()))
     }
 
-    /// A list in a list. Its depth is bounded so that no text can exhaust the stack.
+    /// Parses a list in a list. The depth is limited so that no text can exhaust the stack.
     fn nested(&mut self) -> Parse<Hosts> {
         if self.depth == 64 {
             return self.syntax_error();
@@ -94,13 +95,13 @@ impl Parser<'_> {
         hosts
     }
 
-    /// A host that is not `any`; a table's contents are made of these too.
+    /// Parses a host other than `any`. Tables contain such hosts, too.
     pub(super) fn maybe_negated_host(&mut self) -> Parse<Vec<Host>> {
         if self.accept_sign('!') { self.negated_host() } else { self.host() }
     }
 
-    /// Reads a host behind `!`. pfctl prints `! any` for `! 0.0.0.0/0`, which matches nothing, and
-    /// OpenBSD's does not read it.
+    /// Parses a host behind `!`. pfctl prints `! 0.0.0.0/0`, which matches nothing, as `! any`.
+    /// OpenBSD's pfctl does not read that form.
     fn negated(&mut self) -> Parse<Vec<Host>> {
         if !self.at_keyword("any") {
             return self.negated_host();
@@ -155,7 +156,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The host that begins with a word, which has been taken.
+    /// Parses a host whose first word has been read.
     pub(super) fn named_host(&mut self, text: &str, place: Place) -> Parse<Vec<Host>> {
         if !self.may_follow_host() {
             return self.syntax_error();
@@ -173,8 +174,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether the next token can stand behind a host at all; if not, that is the error to report,
-    /// not a host of an odd name.
+    /// True if the next token may follow a host. Otherwise that token is the error to report, not
+    /// the host name in front of it.
     fn may_follow_host(&mut self) -> bool {
         match self.peek().kind {
             Kind::Keyword(word) => {
@@ -210,7 +211,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `<name>`
+    /// Parses `<name>`.
     pub(super) fn table_name(&mut self) -> Parse<String> {
         self.expect_sign('<')?;
         let place = self.place();
@@ -223,7 +224,7 @@ impl Parser<'_> {
         Ok(name)
     }
 
-    /// `(em0:network)/24`
+    /// Parses `(em0:network)/24`.
     fn dynamic(&mut self) -> Parse<Address> {
         self.expect_sign('(')?;
         let place = self.place();
@@ -231,7 +232,7 @@ impl Parser<'_> {
         self.dynamic_address(&text, place)
     }
 
-    /// The rest of `(em0:network)/24`, of which the name has been taken.
+    /// Parses the remaining tokens of `(em0:network)/24` after the name.
     pub(super) fn dynamic_address(&mut self, text: &str, place: Place) -> Parse<Address> {
         if !self.accept_sign(')') {
             let place = self.place();
@@ -364,7 +365,7 @@ fn single_address(hosts: &[Host]) -> Option<IpAddr> {
     }
 }
 
-/// A number as C's `strtoul` reads it: decimal, hexadecimal after `0x`, octal after `0`.
+/// Parses a number as C's `strtoul` does: decimal, hexadecimal after `0x`, octal after `0`.
 pub(super) fn unsigned_number(text: &str) -> Option<u64> {
     let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => (digits, 16),

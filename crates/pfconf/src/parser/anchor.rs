@@ -1,4 +1,4 @@
-//! `anchor` and `load anchor` (pf-features section 11).
+//! Parses `anchor` and `load anchor` (pf-features section 11).
 
 use skipstep_ruleset::Action;
 use skipstep_ruleset::anchor::DEEPEST;
@@ -8,11 +8,11 @@ use super::{Parse, Parser};
 use crate::ast::{AnchorStatement, RuleStatement, StatementKind, Translation};
 use crate::token::Kind;
 
-/// Longest part of a path, in bytes.
+/// Most bytes of a part of an anchor's path.
 const LONGEST_NAME: usize = 63;
 
 impl Parser<'_> {
-    /// `anchor ...`, up to the end of the line or to the brace behind which its rules begin.
+    /// Parses `anchor ...`, up to the end of the line or the opening brace.
     pub(super) fn anchor(&mut self) -> Parse<StatementKind> {
         let place = self.place();
         self.expect("anchor")?;
@@ -46,7 +46,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The brace behind the last rule of an anchor.
+    /// Parses the closing brace of an anchor.
     pub(super) fn end_anchor(&mut self) -> Parse<StatementKind> {
         self.skip();
         let Some((place, statement)) = self.anchors.pop() else {
@@ -59,7 +59,7 @@ impl Parser<'_> {
         Ok(StatementKind::Anchor(Box::new(statement)))
     }
 
-    /// `load anchor "name" from "file"`
+    /// Parses `load anchor "name" from "file"`.
     pub(super) fn load_anchor(&mut self) -> Parse<StatementKind> {
         self.expect("load")?;
         let place = self.place();
@@ -73,7 +73,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The name of an anchor, if there is one.
+    /// Parses an optional anchor name.
     fn anchor_name(&mut self) -> Parse<Option<String>> {
         let (place, dialect) = (self.place(), self.context.dialect);
         let name = match self.peek().kind {
@@ -96,7 +96,7 @@ impl Parser<'_> {
         Ok(Some(name))
     }
 
-    /// What is between name and brace: the head and the options of a rule.
+    /// Parses the criteria and options between name and brace.
     fn anchor_head(&mut self) -> Parse<RuleStatement> {
         let direction = self.direction();
         let quick = self.accept("quick");

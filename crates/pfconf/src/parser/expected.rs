@@ -1,9 +1,9 @@
-//! The words that may stand at the next token, so that a message guesses none that may not.
+//! The words that are valid as the next token. Messages suggest only these.
 
-/// Most words that are kept: more than any production looks for at one token.
+/// Most words that are stored. No production tries more at one token.
 const MOST: usize = 96;
 
-/// The words that productions have looked for at the next token.
+/// The words that productions have tried at the next token.
 #[derive(Clone)]
 pub(super) struct Expected {
     words: [&'static str; MOST],
@@ -15,13 +15,13 @@ impl Expected {
         Expected { words: [""; MOST], count: 0 }
     }
 
-    /// Forgets all: a token was taken.
+    /// Removes all words, because a token was taken.
     #[inline]
     pub(super) fn clear(&mut self) {
         self.count = 0;
     }
 
-    /// Notes that `word` may stand here.
+    /// Adds a word that would be accepted.
     #[inline]
     pub(super) fn note(&mut self, word: &'static str) {
         if let Some(place) = self.words.get_mut(self.count) {
@@ -30,7 +30,7 @@ impl Expected {
         }
     }
 
-    /// Returns the words that may stand here.
+    /// Returns the words that would be accepted.
     pub(super) fn words(&self) -> impl Iterator<Item = &'static str> {
         self.words[..self.count].iter().copied()
     }

@@ -1,5 +1,4 @@
-//! Words of FreeBSD and macOS that are neither OpenBSD's nor of old times (pf-features, rows
-//! F-only).
+//! Parses words of FreeBSD and macOS that OpenBSD never had (pf-features, rows F-only).
 
 use super::address::unsigned_number;
 use super::{Parse, Parser, Reported};
@@ -8,16 +7,16 @@ use crate::context::Dialect;
 use crate::diagnostics::Kind as Severity;
 use crate::token::{Kind, Place};
 
-/// Options of a rule that a number follows.
+/// Options of a rule that have a number.
 const NUMBERED: [&str; 2] = ["ridentifier", "max-pkt-size"];
 
-/// Words that OpenBSD reserves and FreeBSD does not, or not before its version 15.
+/// Words that OpenBSD reserves, and that FreeBSD before version 15 does not.
 const NAMES: [&str; 12] = [
     "burst", "default", "delay", "flows", "matches", "min", "once", "parent", "pflow", "quantum",
     "rdomain", "weight",
 ];
 
-/// What other systems have, and what to use instead.
+/// Features of other systems that skipstep lacks, and their replacements.
 const ELSEWHERE: [(&str, &str); 8] = [
     (
         "altq",
@@ -35,7 +34,7 @@ const ELSEWHERE: [(&str, &str); 8] = [
     ("dummynet-anchor", "leave it out: only macOS has it; bandwidth is limited by `queue`"),
 ];
 
-/// FreeBSD's timeouts of SCTP, and the one of ours for states of that kind.
+/// FreeBSD's SCTP timeouts, and the timeouts that states of SCTP have here.
 const SCTP_TIMEOUTS: [(&str, &str); 5] = [
     ("sctp.first", "other.first"),
     ("sctp.opening", "other.single"),
@@ -44,14 +43,16 @@ const SCTP_TIMEOUTS: [(&str, &str); 5] = [
     ("sctp.closed", "other.multiple"),
 ];
 
-/// Returns true if `word`, which OpenBSD reserves, can be a name in a text of this dialect.
+/// Returns true if `word`, which OpenBSD reserves, may be a name in a text of this dialect.
 pub(super) fn is_name(word: &str, dialect: Dialect) -> bool {
     dialect == Dialect::Any && NAMES.contains(&word)
 }
 
 impl Parser<'_> {
-    /// Notes that the text has a form, at `place`, that OpenBSD's language of today has not: an
-    /// error if the text must be OpenBSD's.
+    /// Records that the text has a form at `place` that is not in OpenBSD's present language.
+    ///
+    /// # Errors
+    /// Fails if the text must be in OpenBSD's language.
     pub(super) fn leaves_openbsd(&mut self, place: Place) -> Parse<()> {
         if self.context.dialect == Dialect::OpenBsd {
             let help = "FreeBSD has this, or OpenBSD before 4.7; OpenBSD of today refuses it";
@@ -61,8 +62,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Whether `word` begins something that other systems have and this one does not; then it has
-    /// been reported.
+    /// Returns true, and reports an error, if `word` begins a feature that skipstep lacks.
     pub(super) fn is_elsewhere(&mut self, word: &str, place: Place) -> bool {
         let found = ELSEWHERE.iter().find(|(known, _)| *known == word);
         if let Some((word, help)) = found {
@@ -73,7 +73,7 @@ impl Parser<'_> {
         found.is_some()
     }
 
-    /// `queue` behind an `altq`, to which it belongs.
+    /// Reports a `queue` statement that belongs to an `altq` statement.
     pub(super) fn queue_of_altq(&mut self) -> Parse<StatementKind> {
         let place = self.place();
         self.skip();
@@ -81,7 +81,7 @@ impl Parser<'_> {
         Err(Reported)
     }
 
-    /// An option of a rule; `false` if `word` begins none.
+    /// Parses an option of FreeBSD. Returns false if `word` begins none.
     pub(super) fn option_of_freebsd(
         &mut self,
         word: &str,
@@ -99,7 +99,7 @@ impl Parser<'_> {
         Ok(false)
     }
 
-    /// The number of an option, one of [`NUMBERED`].
+    /// Parses the number of one of the [`NUMBERED`] options.
     fn numbered_option(&mut self, word: &str, options: &mut FilterOptions) -> Parse<()> {
         if word == "ridentifier" {
             options.ridentifier = Some(self.ridentifier()?);
@@ -114,7 +114,7 @@ impl Parser<'_> {
         self.leaves_openbsd(place)
     }
 
-    /// Reads the number behind `ridentifier`, decimal or hexadecimal.
+    /// Parses the number behind `ridentifier`, decimal or hexadecimal.
     pub(super) fn ridentifier(&mut self) -> Parse<u32> {
         let place = self.place();
         self.leaves_openbsd(place)?;
@@ -128,7 +128,7 @@ impl Parser<'_> {
         }
     }
 
-    /// True if a number stands here, decimal or hexadecimal.
+    /// True if the next token is a decimal or hexadecimal number.
     fn at_number(&mut self) -> bool {
         match &self.peek().kind {
             Kind::Number(_) => true,
@@ -137,8 +137,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether `name`, at `place`, is one of FreeBSD's timeouts of SCTP; then a warning says which
-    /// one of ours does for it.
+    /// Returns true if `name`, at `place`, is one of FreeBSD's SCTP timeouts. A warning then names
+    /// the timeout that applies.
     pub(super) fn is_timeout_of_sctp(&mut self, name: &str, place: Place) -> Parse<bool> {
         let found = SCTP_TIMEOUTS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         let Some((known, ours)) = found else { return Ok(false) };
@@ -148,8 +148,8 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    /// The name behind `tag` and `tagged`, which may have several words. An option that FreeBSD
-    /// reserves a word for ends the name: OpenBSD has no number behind a name.
+    /// Parses the name behind `tag` or `tagged`, which may have several words. An option of FreeBSD
+    /// with its number ends the name, because OpenBSD allows no number behind a name.
     pub(super) fn tag_name(&mut self, options: &mut FilterOptions) -> Parse<String> {
         let first = self.name()?;
         self.strings_until(first, |parser, word| {

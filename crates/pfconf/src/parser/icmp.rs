@@ -1,4 +1,4 @@
-//! Types and codes of ICMP, by number or name (pf-features sections 3 and 5).
+//! Parses ICMP types and codes, by number or name (pf-features sections 3 and 5).
 
 use skipstep_ruleset::Family;
 use skipstep_ruleset::rule::IcmpMatch;
@@ -8,14 +8,14 @@ use super::{Parse, Parser};
 use crate::packet_names as names;
 use crate::token::Kind;
 
-/// What is wrong with a code: its number, or its name.
+/// Messages for a wrong code, which depend on whether it is a number or a name.
 struct Wording {
     number: &'static str,
     name: &'static str,
 }
 
 impl Parser<'_> {
-    /// `type [code code]` with the protocol that goes with it.
+    /// Parses `type [code code]`. Returns the IP protocol number, too.
     pub(super) fn icmp(&mut self, family: Family) -> Parse<(u8, IcmpMatch)> {
         let (protocol, wording) = match family {
             Family::Inet => {
@@ -51,7 +51,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A code of the ICMP error `unreachable`, for `return-icmp`; type and code.
+    /// Parses a code of the ICMP error `unreachable` for `return-icmp`. Returns type and code.
     pub(super) fn return_code(&mut self, family: Family) -> Parse<(u8, u8)> {
         let (kind, _) = match family {
             Family::Inet => PORT_UNREACHABLE,

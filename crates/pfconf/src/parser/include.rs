@@ -1,18 +1,18 @@
-//! `include` (pf-features section 1).
+//! Parses `include` (pf-features section 1).
 
 use super::{Parse, Parser};
 use crate::ast::StatementKind;
 
-/// Deepest nesting of included files.
+/// Greatest depth of included files.
 const DEEPEST: usize = 64;
-/// Most files that one text can include, each as often as it does.
+/// Most `include` statements that one text may execute.
 const MOST_FILES: usize = 4096;
-/// Most bytes that all included files can have together.
+/// Most bytes of all included files together.
 const MOST_TEXT: usize = 1 << 24;
 
 impl Parser<'_> {
-    /// `include "file"`: the next statement comes from there. The end of the line is not looked
-    /// for: what follows is read behind the file.
+    /// Parses `include "file"`, and continues with the file. The end of the line is not checked,
+    /// because it is read behind the file.
     pub(super) fn include(&mut self) -> Parse<StatementKind> {
         self.expect("include")?;
         let place = self.place();

@@ -1,6 +1,6 @@
-//! `state limiter` and `source limiter`, of later releases of OpenBSD: the statements that define
-//! them and the options that use them (pf-features sections 2 and 5). The words they are made of
-//! are not reserved.
+//! Parses `state limiter` and `source limiter` of later OpenBSD releases: the statements that
+//! define limiters, and the options that use them (pf-features sections 2 and 5). Their words are
+//! not reserved.
 
 use skipstep_ruleset::{Limiter, LimiterUse};
 
@@ -9,21 +9,21 @@ use crate::ast::StatementKind;
 use crate::table::LONGEST_NAME as LONGEST_TABLE;
 use crate::token::{Kind, Place};
 
-/// Longest name of a limiter, in bytes.
+/// Most bytes of a limiter's name.
 const LONGEST_NAME: usize = 15;
-/// Highest number of a limiter; the lowest is 1.
+/// Highest number of a limiter. The lowest is 1.
 const HIGHEST_ID: i64 = 255;
-/// Highest limit of states; the lowest is 1.
+/// Highest limit of states. The lowest is 1.
 const HIGHEST_LIMIT: i64 = 1 << 24;
 
 impl Parser<'_> {
-    /// `state limiter "name" id n limit n [rate n/s]`
+    /// Parses `state limiter "name" id n limit n [rate n/s]`.
     pub(super) fn state_limiter(&mut self) -> Parse<StatementKind> {
         self.expect("state")?;
         self.limiter(false)
     }
 
-    /// `source limiter "name" id n entries n limit n ...`; `source` was read already.
+    /// Parses `source limiter "name" id n entries n limit n ...`, without `source`.
     pub(super) fn source_limiter(&mut self) -> Parse<StatementKind> {
         self.limiter(true)
     }
@@ -167,7 +167,7 @@ impl Parser<'_> {
         Ok(number as u32)
     }
 
-    /// `<name> above n [below n]`
+    /// Parses `<name> above n [below n]`.
     fn limiter_table(&mut self, place: Place) -> Parse<(String, u32, u32)> {
         self.expect_sign('<')?;
         let name = self.string()?;
@@ -201,7 +201,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `state limiter "name" [(block|no-match)]` of a rule; `state` or `source` was read already.
+    /// Parses `state limiter "name" [(block|no-match)]` of a rule, without `state` or `source`.
     pub(super) fn limiter_use(&mut self, source: bool) -> Parse<LimiterUse> {
         self.expect_word("limiter")?;
         let place = self.place();
@@ -228,7 +228,7 @@ impl Parser<'_> {
     }
 }
 
-/// The options of a limiter so far.
+/// The options of a limiter read so far.
 #[derive(Default)]
 struct Written {
     id: Option<u32>,

@@ -1,4 +1,4 @@
-//! Messages: where they point to, and what helps.
+//! Messages, with their places and advice.
 
 use super::rule::choices;
 use super::{MOST_MESSAGES, MOST_SUGGESTIONS, Parse, Parser, Reported};
@@ -17,7 +17,10 @@ impl Parser<'_> {
             .map(|near| format!("did you mean `${near}`?"))
     }
 
-    /// Reports an error whose place is `place`.
+    /// Reports an error at `place`.
+    ///
+    /// # Errors
+    /// Always fails.
     pub(super) fn error_at<T>(&mut self, text: impl AsRef<str>, place: Place) -> Parse<T> {
         self.error_with_help(text, place, None)
     }
@@ -32,7 +35,10 @@ impl Parser<'_> {
         Err(Reported)
     }
 
-    /// Reports that the next token is not what was expected.
+    /// Reports that the next token is unexpected.
+    ///
+    /// # Errors
+    /// Always fails.
     pub(super) fn syntax_error<T>(&mut self) -> Parse<T> {
         let place = self.place();
         self.syntax_error_at(place, |parser| match parser.peek().kind.clone() {
@@ -54,7 +60,8 @@ impl Parser<'_> {
         })
     }
 
-    /// What a macro's value is whose text cannot stand here.
+    /// Returns the value of the macro at `place`, if there is one, because its text is invalid
+    /// there.
     fn help_for_value(&self, place: Place) -> Option<String> {
         let (line, column, width) = self.lexer.source_line(place);
         let used: String = line.chars().skip(column.checked_sub(1)?).take(width).collect();
@@ -68,7 +75,7 @@ impl Parser<'_> {
         place: Place,
         help: impl FnOnce(&mut Self) -> Option<String>,
     ) -> Parse<T> {
-        // OpenBSD reports that the missing value of a macro cannot stand there, too
+        // OpenBSD also reports a syntax error where an undefined macro stands
         let is_told = self.context.dialect == Dialect::Any
             && self.complained == Some((place.source, place.offset));
         if self.silence == 0 && !is_told {
@@ -78,7 +85,10 @@ impl Parser<'_> {
         Err(Reported)
     }
 
-    /// A syntax error where one of a few words has to stand: names them all.
+    /// Reports a syntax error where one of a few words is required, and lists the words.
+    ///
+    /// # Errors
+    /// Always fails.
     pub(super) fn syntax_error_of_choice<T>(&mut self, words: &[&str]) -> Parse<T> {
         let place = self.place();
         self.syntax_error_at(place, |_| Some(choices(words)))
@@ -90,7 +100,7 @@ impl Parser<'_> {
         self.add(diagnostic);
     }
 
-    /// A message at `place`.
+    /// Returns a message at `place`.
     pub fn diagnostic(
         &self,
         kind: Severity,
@@ -112,7 +122,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Adds a message that OpenBSD prints without its place.
+    /// Adds a message that OpenBSD prints without a place.
     pub fn report_bare(&mut self, kind: Severity, text: &str, place: Place) {
         self.report(kind, text, place, None);
         if let Some(last) = self.diagnostics.last_mut() {
@@ -120,15 +130,15 @@ impl Parser<'_> {
         }
     }
 
-    /// Adds a message about the statement that has just been read: on its last line.
+    /// Adds a message about the last statement, with the number of its last line.
     pub fn report_statement(&mut self, kind: Severity, text: &str) {
         let diagnostic = self.statement_diagnostic(kind, text);
         self.add(diagnostic);
     }
 
-    /// Adds a message.
+    /// Adds a message. After [`MOST_MESSAGES`] messages the parser stops.
     pub fn add(&mut self, mut diagnostic: Diagnostic) {
-        // the source line stands once below several messages about it
+        // the source line is printed once below several messages about it
         if let Some(last) = self.diagnostics.last()
             && (last.line, &last.file) == (diagnostic.line, &diagnostic.file)
             && (diagnostic.column == 0 || diagnostic.column == last.column)
@@ -144,10 +154,10 @@ impl Parser<'_> {
         }
     }
 
-    /// A message about the statement that has just been read.
+    /// Returns a message about the last statement.
     pub fn statement_diagnostic(&self, kind: Severity, text: &str) -> Diagnostic {
         let line = self.lexer.token_line();
-        // Behind another error on the line this one explains itself.
+        // no advice behind another error on the line, which explains this one
         let first = self.diagnostics.last().is_none_or(|last| last.line != line);
         let source = self.lexer.numbered_line(line);
         let (column, width) = crate::diagnostics::at_fault(text, &source);
@@ -164,7 +174,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Adds a message that is about no line.
+    /// Adds a message that is not about a line.
     pub fn report_text(&mut self, kind: Severity, text: &str) {
         self.diagnostics.push(Diagnostic {
             kind,
@@ -176,7 +186,7 @@ impl Parser<'_> {
     }
 }
 
-/// Returns help for a word of a rule's head that stands too late.
+/// Returns advice for a word of a rule's head in the wrong order.
 fn help_for_order(word: &str) -> Option<String> {
     let order = ["in", "out", "log", "quick", "on", "inet", "inet6", "proto", "from", "to"];
     let is_of_head = order.contains(&word);

@@ -1,5 +1,5 @@
-//! Translation as FreeBSD writes it, and OpenBSD did before 4.7: rules of their own
-//! (pf-features section 12).
+//! Parses the legacy translation statements of FreeBSD, and of OpenBSD before 4.7 (pf-features
+//! section 12).
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ use crate::ast::{
 use crate::token::{Kind, Place};
 
 impl Parser<'_> {
-    /// The statement of old times that begins with `word`, which has been taken.
+    /// Parses the legacy statement that begins with `word`, which has been read.
     pub(super) fn old_statement(&mut self, word: &str, place: Place) -> Parse<StatementKind> {
         match word {
             "nat" => self.old_translation(OldKind::Nat, false),
@@ -26,7 +26,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `no nat`, `no rdr`, `no binat`, `no scrub`
+    /// Parses `no nat`, `no rdr`, `no binat` and `no scrub`.
     pub(super) fn old_exception(&mut self) -> Parse<StatementKind> {
         self.skip();
         if self.at_keyword("scrub") {
@@ -39,7 +39,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `[pass] [log] [on ...] [af] [proto ...] [hosts] [tag ...] [-> pool]`
+    /// Parses `[pass] [log] [on ...] [af] [proto ...] [hosts] [tag ...] [-> pool]`.
     fn old_translation(&mut self, kind: OldKind, no: bool) -> Parse<StatementKind> {
         let place = self.place();
         self.leaves_openbsd(place)?;
@@ -68,7 +68,7 @@ impl Parser<'_> {
         Ok(StatementKind::Old(Box::new(statement)))
     }
 
-    /// `nat-anchor "name" [on ...] [af] [proto ...] [hosts]`
+    /// Parses `nat-anchor "name" [on ...] [af] [proto ...] [hosts]`.
     fn translation_anchor(&mut self, kind: OldKind) -> Parse<StatementKind> {
         let place = self.place();
         self.leaves_openbsd(place)?;
@@ -78,14 +78,14 @@ impl Parser<'_> {
         Ok(StatementKind::Old(Box::new(statement)))
     }
 
-    /// Which packets an old rule is about.
+    /// Parses the criteria of a legacy rule.
     fn old_head(&mut self) -> Parse<RuleStatement> {
         let mut rule = self.head(Action::Match, None)?;
         while self.old_option(&mut rule.options)? {}
         Ok(rule)
     }
 
-    /// `tag`, `tagged` or `rtable`; `false` if there is none.
+    /// Parses an optional `tag`, `tagged` or `rtable`. Returns false if there is none.
     pub(super) fn old_option(&mut self, options: &mut FilterOptions) -> Parse<bool> {
         match self.peek().kind {
             Kind::Keyword(word @ ("tag" | "tagged" | "rtable")) => {
@@ -108,9 +108,9 @@ impl Parser<'_> {
         found
     }
 
-    /// `route-to (em0 10.0.0.1)` and its like, which stood in front of the family. A next hop
-    /// without its interface is an option of today, behind which nothing of the rule's head can
-    /// stand. `fastroute` has stood there without a meaning for twenty years.
+    /// Parses `route-to (em0 10.0.0.1)` and similar options in front of the family, where the
+    /// legacy syntax has them. A next hop without interface is an option of the present syntax, and
+    /// no criterion of the head may follow it. `fastroute` in this place has no effect.
     pub(super) fn early_route(&mut self, translation: &mut Translation) -> Parse<()> {
         if self.at_word("fastroute") {
             let place = self.place();
@@ -160,7 +160,7 @@ impl Parser<'_> {
         self.set_route(kind, pool, place, translation)
     }
 
-    /// `(em0 10.0.0.1)`, `em0`, or a host as in other pools.
+    /// Parses `(em0 10.0.0.1)`, `em0`, or a host as in other pools.
     fn early_hop(&mut self) -> Parse<EarlyHop> {
         let place = self.place();
         match self.peek().kind.clone() {
@@ -189,7 +189,7 @@ impl Parser<'_> {
     }
 }
 
-/// A next hop in front of the family, which may turn out to be one of today.
+/// A next hop in front of the family, in legacy or present syntax.
 enum EarlyHop {
     Through(Hop),
     /// Name, place and weight.
@@ -198,7 +198,7 @@ enum EarlyHop {
 }
 
 impl EarlyHop {
-    /// Whether it can be read as FreeBSD does: a word is an interface.
+    /// True if the hop is valid in the legacy syntax, where a word is an interface.
     fn is_old(&self) -> bool {
         match self {
             EarlyHop::Through(_) => true,
@@ -208,7 +208,7 @@ impl EarlyHop {
     }
 }
 
-/// Whether a word of a pool of next hops can be an interface.
+/// True if a word in a pool of next hops may be an interface.
 fn is_interface(word: &str) -> bool {
     word.parse::<IpAddr>().is_err()
 }

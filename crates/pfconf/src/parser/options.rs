@@ -1,4 +1,4 @@
-//! What follows the hosts of a rule, in any order (pf-features sections 5, 6 and 10).
+//! Parses the options behind the hosts of a rule, in any order (pf-features sections 5, 6 and 10).
 
 use skipstep_ruleset::rule::{InterfaceMatch, MOST_LABELS, TcpFlags};
 use skipstep_ruleset::{Family, Not};
@@ -10,7 +10,7 @@ use crate::context::Dialect;
 use crate::packet_names as names;
 use crate::token::{Kind, Place};
 
-/// Words that begin options of a rule.
+/// First words of rule options.
 pub(super) const OPTIONS: [&str; 38] = [
     "af-to",
     "allow-opts",
@@ -56,7 +56,8 @@ pub(super) const OPTIONS: [&str; 38] = [
 const HIGHEST_PRIO: i64 = 7;
 
 impl Parser<'_> {
-    /// The options of a rule whose head has perhaps said where packets are routed.
+    /// Parses the options of a rule. `translation` has the route of the rule's head, if there was
+    /// one.
     pub(super) fn filter_options(&mut self, translation: Translation) -> Parse<FilterOptions> {
         let mut options = FilterOptions { translation, ..FilterOptions::default() };
         loop {
@@ -96,7 +97,7 @@ impl Parser<'_> {
         }
     }
 
-    /// One option; `false` if `word` begins none.
+    /// Parses one option. Returns false if `word` begins none.
     pub(super) fn filter_option(
         &mut self,
         word: &'static str,
@@ -136,7 +137,7 @@ impl Parser<'_> {
                 }
             }
             "user" => {
-                // Those of a later `user` come first.
+                // users of a later `user` come first
                 let users = self.users()?;
                 options.users.splice(0..0, users);
             }
@@ -231,7 +232,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `S/SA`, `/SA`, `any`
+    /// Parses `S/SA`, `/SA` or `any`.
     fn flags(&mut self) -> Parse<Option<TcpFlags>> {
         if self.accept("any") {
             return Ok(None);
@@ -274,7 +275,7 @@ impl Parser<'_> {
         tos.map_or_else(|| self.error_at(format!("illegal tos value {text}"), place), Ok)
     }
 
-    /// A fraction or a percentage; pf stores a fraction of 2^32 - 1, at least 1.
+    /// Parses a fraction or a percentage. pf stores it as a fraction of 2^32 - 1, at least 1.
     fn probability(&mut self) -> Parse<u32> {
         let place = self.place();
         let text = self.word_or_number()?;
@@ -293,7 +294,7 @@ impl Parser<'_> {
         Ok((stored as u32).max(1))
     }
 
-    /// `set prio 3`, `set (prio (3, 5), tos 0x10)`
+    /// Parses `prio 3` or `(prio (3, 5), tos 0x10)` behind `set`.
     fn set_options(&mut self, options: &mut FilterOptions) -> Parse<()> {
         if !self.accept_sign('(') {
             return self.set_option(options);
@@ -332,7 +333,10 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Adds a label: OpenBSD's rules have one, those of FreeBSD several. An empty one says nothing.
+    /// Adds a label, which may be empty. OpenBSD's rules have one label, FreeBSD's several.
+    ///
+    /// # Errors
+    /// Fails if the rule has too many labels.
     pub(super) fn add_label(
         &mut self,
         label: String,
@@ -373,13 +377,13 @@ impl Parser<'_> {
     }
 }
 
-/// A number as C's `strtod` reads it, without the names of infinity.
+/// Parses a number as C's `strtod` does, without infinity and NaN.
 fn decimal(text: &str) -> Option<f64> {
     let plain = text.chars().all(|c| c.is_ascii_digit() || ".eE+-".contains(c));
     if plain { text.parse().ok() } else { None }
 }
 
-/// A number with six significant digits, as C's `%g` prints it.
+/// Returns a number with six significant digits, as C's `%g` prints it.
 fn significant(number: f64) -> String {
     let exponent = if number == 0.0 { 0 } else { number.abs().log10().floor() as i32 };
     if !(-4..6).contains(&exponent) {

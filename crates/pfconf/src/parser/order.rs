@@ -1,5 +1,4 @@
-//! The order of statements that FreeBSD's `set require-order yes` asks for (pf-features section
-//! 12).
+//! Checks the order of statements for FreeBSD's `set require-order yes` (pf-features section 12).
 
 use skipstep_ruleset::OldKind;
 
@@ -7,7 +6,7 @@ use super::{Parse, Parser};
 use crate::ast::{Setting, StatementKind};
 use crate::token::Place;
 
-/// Sorts of statements in the order required.
+/// The groups of statements in the required order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
     Options,
@@ -18,7 +17,8 @@ pub(super) enum Stage {
 }
 
 impl Stage {
-    /// The stage a statement belongs to; macros, tables and files can stand anywhere.
+    /// Returns the group of a statement; `None` for macros, tables and files, which may stand
+    /// anywhere.
     fn of(kind: &StatementKind) -> Option<Stage> {
         match kind {
             StatementKind::Set(_) => Some(Stage::Options),
@@ -34,14 +34,14 @@ impl Stage {
 }
 
 impl Parser<'_> {
-    /// `set require-order yes`: from here on statements stand in the order of [`Stage`].
+    /// Parses `require-order`. After `yes`, statements must be in the order of [`Stage`].
     pub(super) fn require_order(&mut self) -> Parse<Setting> {
         let required = self.yes_or_no()?;
         self.order = required.then_some(Stage::Options);
         Ok(Setting::RequireOrder(required))
     }
 
-    /// Checks the order of a statement, if one is required.
+    /// Checks the order of a statement, if an order is required.
     pub(super) fn in_order(&mut self, kind: &StatementKind, place: Place) -> Parse<()> {
         let (Some(order), Some(stage)) = (self.order, Stage::of(kind)) else {
             return Ok(());

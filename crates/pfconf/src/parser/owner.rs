@@ -1,4 +1,4 @@
-//! `user` and `group` (pf-features section 5).
+//! Parses `user` and `group` (pf-features section 5).
 
 use skipstep_ruleset::{Owner, PortMatch};
 
@@ -6,10 +6,10 @@ use super::rule::did_you_mean;
 use super::{Parse, Parser};
 use crate::token::Kind;
 
-/// The number that stands for `unknown`.
+/// The id that means `unknown`.
 const UNKNOWN: u32 = u32::MAX;
 
-/// Users or groups.
+/// The kind of owner: user or group.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sort {
     User,
@@ -17,19 +17,19 @@ enum Sort {
 }
 
 impl Parser<'_> {
-    /// `user`, one or a list of them.
+    /// Parses `user` with one criterion or a list.
     pub(super) fn users(&mut self) -> Parse<Vec<Owner>> {
         self.expect("user")?;
         self.list(|parser| parser.owner(Sort::User))
     }
 
-    /// `group`, one or a list of them.
+    /// Parses `group` with one criterion or a list.
     pub(super) fn groups(&mut self) -> Parse<Vec<Owner>> {
         self.expect("group")?;
         self.list(|parser| parser.owner(Sort::Group))
     }
 
-    /// `root`, `!= unknown`, `1000 >< 2000`
+    /// Parses `root`, `!= unknown` or `1000 >< 2000`.
     fn owner(&mut self, sort: Sort) -> Parse<Owner> {
         let place = self.place();
         if let Some(op) = self.unary_operator() {
@@ -53,7 +53,7 @@ impl Parser<'_> {
         Ok(Owner { op, low, high })
     }
 
-    /// A number or a name; `None` is `unknown`.
+    /// Parses an id or a name; `None` for `unknown`.
     fn owner_number(&mut self, sort: Sort) -> Parse<Option<u32>> {
         let place = self.place();
         if let Kind::Number(number) = self.peek().kind {

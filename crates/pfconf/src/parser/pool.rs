@@ -1,4 +1,4 @@
-//! Pools of addresses: `{ 10.0.0.1 weight 2, 10.0.0.2 } port 80 round-robin sticky-address`
+//! Parses pools of addresses: `{ 10.0.0.1 weight 2, 10.0.0.2 } port 80 round-robin sticky-address`
 //! (pf-features section 8).
 
 use md5::{Digest, Md5};
@@ -9,14 +9,14 @@ use super::{Parse, Parser};
 use crate::ast::{Address, Host, Pool, PoolPorts};
 use crate::token::{Kind, Place};
 
-/// Options of pools that are names anywhere else.
+/// Options of pools that are not reserved words.
 const OPTIONS: [&str; 3] = ["endpoint-independent", "map-e-portset", "prefer-ipv6-nexthop"];
 
-/// Digits of a key in hexadecimal, behind `0x`.
+/// Number of hexadecimal digits of a key, behind `0x`.
 const KEY_DIGITS: usize = 32;
 
 impl Parser<'_> {
-    /// Addresses, `port` and options.
+    /// Parses addresses, `port` and options.
     pub(super) fn pool(&mut self) -> Parse<Pool> {
         let mut pool = Pool { hosts: self.pool_hosts()?, ..Pool::default() };
         if self.accept("port") {
@@ -26,14 +26,15 @@ impl Parser<'_> {
         Ok(pool)
     }
 
-    /// Addresses and options: next hops have no ports.
+    /// Parses addresses and options of next hops, which have no ports.
     pub(super) fn next_hops(&mut self) -> Parse<Pool> {
         let mut pool = Pool { hosts: self.pool_hosts()?, ..Pool::default() };
         self.pool_options(&mut pool)?;
         Ok(pool)
     }
 
-    /// A host, or a list that begins with an address; in old times any host could begin it.
+    /// Parses a host, or a list whose first item is an address. In the legacy syntax any host may
+    /// come first.
     fn pool_hosts(&mut self) -> Parse<Vec<Host>> {
         if !self.at_sign('{') {
             return self.weighted_host();
@@ -52,7 +53,7 @@ impl Parser<'_> {
         Ok(hosts.concat())
     }
 
-    /// A host, but none that only a comparison can use, and its weight.
+    /// Parses a host that is valid in a pool, and its weight.
     pub(super) fn weighted_host(&mut self) -> Parse<Vec<Host>> {
         if matches!(self.peek().kind, Kind::Keyword("no-route" | "urpf-failed" | "route")) {
             return self.syntax_error();
@@ -65,7 +66,7 @@ impl Parser<'_> {
         Ok(hosts)
     }
 
-    /// `weight n`, 0 if it is not there.
+    /// Parses an optional `weight n`. Returns 0 if there is none.
     pub(super) fn weight(&mut self) -> Parse<u16> {
         if !self.accept("weight") {
             return Ok(0);
@@ -80,7 +81,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `80`, `80:90`, `80:*`
+    /// Parses `80`, `80:90` or `80:*`.
     fn pool_ports(&mut self) -> Parse<PoolPorts> {
         let place = self.place();
         let text = self.word_or_number()?;
@@ -116,7 +117,7 @@ impl Parser<'_> {
                 if pool.map_e.replace(ports).is_some() {
                     return self.error_at("map-e-portset cannot be redefined", place);
                 }
-                // an interface's addresses have their turn, and pfctl prints that
+                // addresses of an interface have `round-robin`, and pfctl prints that
                 if pool.kind.as_ref().is_some_and(|kind| *kind != PoolKind::RoundRobin) {
                     let text = "map-e-portset cannot be used with address pools";
                     return self.error_at(text, place);
@@ -158,7 +159,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `offset/length/id` of FreeBSD's `map-e-portset`.
+    /// Parses `offset/length/id` of FreeBSD's `map-e-portset`.
     fn map_e(&mut self) -> Parse<(u8, u8, u16)> {
         let place = self.place();
         let offset = self.map_e_number()?;
@@ -192,13 +193,13 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Whether the next word belongs to a key: options of pools that are no words of the language
-    /// do not.
+    /// True if the next word belongs to a key and is no pool option.
     fn at_key_word(&mut self) -> bool {
         matches!(&self.peek().kind, Kind::String(word) if !OPTIONS.contains(&word.as_str()))
     }
 
-    /// The key of `source-hash`: hexadecimal digits, the checksum of a text, or a random one.
+    /// Parses the key of `source-hash`: hexadecimal digits, or a text whose MD5 sum is the key.
+    /// Returns a random key if there is none.
     fn hash_key(&mut self) -> Parse<u128> {
         let place = self.place();
         if !self.at_key_word() {

@@ -1,4 +1,4 @@
-//! `queue` (pf-features section 11).
+//! Parses `queue` (pf-features section 11).
 
 use skipstep_ruleset::rule::InterfaceMatch;
 use skipstep_ruleset::{Queue, ServiceCurve};
@@ -7,11 +7,11 @@ use super::{Parse, Parser};
 use crate::ast::StatementKind;
 use crate::token::{Kind, Place};
 
-/// Longest name of a queue, in bytes.
+/// Most bytes of a queue's name.
 const LONGEST_NAME: usize = 63;
 
 impl Parser<'_> {
-    /// `queue name [on em0] [parent name] [bandwidth ...] [flows n] ...`
+    /// Parses `queue name [on em0] [parent name] [bandwidth ...] [flows n] ...`.
     pub(super) fn queue(&mut self) -> Parse<StatementKind> {
         let place = self.place();
         self.expect("queue")?;
@@ -28,7 +28,7 @@ impl Parser<'_> {
         let mut on = Vec::new();
         for interface in interfaces {
             match interface.value {
-                // Whether the first of a list is there is asked here, the rest when it is loaded.
+                // only the first interface of a list must exist here; the load checks the others
                 InterfaceMatch::Named(name)
                     if !on.is_empty() || self.context.host.interface(&name).is_some() =>
                 {
@@ -101,7 +101,10 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A number between `low` and `high`, if the option was not there before.
+    /// Parses a number from `low` to `high`.
+    ///
+    /// # Errors
+    /// Fails if the option was there before, or if the number is out of range.
     fn bounded(
         &mut self,
         low: i64,
@@ -121,7 +124,7 @@ impl Parser<'_> {
         Ok(number as u32)
     }
 
-    /// `10M`, `10M burst 20M for 100ms`
+    /// Parses `10M` or `10M burst 20M for 100ms`.
     fn service_curve(&mut self) -> Parse<ServiceCurve> {
         let rate = self.bandwidth()?;
         if !self.accept("burst") {
@@ -137,7 +140,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Bits a second.
+    /// Parses a bandwidth. Returns bits per second.
     fn bandwidth(&mut self) -> Parse<u64> {
         let place = self.place();
         if let Kind::Number(number) = self.peek().kind {
@@ -150,7 +153,7 @@ impl Parser<'_> {
             - text.trim_start_matches(|c: char| c.is_ascii_digit() || ".+-".contains(c)).len();
         let (number, unit) = text.split_at(digits);
         let number: f64 = number.parse().unwrap_or(0.0);
-        // "10Mb" and "10MBit" are "10M".
+        // "10Mb" and "10MBit" are "10M"
         let unit = match unit.char_indices().nth(1) {
             Some((at, _)) if ["Bit", "B", "bit", "b"].contains(&&unit[at..]) => &unit[..at],
             _ => unit,
@@ -176,7 +179,7 @@ impl Parser<'_> {
         Ok(bits as u64)
     }
 
-    /// What stands behind `queue` or `set queue` in a rule: one queue, or in parentheses two.
+    /// Parses one queue, or two queues in parentheses, behind `queue` or `set queue` of a rule.
     pub(super) fn queue_names(&mut self) -> Parse<(String, Option<String>)> {
         if !self.accept_sign('(') {
             return Ok((self.queue_name()?, None));

@@ -1,4 +1,4 @@
-//! `pass`, `block`, `match` and `antispoof`.
+//! Parses `pass`, `block`, `match` and `antispoof`.
 
 use skipstep_ruleset::rule::Log;
 use skipstep_ruleset::{Action, BlockReturn, Direction, Family};
@@ -8,13 +8,13 @@ use crate::ast::{Antispoof, FilterOptions, RuleStatement, StatementKind, Transla
 use crate::context::Dialect;
 use crate::token::Kind;
 
-/// Type and code of the ICMP error that says that a port is unreachable.
+/// Type and code of the ICMP error port unreachable.
 pub const PORT_UNREACHABLE: (u8, u8) = (3, 3);
-/// The same for ICMPv6.
+/// Type and code of the ICMPv6 error port unreachable.
 pub const PORT_UNREACHABLE6: (u8, u8) = (1, 4);
 
 impl Parser<'_> {
-    /// `action [in|out] [log] [quick] [on ...] [af] [proto ...] [hosts] [options]`
+    /// Parses `action [in|out] [log] [quick] [on ...] [af] [proto ...] [hosts] [options]`.
     pub(super) fn rule(&mut self) -> Parse<StatementKind> {
         let (action, block_return) = self.action()?;
         let direction = self.direction();
@@ -32,8 +32,8 @@ impl Parser<'_> {
         })))
     }
 
-    /// `[on ...] [af] [proto ...] [hosts]`, the part of a head that all rules have, old ones and
-    /// anchors too. With `early_route`, a route may stand where it stood in old times.
+    /// Parses `[on ...] [af] [proto ...] [hosts]`, which all rules have, including legacy rules and
+    /// anchors. With `early_route`, a route may precede the family, as in the legacy syntax.
     pub(super) fn head(
         &mut self,
         action: Action,
@@ -95,7 +95,7 @@ impl Parser<'_> {
         Ok(Some(block_return))
     }
 
-    /// What stands in parentheses, if they are there.
+    /// Parses optional parentheses with their contents.
     fn in_parentheses<T>(
         &mut self,
         contents: impl FnOnce(&mut Self) -> Parse<T>,
@@ -108,8 +108,8 @@ impl Parser<'_> {
         Ok(Some(contents))
     }
 
-    /// A code for IPv4 and perhaps one for IPv6, each with its type. Without the second pf sends
-    /// ICMP's numbers in ICMPv6.
+    /// Parses a code for IPv4 and an optional one for IPv6; returns them with their types. Without
+    /// the second, pf sends ICMP's numbers in ICMPv6.
     fn return_codes(&mut self) -> Parse<((u8, u8), (u8, u8))> {
         let inet = self.return_code(Family::Inet)?;
         if self.at_sign(')') {
@@ -136,7 +136,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `log` and `quick` in either order.
+    /// Parses optional `log` and `quick` in either order.
     pub(super) fn log_quick(&mut self) -> Parse<(Option<Log>, bool)> {
         let mut log = self.log()?;
         let quick = self.accept("quick");
@@ -165,7 +165,7 @@ impl Parser<'_> {
         } else if self.accept("user") {
             log.user = true;
         } else if self.at_keyword("group") {
-            // FreeBSD looks for the socket, as for `user`
+            // FreeBSD looks the socket up, as for `user`
             let place = self.place();
             self.leaves_openbsd(place)?;
             self.skip();
@@ -227,7 +227,7 @@ impl Parser<'_> {
         Ok(number)
     }
 
-    /// `antispoof [log] [quick] for ... [af] [label "l"] [rtable n] [ridentifier n]`
+    /// Parses `antispoof [log] [quick] for ... [af] [label "l"] [rtable n] [ridentifier n]`.
     pub(super) fn antispoof(&mut self) -> Parse<StatementKind> {
         self.expect("antispoof")?;
         let (log, quick) = self.log_quick()?;
@@ -269,7 +269,7 @@ impl Parser<'_> {
     }
 }
 
-/// Help where one of a few words has to stand: names them all.
+/// Returns advice that lists the words of which one is required.
 pub(super) fn choices(words: &[&str]) -> String {
     let quoted: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
     match quoted.split_last() {
@@ -280,7 +280,7 @@ pub(super) fn choices(words: &[&str]) -> String {
     }
 }
 
-/// Help for a mistyped name.
+/// Returns advice for a misspelt name.
 pub(super) fn did_you_mean<'a>(
     name: &str,
     candidates: impl IntoIterator<Item = &'a str>,

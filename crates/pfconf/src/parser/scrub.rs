@@ -1,4 +1,4 @@
-//! Normalisation: the `scrub` option of a rule, and the rules of their own that it was in old times
+//! Parses normalization: the `scrub` option of a rule, and the legacy `scrub` statement
 //! (pf-features sections 10 and 12).
 
 use skipstep_ruleset::{Action, OldKind, Scrub};
@@ -8,7 +8,7 @@ use crate::ast::{FilterOptions, OldStatement, RuleStatement, StatementKind};
 use crate::diagnostics::Kind as Severity;
 use crate::token::Place;
 
-/// What is written of scrub options, 0 where it is 0.
+/// The scrub options as written. Numbers may be 0.
 #[derive(Default)]
 struct Written {
     scrub: Scrub,
@@ -17,7 +17,7 @@ struct Written {
 }
 
 impl Written {
-    /// 0 is as good as nothing.
+    /// Returns the options. A number that is 0 has no effect.
     fn meaning(self) -> Scrub {
         Scrub {
             min_ttl: self.min_ttl.filter(|ttl| *ttl > 0),
@@ -28,7 +28,7 @@ impl Written {
 }
 
 impl Parser<'_> {
-    /// What stands between the parentheses of `scrub (...)`.
+    /// Parses the contents of `scrub (...)`.
     pub(super) fn scrub(&mut self, options: &mut FilterOptions) -> Parse<()> {
         let mut written = Written::default();
         self.until_parenthesis(|parser| {
@@ -45,7 +45,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// One option; `false` if there is none.
+    /// Parses an option. Returns false if there is none.
     fn scrub_option(&mut self, written: &mut Written) -> Parse<bool> {
         let place = self.place();
         if self.accept("no-df") {
@@ -92,7 +92,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `[no] scrub [in|out] [log] [on ...] [af] [proto ...] [hosts] [options]`
+    /// Parses `[no] scrub [in|out] [log] [on ...] [af] [proto ...] [hosts] [options]`.
     pub(super) fn old_scrub(&mut self, no: bool) -> Parse<StatementKind> {
         let place = self.place();
         self.leaves_openbsd(place)?;
@@ -118,7 +118,7 @@ impl Parser<'_> {
         })))
     }
 
-    /// Options with or without commas between them; whether fragments are left alone.
+    /// Parses options with or without commas. Returns true for `fragment no reassemble`.
     fn old_scrub_options(&mut self, options: &mut FilterOptions) -> Parse<bool> {
         let mut written = Written::default();
         let mut fragments = None;
@@ -140,8 +140,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads what stands behind `fragment` in the parentheses of a rule, where FreeBSD, too, only
-    /// reads it.
+    /// Parses the words behind `fragment` in the option of a rule, where they have no effect, as in
+    /// FreeBSD.
     fn fragment_of_rule(&mut self, place: Place) -> Parse<()> {
         self.leaves_openbsd(place)?;
         if self.fragment_way()? {
@@ -151,7 +151,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Reads the word behind `fragment`. Returns whether fragments are left alone.
+    /// Parses the words behind `fragment`. Returns true for `no reassemble`.
     fn fragment_way(&mut self) -> Parse<bool> {
         let place = self.place();
         for word in ["crop", "drop-ovl"] {
@@ -166,7 +166,7 @@ impl Parser<'_> {
         Ok(leave)
     }
 
-    /// `set-tos`, which OpenBSD calls `set tos`.
+    /// Parses `set-tos`, which OpenBSD calls `set tos`.
     fn scrub_tos(&mut self, options: &mut FilterOptions) -> Parse<bool> {
         let place = self.place();
         if !self.accept_word("set-tos") {

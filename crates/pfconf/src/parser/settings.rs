@@ -1,4 +1,4 @@
-//! `set` (pf-features section 2).
+//! Parses `set` (pf-features section 2).
 
 use skipstep_ruleset::options::{Evaluator, FastForward, Optimization};
 use skipstep_ruleset::{BlockPolicy, Syncookies, Timeout, Unattached};
@@ -11,8 +11,8 @@ use crate::diagnostics::Kind as Severity;
 use crate::settings;
 use crate::token::Kind;
 
-/// Where adaptive syncookies begin if nothing is said, in percent of the state limit; they end at
-/// half of it.
+/// Default start of adaptive syncookies, in percent of the state limit. The default end is half of
+/// the start.
 const SYNCOOKIES_START: u8 = 25;
 /// Names of settings that are reserved words.
 const RESERVED: [&str; 14] = [
@@ -31,7 +31,7 @@ const RESERVED: [&str; 14] = [
     "fingerprints",
     "syncookies",
 ];
-/// Names of settings that are no reserved words: skipstep's own, and FreeBSD's.
+/// Names of settings that are not reserved words: those of skipstep and of FreeBSD.
 const NOT_RESERVED: [&str; 7] = [
     "evaluator",
     "fast-forward",
@@ -86,8 +86,8 @@ impl Parser<'_> {
         Ok(StatementKind::Set(vec![setting]))
     }
 
-    /// One setting that `item` reads, or several in braces; `item` returns `None` for one of
-    /// FreeBSD's that means nothing here.
+    /// Parses one setting with `item`, or several in braces. `item` returns `None` for a setting of
+    /// FreeBSD that has no effect here.
     fn settings_list(
         &mut self,
         item: fn(&mut Self) -> Parse<Option<Setting>>,
@@ -141,7 +141,7 @@ impl Parser<'_> {
 
     fn optimization(&mut self) -> Parse<Setting> {
         let place = self.place();
-        // a reserved word, which is printed without quotes all the same
+        // a reserved word, which pfctl prints without quotes
         let written = if self.accept("default") { "default".to_string() } else { self.string()? };
         match settings::profile(&written) {
             Some((name, _)) => Ok(Setting::Optimization(name, written)),
@@ -155,7 +155,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `never`, `always`, `adaptive [(start n%, end n%)]`
+    /// Parses `never`, `always` or `adaptive [(start n%, end n%)]`.
     fn syncookies(&mut self) -> Parse<Setting> {
         let place = self.place();
         let mode = self.string()?;
@@ -187,7 +187,7 @@ impl Parser<'_> {
         self.error_at("error setting syncookies", place)
     }
 
-    /// `start 25%`, `end 12%`: pf keeps whole percents.
+    /// Parses `start 25%` or `end 12%`. pf stores whole percents.
     fn watermark(&mut self, start: &mut u8, end: &mut u8) -> Parse<()> {
         let place = self.place();
         let name = self.string()?;
@@ -207,7 +207,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `none`, `basic`, `profile`
+    /// Parses `none`, `basic` or `profile`.
     fn ruleset_optimization(&mut self) -> Parse<Setting> {
         let place = self.place();
         let name = self.strings()?;

@@ -1,4 +1,4 @@
-//! `keep state` and its options (pf-features section 7).
+//! Parses `keep state` and its options (pf-features section 7).
 
 use skipstep_ruleset::{KeepKind, Overload, SourceTrack, StatePolicy, Timeout};
 
@@ -9,7 +9,7 @@ use crate::diagnostics::Kind as Severity;
 use crate::token::Kind;
 
 impl Parser<'_> {
-    /// `keep state [(...)]`, `modulate state`, `synproxy state`, `no state`
+    /// Parses `keep state [(...)]`, `modulate state`, `synproxy state` or `no state`.
     pub(super) fn keep(&mut self) -> Parse<Keep> {
         let kind = if self.accept("no") {
             None
@@ -29,7 +29,8 @@ impl Parser<'_> {
         Ok(Keep::State(kind, options))
     }
 
-    /// `keep state probability 50% (...)`, as OpenBSD's pfctl prints it and does not read it.
+    /// Parses the options of `keep state probability 50% (...)`. OpenBSD's pfctl prints that form
+    /// and does not read it.
     pub(super) fn late_state_options(&mut self, options: &mut FilterOptions) -> Parse<()> {
         let late = self.in_state_parentheses()?;
         if let Some(Keep::State(_, options)) = &mut options.keep {
@@ -42,7 +43,7 @@ impl Parser<'_> {
         Ok(self.until_parenthesis(Self::state_option)?.into_iter().flatten().collect())
     }
 
-    /// The options of `set state-defaults`, which have no parentheses.
+    /// Parses the options of `set state-defaults`, which have no parentheses.
     pub(super) fn state_options(&mut self) -> Parse<Vec<StateOption>> {
         let mut options = Vec::new();
         loop {
@@ -53,7 +54,7 @@ impl Parser<'_> {
         }
     }
 
-    /// An option of a state; `None` for one of FreeBSD's that means nothing here.
+    /// Parses a state option. `None` for an option of FreeBSD that has no effect here.
     fn state_option(&mut self) -> Parse<Option<StateOption>> {
         let place = self.place();
         if self.accept_word("allow-related") {
@@ -89,7 +90,7 @@ impl Parser<'_> {
         option(self).map(Some)
     }
 
-    /// `number/seconds`
+    /// Parses `number/seconds`.
     pub(super) fn rate(&mut self) -> Parse<(u32, u32)> {
         let place = self.place();
         let number = self.number()?;
@@ -112,7 +113,7 @@ impl Parser<'_> {
         Ok(StateOption::SourceTrack(track))
     }
 
-    /// `<table> [flush [global]]`
+    /// Parses `<table> [flush [global]]`.
     fn overload(&mut self) -> Parse<StateOption> {
         let table = self.table_name()?;
         let flush = match self.accept("flush") {

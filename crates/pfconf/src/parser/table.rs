@@ -1,4 +1,4 @@
-//! `table` (pf-features section 11).
+//! Parses `table` (pf-features section 11).
 
 use super::rule::did_you_mean;
 use super::{Parse, Parser};
@@ -6,7 +6,8 @@ use crate::ast::{Address, Host, StatementKind, TableContents, TableDefinition};
 use crate::token::{Kind, Place};
 
 impl Parser<'_> {
-    /// `table <name> [const] [persist] [counters] [file "f"] [{ ... }]`, in any order.
+    /// Parses `table <name> [const] [persist] [counters] [file "f"] [{ ... }]`, with options in any
+    /// order.
     pub(super) fn table(&mut self) -> Parse<StatementKind> {
         self.expect("table")?;
         let mut table = TableDefinition { name: self.table_name()?, ..TableDefinition::default() };
@@ -47,7 +48,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `{ ... }`, which may be empty.
+    /// Parses `{ ... }`, which may be empty.
     fn table_list(&mut self) -> Parse<Vec<Host>> {
         self.expect_sign('{')?;
         self.new_lines();
@@ -66,7 +67,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A host, or a list in the list, as macros put them there.
+    /// Parses a host, or a list in the list, because macros may contain lists.
     fn table_item(&mut self) -> Parse<Vec<Host>> {
         if self.at_sign('{') && self.depth < 64 {
             self.depth += 1;

@@ -1,4 +1,4 @@
-//! Tokens, and lists of whatever they make.
+//! Tokens and lists.
 
 use super::freebsd::is_name;
 use super::{LONGEST_LIST, MOST_ITEMS, Parse, Parser};
@@ -22,7 +22,7 @@ impl Parser<'_> {
         token
     }
 
-    /// Reports what the lexer has found wrong.
+    /// Reports the errors that the lexer found.
     fn report_complaints(&mut self) {
         for (text, place) in std::mem::take(&mut self.lexer.complaints) {
             let help = self.help_for_macro(&text);
@@ -59,7 +59,7 @@ impl Parser<'_> {
         found
     }
 
-    /// Whether the next token is `word`, which is not reserved.
+    /// True if the next token is `word`, which is not reserved.
     pub(super) fn at_word(&mut self, word: &'static str) -> bool {
         let found = matches!(&self.peek().kind, Kind::String(here) if here == word);
         if !found {
@@ -68,7 +68,7 @@ impl Parser<'_> {
         found
     }
 
-    /// Takes a word that is not reserved.
+    /// Takes the next token if it is `word`, which is not reserved.
     pub(super) fn accept_word(&mut self, word: &'static str) -> bool {
         let found = self.at_word(word);
         if found {
@@ -112,7 +112,7 @@ impl Parser<'_> {
         if self.accept_sign(sign) { Ok(()) } else { self.syntax_error() }
     }
 
-    /// Reads a name that somebody has chosen: FreeBSD's can be a word that only OpenBSD reserves.
+    /// Parses a name. In FreeBSD's language it may be a word that only OpenBSD reserves.
     pub(super) fn name(&mut self) -> Parse<String> {
         let dialect = self.context.dialect;
         match self.peek().kind {
@@ -141,13 +141,13 @@ impl Parser<'_> {
         }
     }
 
-    /// Several words are one, with spaces between them.
+    /// Parses one or several words, and joins them with spaces.
     pub(super) fn strings(&mut self) -> Parse<String> {
         let first = self.string()?;
         self.strings_until(first, |_, _| Ok(false))
     }
 
-    /// Reads the words behind `first`, up to the one for which `ends` returns true.
+    /// Parses the words behind `first`, up to the word for which `ends` returns true.
     pub(super) fn strings_until(
         &mut self,
         first: String,
@@ -199,8 +199,7 @@ impl Parser<'_> {
         }
     }
 
-    /// One item, or several in braces with or without commas between them. `item` is told whether
-    /// it stands in a list.
+    /// Parses one item, or several in braces with or without commas.
     pub(super) fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Parse<T>) -> Parse<Vec<T>> {
         if !self.accept_sign('{') {
             return Ok(vec![item(self)?]);
@@ -236,13 +235,13 @@ impl Parser<'_> {
         result
     }
 
-    /// Leaves out the rest of the text.
+    /// Skips the remaining text.
     pub(super) fn stop(&mut self) {
         self.lexer.stop();
         self.lookahead = None;
     }
 
-    /// A comma between the items of a list, which may be left out, but not end a line.
+    /// Parses an optional comma between the items of a list. It must not end a line.
     pub(super) fn list_comma(&mut self) -> Parse<()> {
         if self.accept_sign(',') && self.peek().kind == Kind::NewLine {
             let place = self.place();
@@ -252,7 +251,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Items in parentheses, which are open already, with or without commas between them.
+    /// Parses items up to the closing parenthesis, with or without commas. The opening one has been
+    /// read.
     pub(super) fn until_parenthesis<T>(
         &mut self,
         mut item: impl FnMut(&mut Self) -> Parse<T>,

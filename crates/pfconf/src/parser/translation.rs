@@ -1,5 +1,6 @@
-//! The options that say where packets go: `nat-to`, `rdr-to`, `binat-to`, `af-to`, `route-to` and
-//! `divert-to` with their like (pf-features sections 6, 8 and 9).
+//! Parses the options that translate, route and divert packets: `nat-to`, `rdr-to`, `binat-to`,
+//! `af-to`, `route-to`, `reply-to`, `dup-to` and the `divert` options (pf-features sections 6, 8
+//! and 9).
 
 use std::net::IpAddr;
 
@@ -12,7 +13,7 @@ use crate::resolve;
 use crate::token::{Kind, Place};
 
 impl Parser<'_> {
-    /// The option that begins with `word`; `false` if it is none of these.
+    /// Parses the option that begins with `word`. Returns false if it is none of these.
     pub(super) fn translation_option(
         &mut self,
         word: &'static str,
@@ -56,7 +57,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `af-to inet from pool [to pool]`
+    /// Parses `af-to inet from pool [to pool]`.
     fn af_to(&mut self, translation: &mut Translation) -> Parse<()> {
         let place = self.place();
         self.skip();
@@ -109,7 +110,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A divert option whose operands `operands` reads; a rule can have one.
+    /// Parses a divert option, whose operands `operands` parses. A rule may have one.
     fn divert(
         &mut self,
         operands: impl FnOnce(&mut Self) -> Parse<Divert>,
@@ -124,7 +125,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `host port n`; in FreeBSD's syntax only the number of a divert socket, or its name.
+    /// Parses `host port n`. FreeBSD's syntax has only the number or service name of a divert
+    /// socket.
     fn divert_to(&mut self) -> Parse<Divert> {
         let place = self.place();
         if matches!(self.peek().kind, Kind::Number(_)) {
