@@ -1,5 +1,5 @@
-//! `binat-to` makes two rules: `nat-to` for packets that go out, and `rdr-to` for those that come
-//! in.
+//! Expansion of `binat-to`, which makes two rules: `nat-to` for outbound packets, and `rdr-to` for
+//! inbound packets.
 
 use skipstep_ruleset::{Direction, PoolAddress, Rule};
 
@@ -7,7 +7,7 @@ use super::{Combination, Expansion, Lists};
 use crate::ast::{self, Address, Host, Translation};
 
 impl Expansion<'_> {
-    /// What `binat-to` cannot do.
+    /// Reports each error in the use of `binat-to`, and adds their number to `errors`.
     pub(super) fn check_binat(
         &mut self,
         template: &Rule,
@@ -61,8 +61,8 @@ impl Expansion<'_> {
         }
     }
 
-    /// The rules for packets that come in to the address that `outbound` translates to. As in pf
-    /// one is made for each of the rest of the lists.
+    /// Adds the rules for packets to the address that `outbound` translates to. As in pf, each
+    /// remaining combination of the lists makes one.
     pub(super) fn inbound(&mut self, outbound: &Rule, lists: &Lists, number: usize) {
         let (Some(nat), Some(pool)) = (&outbound.nat, &lists.translation.nat) else {
             return;
@@ -87,7 +87,8 @@ impl Expansion<'_> {
     }
 }
 
-/// pf finds no mask in what is no address; `any` has none either.
+/// True if an address has no network mask. As in pf, `any` and criteria other than addresses have
+/// none.
 fn covers_nothing(address: Option<&Address>) -> bool {
     match address {
         Some(Address::Net(_, length)) => *length == 0,
@@ -97,7 +98,8 @@ fn covers_nothing(address: Option<&Address>) -> bool {
     }
 }
 
-/// The same of the address of a pool. The end of a long table name stands where the mask would.
+/// True if the address of a pool has no network mask. A table name of more than 16 bytes overlaps
+/// the mask in pf's union, and counts as one.
 fn has_no_mask(address: Option<&PoolAddress>) -> bool {
     const NAME_BEFORE_MASK: usize = 16;
     match address {
@@ -109,7 +111,7 @@ fn has_no_mask(address: Option<&PoolAddress>) -> bool {
     }
 }
 
-/// The address of a pool as an operand of `to`.
+/// Returns the address of a pool as an operand of `to`.
 fn host(address: &PoolAddress) -> Host {
     let address = match address {
         PoolAddress::Net(net) => Address::Net(net.addr(), net.prefix_len()),

@@ -1,4 +1,4 @@
-//! Rules of old times: expanded as others are, with one pool for all of a statement
+//! Expansion of legacy rules: as for other rules, with one pool for all rules of a statement
 //! (pf-features section 12).
 
 use skipstep_ruleset::{
@@ -10,7 +10,11 @@ use super::{Expansion, LONGEST_LABEL, Lists, Refused};
 use crate::ast::{self, Address, Host, OldStatement, RuleStatement};
 
 impl Expansion<'_> {
-    /// Adds the rules of a statement to `old_rules`. A `nat-anchor` or its like calls `anchor`.
+    /// Adds the rules of a statement to `old_rules`. `anchor` is the call of a `nat-anchor`,
+    /// `rdr-anchor` or `binat-anchor` statement.
+    ///
+    /// # Errors
+    /// Fails if the statement is wrong as a whole; `messages` then has the reason.
     pub fn old(
         &mut self,
         statement: &OldStatement,
@@ -76,7 +80,7 @@ impl Expansion<'_> {
         })
     }
 
-    /// The pool behind `->`. Several addresses stay a list.
+    /// Returns the pool behind `->`. Several addresses become a list, not a table.
     fn old_pool(
         &mut self,
         statement: &OldStatement,
@@ -124,8 +128,8 @@ impl Expansion<'_> {
         })
     }
 
-    /// How an address is chosen: of a list each in turn, which is also what happens if nothing is
-    /// said.
+    /// Returns the way to choose an address. Lists allow only `round-robin`, which is also the
+    /// default.
     fn old_kind(&mut self, pool: &ast::Pool, address: &PoolAddress) -> Result<PoolKind, Refused> {
         let Some(kind) = &pool.kind else {
             let several = self.is_several(address);
@@ -140,7 +144,8 @@ impl Expansion<'_> {
         Ok(kind.clone())
     }
 
-    /// `port low:*` counts from the first port that the statement looks for.
+    /// Returns the ports of a legacy `rdr` pool. `port low:*` counts from the first port criterion
+    /// of the statement.
     fn old_rdr_ports(
         &mut self,
         statement: &OldStatement,
@@ -189,7 +194,7 @@ impl Expansion<'_> {
             .concat()
             .iter()
             .any(|host| statement.rule.family.or(host.family()) == Some(Family::Inet));
-        // pf keeps all bits for the mask of an interface's address
+        // the prefix of an interface's address has all bits in pf
         let length = |host: &Host| match host.address {
             Address::Net(_, length) => Some(length),
             Address::Dynamic { prefix, .. } => Some(if inet { prefix.min(32) } else { prefix }),

@@ -1,6 +1,5 @@
-//! The pools of one combination: which of their addresses the rule's family leaves, what family
-//! they give a rule that has none, and what of ports and options goes together. Several addresses
-//! become a table.
+//! Pools of one combination: selects the addresses of the rule's family, derives the family of a
+//! rule that has none, and checks ports and options. Several addresses become a table.
 
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::{
@@ -12,7 +11,7 @@ use crate::ast::{self, Address, Host, TableContents, TableDefinition, Translatio
 use crate::context::Dialect;
 use crate::{resolve, table};
 
-/// What `nat-to` takes its ports from unless told otherwise.
+/// The default ports of `nat-to`, inclusive.
 const NAT_PORTS: (u16, u16) = (50_001, 65_535);
 
 pub(super) const ENDPOINTS_OF_NAT: &str =
@@ -20,8 +19,7 @@ pub(super) const ENDPOINTS_OF_NAT: &str =
 
 pub(super) const PORT_SETS_OF_NAT: &str = "the 'map-e-portset' option is only valid with nat rules";
 
-/// The addresses that the pools of a combination come down to; `None` for a pool that is not there
-/// or wrong.
+/// The addresses of the pools of a combination. `None` for a pool that is absent or wrong.
 #[derive(Default)]
 pub(super) struct Addresses {
     pub(super) nat: Option<PoolAddress>,
@@ -29,11 +27,11 @@ pub(super) struct Addresses {
     route: Option<PoolAddress>,
 }
 
-/// A pool is wrong; the message is among the messages.
+/// A pool is wrong; `messages` has the reason.
 pub(super) struct Wrong;
 
 impl Expansion<'_> {
-    /// The addresses of a rule's pools. They decide its family if nothing else has.
+    /// Returns the addresses of a rule's pools. They set the rule's family if nothing else did.
     pub(super) fn pool_addresses(
         &mut self,
         translation: &Translation,
@@ -44,7 +42,7 @@ impl Expansion<'_> {
         let mut address = |pool: Option<&ast::Pool>, what, target: Option<Family>| {
             let pool = pool?;
             let address = match target {
-                // behind `af-to` packets are of the other family
+                // packets behind `af-to` have the other family
                 Some(target) if !pool.through.is_empty() => self.through(pool, &mut Some(target)),
                 None if !pool.through.is_empty() => self.through(pool, family),
                 _ => self.pool_address(pool, family, target, what),
@@ -52,7 +50,7 @@ impl Expansion<'_> {
             address.inspect_err(|Wrong| *errors += 1).ok()
         };
         let route = translation.route.as_ref().map(|(_, pool)| pool);
-        // what comes back is of the family of the rule
+        // replies have the family of the rule
         let replies =
             translation.route.as_ref().is_some_and(|(kind, _)| *kind == RouteKind::ReplyTo);
         Addresses {
@@ -62,7 +60,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// Picks the addresses of the rule's family, or of the `target` family of `af-to`.
+    /// Selects the addresses of the rule's family, or of the `target` family of `af-to`.
     fn pool_address(
         &mut self,
         pool: &ast::Pool,
@@ -77,7 +75,7 @@ impl Expansion<'_> {
                 return self.wrong("route spec requires :peer with dynamic interface addresses");
             }
             if family.is_none() && chosen.is_none() {
-                // A rule of `af-to` looks at packets of the other family.
+                // a rule with `af-to` matches packets of the other family
                 chosen = target.map(Family::other);
             }
             match (pool.family_of(host), target) {
@@ -115,7 +113,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// Next hops by way of interfaces, those of the rule's family.
+    /// Returns the next hops with interfaces whose family is that of the rule.
     fn through(
         &mut self,
         pool: &ast::Pool,
@@ -178,12 +176,12 @@ impl Expansion<'_> {
                 prefix: Some(*prefix).filter(|prefix| *prefix < 128),
                 ..interface.clone()
             }),
-            // The parser lets no other into a pool.
+            // the parser allows no other address in a pool
             _ => return Err(Wrong),
         })
     }
 
-    /// The addresses of a list as a table that has no name in the text.
+    /// Returns a generated table with the addresses of a list.
     fn automatic_table(&mut self, hosts: &[&Host]) -> Result<PoolAddress, Wrong> {
         *self.pooled = self.pooled.saturating_sub(hosts.len());
         if *self.pooled == 0 {
@@ -209,7 +207,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// Gives the rule its pools, in pf's order, with their ports and options.
+    /// Sets the rule's pools, in pf's order, with their ports and options.
     pub(super) fn apply_pools(
         &mut self,
         translation: &Translation,
@@ -255,7 +253,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// A pool with its options; `None` if something was wrong with it.
+    /// Returns a pool with its options; `None` if a part of it is wrong.
     fn apply(
         &mut self,
         pool: &ast::Pool,
@@ -291,7 +289,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// Whether a pool of this address has to choose.
+    /// True if a pool with this address may have several addresses.
     pub(super) fn is_several(&self, address: &PoolAddress) -> bool {
         match address {
             PoolAddress::Dynamic(interface) => self.has_several(interface),
@@ -301,7 +299,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// What a kind of pool cannot use that always gives the same address.
+    /// Checks that a pool of a kind that does not choose has a single address.
     pub(super) fn check_single(&mut self, pool: &ast::Pool) -> Result<(), Wrong> {
         for host in &pool.hosts {
             match &host.address {
@@ -344,8 +342,9 @@ impl Expansion<'_> {
         Ok(if (low, high) == NAT_PORTS { PoolPorts::Unsaid } else { PoolPorts::Range(low, high) })
     }
 
-    /// Returns the ports of a pool of `rdr-to` or `route-to`; `ports` are those that the rule looks
-    /// for. OpenBSD refuses a range that ends before it begins, though `rdr_range` can print one.
+    /// Returns the ports of a pool of `rdr-to` or `route-to`; `ports` is the rule's port criterion.
+    /// OpenBSD refuses a range whose end is below its beginning, although [`Self::rdr_range`] may
+    /// make one.
     pub(super) fn rdr_ports(
         &mut self,
         pool: &ast::Pool,
@@ -361,9 +360,9 @@ impl Expansion<'_> {
         self.rdr_range(pool, above)
     }
 
-    /// Returns the same of a pool of FreeBSD's `rdr`, which may end before it begins. `8080:*` ends
-    /// as far above 8080 as `above` says; of one port pf takes the highest for 0, so that for port
-    /// 80 it ends at 8000, and means 8080.
+    /// Returns the ports of a pool of FreeBSD's `rdr`, whose end may be below its beginning.
+    /// `8080:*` ends at 8080 + `above`. For a single port pf takes 0 as the highest port, so
+    /// `8080:*` for port 80 ends at 8000, and means 8080.
     pub(super) fn rdr_range(&mut self, pool: &ast::Pool, above: u16) -> Result<PoolPorts, Wrong> {
         if pool.map_e.is_some() {
             return self.wrong(PORT_SETS_OF_NAT);
@@ -379,7 +378,8 @@ impl Expansion<'_> {
         Ok(if (low, high) == (0, 0) { PoolPorts::Unsaid } else { PoolPorts::Range(low, high) })
     }
 
-    /// Whether `(name)` can stand for several addresses: not with `:0`, unless of a group.
+    /// True if `(name)` may have several addresses. An interface with `:0` has one; a group may
+    /// have several.
     pub(super) fn has_several(&self, interface: &DynamicAddress) -> bool {
         let name = &interface.interface;
         let single = name.ends_with(|c: char| c.is_ascii_digit())
@@ -393,7 +393,7 @@ impl Expansion<'_> {
     }
 }
 
-/// Only the other end of an interface is a next hop.
+/// True if a host may be a next hop. Of an interface's addresses only `:peer` may.
 fn is_next_hop(host: &Host) -> bool {
     match &host.address {
         Address::Dynamic { interface: i, .. } => {
@@ -403,13 +403,13 @@ fn is_next_hop(host: &Host) -> bool {
     }
 }
 
-/// Whether the kind of pool chooses among addresses that change.
+/// True if the kind of pool chooses among several addresses.
 pub(super) fn chooses(kind: &PoolKind) -> bool {
     !matches!(kind, PoolKind::None | PoolKind::Bitmask)
 }
 
-/// How far the highest of the ports a rule looks for is above the lowest. pf stores 0 as the second
-/// operand of unary operators.
+/// Returns the distance from the lowest to the highest port of a criterion. pf stores 0 as the
+/// second operand of operators with one operand.
 pub(super) fn span(ports: Ports) -> u16 {
     use PortMatch::{Inside, Outside, Range};
     let high = if matches!(ports.op, Range | Inside | Outside) { ports.high } else { 0 };

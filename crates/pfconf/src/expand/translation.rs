@@ -1,5 +1,5 @@
-//! What of translation, routing and diversion concerns a whole statement: where it can be used, and
-//! the address that is diverted to.
+//! Checks of translation, routing and diversion that concern a whole statement, and the choice of
+//! the diversion's address.
 
 use skipstep_ruleset::{Direction, Divert, Family, RouteKind, Rule};
 
@@ -7,7 +7,7 @@ use super::{Expansion, Refused};
 use crate::ast::{self, RuleStatement, Translation};
 
 impl Expansion<'_> {
-    /// Where `af-to` can be used.
+    /// Checks that `af-to` is allowed in the rule.
     pub(super) fn check_af_to(&mut self, statement: &RuleStatement) -> Result<(), Refused> {
         let translation = &statement.options.translation;
         if translation.af_to.is_some() && statement.direction != Some(Direction::In) {
@@ -22,8 +22,7 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// An anchor's rules translate, the call does not. pf takes all but routes here and forgets
-    /// them.
+    /// Refuses translation in an anchor call. pf accepts it, except for routes, and ignores it.
     pub(super) fn check_anchor(&mut self, translation: &Translation) -> Result<(), Refused> {
         if translation.route.is_some() {
             return self.refuse("cannot specify route handling on anchors");
@@ -34,8 +33,8 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// Where routing and diversion can be used. The address diverted to decides the family of the
-    /// rule if nothing else has.
+    /// Checks routing and diversion. The address of `divert-to` sets the family of the rule if
+    /// nothing else did.
     pub(super) fn route_and_divert(
         &mut self,
         rule: &mut Rule,
@@ -64,7 +63,7 @@ impl Expansion<'_> {
             }
             Some(ast::Divert::Reply) => Some(Divert::Reply),
             Some(ast::Divert::Packet(port)) => {
-                // Its reader shall see whole streams.
+                // so that the reader of the divert socket sees whole streams
                 rule.scrub.reassemble_tcp |= self.options.reassemble;
                 Some(Divert::Packet { port: *port })
             }

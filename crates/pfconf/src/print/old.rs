@@ -1,11 +1,11 @@
-//! Rules of old times, as FreeBSD's pfctl prints them.
+//! Prints legacy rules as FreeBSD's pfctl does.
 
 use skipstep_ruleset::{Not, OldKind, OldRule};
 
 use super::pool::{Use, pool};
 use super::{PrintOptions, head};
 
-/// One line, without the line end.
+/// Returns a legacy rule as one line without line end.
 pub fn rule(old: &OldRule, options: &PrintOptions) -> String {
     let rule = &old.rule;
     let mut text = String::new();
@@ -38,7 +38,7 @@ pub fn rule(old: &OldRule, options: &PrintOptions) -> String {
     text
 }
 
-/// The options of `scrub`, in FreeBSD's order and without parentheses.
+/// Returns the options of `scrub`, in FreeBSD's order and without parentheses.
 fn scrub(old: &OldRule) -> String {
     let (scrub, mut text) = (&old.rule.scrub, String::new());
     text += if scrub.no_df { " no-df" } else { "" };

@@ -1,4 +1,4 @@
-//! Pools and what uses them, at the end of a rule.
+//! Prints pools and the options that use them, at the end of a rule.
 
 use skipstep_ruleset::{
     Divert, Family, Pool, PoolAddress, PoolKind, PoolPorts, Route, RouteKind, Rule,
@@ -6,7 +6,7 @@ use skipstep_ruleset::{
 
 use super::{PrintOptions, dynamic, network, single, table};
 
-/// What a pool is for.
+/// The purpose of a pool.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     Source,
@@ -14,11 +14,11 @@ pub(super) enum Use {
     NextHop,
 }
 
-/// `divert-to`, `af-to`, `nat-to`, `rdr-to`, `route-to` and their like.
+/// Returns the options of translation, routing and diversion.
 pub(super) fn translation(rule: &Rule, options: &PrintOptions) -> String {
     let mut text = rule.divert.map(divert).unwrap_or_default();
     if let Some(af_to) = &rule.af_to {
-        // to pf the pools are of the family of the rule: so it counts the addresses of interfaces
+        // pf prints the pools with the family of the rule, and counts interface addresses by it
         let family = rule.family;
         let name = if af_to.family == Family::Inet { "inet" } else { "inet6" };
         text += &format!(" af-to {name} from {}", pool(&af_to.from, family, Use::Source, options));
@@ -39,7 +39,7 @@ pub(super) fn translation(rule: &Rule, options: &PrintOptions) -> String {
     text
 }
 
-/// `route-to (em0 10.0.0.1)` and its like, which stand in front of the family.
+/// Returns `route-to (em0 10.0.0.1)` and similar options, which precede the family.
 pub(super) fn early_route(rule: &Rule, options: &PrintOptions) -> String {
     let early = rule.route.as_ref().filter(|route| is_early(route));
     early.map(|early| route(early, rule.family, options)).unwrap_or_default()
@@ -69,7 +69,7 @@ fn divert(divert: Divert) -> String {
     }
 }
 
-/// Addresses, ports and options in pf's order.
+/// Returns addresses, ports and options in pf's order.
 pub(super) fn pool(
     pool: &Pool,
     family: Option<Family>,
@@ -79,7 +79,7 @@ pub(super) fn pool(
     let mut text = address(&pool.address, family, options);
     match pool.ports {
         PoolPorts::Range(low, high) if low == high => text += &format!(" port {low}"),
-        // pf shows no port of rdr-to if the lowest is 0.
+        // pf prints no ports for rdr-to if the lowest is 0
         PoolPorts::Range(0, _) if purpose == Use::Destination => {}
         PoolPorts::Range(low, high) => text += &format!(" port {low}:{high}"),
         PoolPorts::Unsaid | PoolPorts::Static | PoolPorts::MapE { .. } => {}

@@ -8,7 +8,7 @@ use skipstep_pfconf::{Context, Loaded, Rejected, load};
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::Host;
 
-/// Loads `text` as `pfctl -a anchor -f -` would, with the files that there are.
+/// Loads `text` as `pfctl -a anchor -f -` does, with these files.
 fn read(text: &str, anchor: &str, files: &[(&str, &str)]) -> Result<Loaded, Rejected> {
     let files: BTreeMap<&str, &str> = files.iter().copied().collect();
     let read_file = |name: &str| match files.get(name) {
@@ -23,7 +23,7 @@ fn ruleset(text: &str) -> Ruleset {
     read(text, "", &[]).unwrap_or_else(|rejected| panic!("{rejected:?}")).ruleset
 }
 
-/// The messages about a text that cannot be loaded.
+/// Returns the messages about a text that cannot be loaded.
 fn messages(text: &str, files: &[(&str, &str)]) -> Vec<String> {
     let rejected = read(text, "", files).unwrap_err();
     rejected.diagnostics.iter().map(ToString::to_string).collect()

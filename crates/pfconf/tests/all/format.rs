@@ -1,5 +1,4 @@
-//! `format` changes no meaning: every text there is means afterwards what it meant before. What it
-//! makes of spaces and lines is shown beside it, in src/format.rs.
+//! `format` keeps the meaning of all texts. Tests of spaces and lines are in src/format.rs.
 
 use crate::common;
 use skipstep_pfconf::format::format;
@@ -17,7 +16,7 @@ fn a_formatted_text_means_the_same() {
     }
 }
 
-/// What a text means or why it is refused, wherever in it that stands.
+/// Returns the rule set or the messages of a text, without line numbers.
 fn meaning(text: &str) -> Result<(Ruleset, String), (Vec<String>, String)> {
     let host = common::host();
     let context = Context { read_file: &common::read_file, random: &|| 7, ..Context::new(&host) };

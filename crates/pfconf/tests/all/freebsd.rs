@@ -1,14 +1,13 @@
-//! FreeBSD's own cases for its parser (pf-regress.md): `pfN.in` must be accepted, what is printed
-//! of it must print as itself, and FreeBSD's own printed form `pfN.ok` must be accepted too; inputs
-//! with a `pfN.fail` must be refused in its words. altq, dummynet and rules for frames are refused
-//! by name.
+//! FreeBSD's cases for its parser (pf-regress.md). `pfN.in` must be accepted, and its output must
+//! print as itself. FreeBSD's printed form `pfN.ok` must be accepted, too. Inputs with a `pfN.fail`
+//! must be refused in its words. altq, dummynet and rules for frames are refused by name.
 
 use std::path::Path;
 
 use skipstep_pfconf::{Context, Loaded, Rejected, load};
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
 
-/// What skipstep will not do.
+/// Features that skipstep lacks.
 const REFUSED: [&str; 4] = ["altq", "dnpipe", "dnqueue", "ether"];
 
 #[test]
@@ -79,7 +78,7 @@ instead of {said}"
     assert!(differences.is_empty(), "{} texts are not as FreeBSD has them", differences.len());
 }
 
-/// What pfctl -nv prints, or the messages.
+/// Returns the output of `pfctl -nv`, or the messages.
 fn printed(text: &str, context: &Context) -> Result<String, String> {
     match load(text, context) {
         Ok(Loaded { echo, .. }) => Ok(echo),
@@ -89,13 +88,13 @@ fn printed(text: &str, context: &Context) -> Result<String, String> {
     }
 }
 
-/// The word of what skipstep will not do, if the text has one.
+/// Returns a word of a feature that skipstep lacks, if the text has one.
 fn uses(text: &str) -> Option<&'static str> {
     let words = |word: &&str| text.split_whitespace().any(|here| here == *word);
     REFUSED.into_iter().find(|word| words(word))
 }
 
-/// The interfaces that the cases are made for; some make one with two addresses.
+/// Returns the interfaces of the cases. Some cases create one with two addresses.
 fn host(case: &str) -> Host {
     let number = case.trim_start_matches("pf").trim_start_matches('0');
     let interface = |name: &str, index, addresses: &[&str]| Interface {

@@ -1,9 +1,9 @@
-//! The project's own texts in tests/conf: `NAME.in` must print as `NAME.ok`, and that as itself;
+//! The texts in tests/conf. `NAME.in` must print as `NAME.ok`, which must print as itself.
 //! `fail-NAME.in` must be refused with the messages in `fail-NAME.ok`. `fail-openbsd.in` is read as
-//! OpenBSD reads it, the others in any dialect.
+//! OpenBSD does, the others in any dialect.
 //!
-//! `UPDATE=1 cargo test -p skipstep-pfconf --test all golden` writes the `.ok` files anew; look at
-//! the difference before committing it.
+//! `UPDATE=1 cargo test -p skipstep-pfconf --test all golden` rewrites the `.ok` files; review the
+//! difference before a commit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +40,8 @@ fn golden_texts() {
     assert!(differences.is_empty(), "\n{differences}");
 }
 
-/// tests/conf/ROWS names a text for each feature of the language, and words of that text.
+/// Checks tests/conf/ROWS, which names a text for each feature of the language, and words of that
+/// text.
 #[test]
 fn every_row_names_a_text_and_its_words() {
     let folder = common::root().join("tests/conf");
@@ -53,7 +54,7 @@ fn every_row_names_a_text_and_its_words() {
     assert!(sections.iter().copied().eq(1..=12), "{sections:?}");
 }
 
-/// ROWS has a row for each row of the table of features, and no other.
+/// Checks that ROWS has the same rows as the table of features.
 #[test]
 fn the_table_of_features_has_the_same_rows() {
     let list = std::fs::read_to_string(common::root().join("tests/conf/ROWS")).unwrap();
@@ -78,7 +79,8 @@ fn rows(list: &str) -> impl Iterator<Item = ((u32, u32), [&str; 4])> {
     })
 }
 
-/// The first cells of the table of features that are about the language, by section and row.
+/// Returns the first cells of the table of features, by section and row. Only sections about the
+/// language count.
 fn table_of_features(table: &str) -> BTreeMap<(u32, u32), &str> {
     let (mut section, mut number) = (0, 0);
     let mut rows = BTreeMap::new();
@@ -97,7 +99,7 @@ fn table_of_features(table: &str) -> BTreeMap<(u32, u32), &str> {
     rows
 }
 
-/// What pfctl -nv prints, and whether the text is accepted.
+/// Returns the output of `pfctl -nv`; true if the text is accepted.
 fn run(text: &str, dialect: Dialect) -> (String, bool) {
     let host = common::host();
     let names = common::names();

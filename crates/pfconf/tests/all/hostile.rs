@@ -1,19 +1,19 @@
-//! Texts that want too much: each is refused with file, line and column, and none of them costs
-//! more memory or time than a text that is right.
+//! Texts that exceed a limit. Each is refused with file, line and column, and takes no more memory
+//! or time than a valid text.
 
 use std::fmt::Write;
 
 use skipstep_pfconf::{Context, Diagnostic, load};
 use skipstep_ruleset::interface::{Host, Interface};
 
-/// The messages about a text that cannot be loaded.
+/// Returns the messages about a text that cannot be loaded.
 fn refused(text: &str) -> Vec<Diagnostic> {
     let em0 = Interface { name: "em0".to_string(), index: 1, ..Interface::default() };
     let host = Host { interfaces: vec![em0], routes: Vec::new() };
     load(text, &Context::new(&host)).unwrap_err().diagnostics
 }
 
-/// That the first message is `message`, at a place.
+/// Asserts that the first message is `message`, at this line and column.
 fn first(text: &str, message: &str, line: u32, column: u32) {
     let diagnostics = refused(text);
     let first = &diagnostics[0];
@@ -59,7 +59,7 @@ fn anchors_end_the_text_when_they_are_too_deep() {
 #[test]
 fn anchors_that_errors_leave_open_do_not_pile_up() {
     let diagnostics = refused(&("pass\n".to_string() + &"anchor {\nbogus\n".repeat(2_000)));
-    // each is open for good, up to the deepest
+    // each stays open, up to the greatest depth
     assert_eq!(diagnostics.len(), 64);
 }
 

@@ -1,4 +1,4 @@
-//! The tests of whole texts, in one program, which is linked once.
+//! Tests of whole texts, in one program so that they are linked once.
 
 mod anchors;
 mod common;

@@ -1,4 +1,4 @@
-//! pf.conf(5) against what it describes.
+//! Checks pf.conf(5) against the implementation.
 
 use skipstep_pfconf::{Context, load};
 use skipstep_ruleset::interface::{Host, Interface};
@@ -6,14 +6,14 @@ use skipstep_ruleset::{Timeout, Timeouts};
 
 const PAGE: &str = include_str!("../../../../man/pf.conf.5");
 
-/// The page from the head of section `name` to that of the next one.
+/// Returns the section `name` of the page, without its heading.
 fn section(name: &str) -> &'static str {
     let heading = format!(".Sh {name}\n");
     let (_, text) = PAGE.split_once(&heading).expect("the section is there");
     text.split("\n.Sh ").next().unwrap_or_default()
 }
 
-/// The texts that a section shows as they are written in a file.
+/// Returns the displayed texts of a section, as they would be written in a file.
 fn shown(section: &str) -> Vec<String> {
     let blocks = section.split(".Bd -literal").skip(1);
     let texts = blocks.filter_map(|block| block.split_once('\n')?.1.split(".Ed").next());
@@ -50,7 +50,7 @@ fn timeouts_have_the_values_it_says() {
     for timeout in Timeout::ALL {
         let value = defaults.get(timeout).to_string();
         let said = words.windows(3).any(|three| {
-            // `.Cm udp.first Ta 60` in the table, `.Cm adaptive.start` and `.Pq 60000` in the text
+            // `.Cm udp.first Ta 60` in the table; `.Cm adaptive.start` and `.Pq 60000` in the text
             three[0] == timeout.name() && (three[1] == "Ta" && three[2] == value)
         });
         let adaptive = matches!(timeout, Timeout::AdaptiveStart | Timeout::AdaptiveEnd);

@@ -1,4 +1,4 @@
-//! What rule sets mean, as far as it does not show in what is printed of them.
+//! The meaning of rule sets, where the printed form does not show it.
 
 use skipstep_pfconf::{Context, Kind, Loaded, Names, load, table_file};
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
@@ -206,7 +206,7 @@ fn system_names_are_known() {
     assert_eq!(loaded.ruleset.rules[0].destination.ports.unwrap().low, 4000);
 }
 
-/// The rule set of the article that compares FreeBSD and OpenBSD (003…), as it stands there.
+/// Loads the rule set of an article that compares FreeBSD and OpenBSD (003…).
 #[test]
 #[ignore = "needs ../shared"]
 fn shared_rule_set_of_the_article_loads() {

@@ -1,10 +1,10 @@
-//! What `-o basic` and `-o profile` make of rule sets, printed as `pfctl -nv` prints them.
+//! Results of `-o basic` and `-o profile`, printed as by `pfctl -nv`.
 
 use skipstep_pfconf::{Context, load};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{AutomaticTables, Counted, Optimization, Ruleset};
 
-/// The rules of a text, optimized.
+/// Returns the optimized rules of a text.
 fn basic(text: &str) -> String {
     optimized(text, Optimization::Basic, &|_| Vec::new())
 }
@@ -24,7 +24,7 @@ fn becomes(text: &[&str], expected: &[&str]) {
     assert_eq!(basic(&text.join("\n")).lines().collect::<Vec<_>>(), expected);
 }
 
-/// Neither removed nor merged nor moved.
+/// Asserts that the rules are neither removed nor combined nor moved.
 #[track_caller]
 fn stays(text: &[&str]) {
     let text = text.join("\n") + "\n";
@@ -106,7 +106,7 @@ fn codes_and_timeouts_are_those_of_the_rule_that_decided_before() {
         "block return-icmp(1) from 10.0.0.1 to any tos 4",
         "block return-icmp(2) proto udp from any to any tos 8",
     ]);
-    // no packet is of both protocols
+    // no packet has both protocols
     becomes(
         &[
             "pass proto udp to 10.0.0.1 keep state (udp.first 9)",
@@ -133,7 +133,8 @@ fn six_addresses_are_a_table() {
         ],
     );
     stays(&["block in from { 1.0.0.1 1.0.0.2 1.0.0.3 1.0.0.4 1.0.0.5 }"]);
-    // of these no packet can avoid all, and of their table it could
+    // each packet matches one of these rules, but not all packets would match a rule with their
+    // table
     stays(&[
         "block in from ! 1.0.0.1",
         "block in from ! 1.0.0.2",
@@ -218,7 +219,7 @@ fn under_profile_busy_quick_rules_come_first() {
     let found = optimized(text, Optimization::Profile, &profile);
     let order: Vec<_> = found.lines().map(|line| &line[line.find("10.").unwrap()..][..8]).collect();
     assert_eq!(order, ["10.0.0.3", "10.0.0.1", "10.0.0.2"]);
-    // what is not quick is ordered as under basic
+    // rules without `quick` are ordered as with `basic`
     let slow = text.replace("quick ", "");
     assert_eq!(optimized(&slow, Optimization::Profile, &profile), basic(&slow));
 }

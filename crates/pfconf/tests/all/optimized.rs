@@ -1,5 +1,5 @@
-//! OpenBSD's own cases of rule sets in the kernel, as loaded and as optimized (pf-regress.md):
-//! rules and skip steps must be the same.
+//! OpenBSD's cases of rule sets in the kernel, as loaded and as optimized (pf-regress.md). Rules
+//! and skip steps must be the same.
 
 use std::io;
 use std::path::Path;
@@ -40,14 +40,14 @@ fn shared_rules_and_skip_steps_are_as_in_openbsds_kernel() {
     assert!(differences.is_empty(), "{} cases differ", differences.len());
 }
 
-/// The rules and skip steps of a listing, without the numbers of addresses of interfaces.
+/// Returns the rules and skip steps of a listing, without numbers of interface addresses.
 fn shown(listing: &str) -> String {
     let lines = listing.lines().map(|line| line.trim_end_matches(" {"));
     let kept = lines.filter(|line| line.starts_with('@') || line.starts_with("  [ Skip"));
     kept.map(|line| without_dynamic_sizes(line) + "\n").collect()
 }
 
-/// `(lo0:2)` and `(lo0:*)` become `(lo0)`.
+/// Replaces `(lo0:2)` and `(lo0:*)` with `(lo0)`.
 fn without_dynamic_sizes(line: &str) -> String {
     let is_size = |text: &str| text == "*" || text.parse::<u32>().is_ok();
     let mut parts: Vec<&str> = line.split(')').collect();
@@ -62,7 +62,7 @@ fn without_dynamic_sizes(line: &str) -> String {
     parts.join(")")
 }
 
-/// The rule set as it would be loaded.
+/// Returns the listing of a rule set as it would be loaded.
 fn rules(input: &str, level: Optimization) -> String {
     let host = regression_host();
     let read_file = |name: &str| {
@@ -87,7 +87,8 @@ fn rules(input: &str, level: Optimization) -> String {
     text
 }
 
-/// As `pfctl -gvvsr`. Anchors without a name are listed with their rules, all with `-a '*'`.
+/// Lists rules as `pfctl -gvvsr` does. Unnamed anchors are listed with their rules, and all anchors
+/// with `-a '*'` (`named`).
 fn list(rules: &[Rule], tables: &[Table], ruleset: &Ruleset, named: bool, text: &mut String) {
     let size = |name: &str| {
         let table = tables.iter().find(|table| table.name == name && table.defined);

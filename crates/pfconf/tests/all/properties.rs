@@ -1,5 +1,5 @@
-//! What must hold for every text: it is loaded or refused with a reason, never anything worse; what
-//! is printed of a loaded one means the same again.
+//! Properties of all texts. A text is loaded, or refused with a reason. The output of a loaded text
+//! has the same meaning.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use skipstep_pfconf::{Context, Loaded, load, table_file};
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
 
-/// Words that rule sets are made of, so that random texts get past their first word.
+/// Words of rule sets, so that random texts have valid beginnings.
 const WORDS: &[&str] = &[
     "pass",
     "block",
@@ -162,7 +162,7 @@ fn check(text: &str) {
     }
 }
 
-/// The rules, wherever they stand.
+/// Removes the line numbers of the rules.
 fn without_lines(mut ruleset: Ruleset) -> Ruleset {
     for rule in &mut ruleset.rules {
         rule.line = 0;
@@ -170,7 +170,7 @@ fn without_lines(mut ruleset: Ruleset) -> Ruleset {
     ruleset
 }
 
-/// A rule that is right most of the time.
+/// Makes rules that are mostly valid.
 fn rule() -> impl Strategy<Value = String> {
     let pick = |choices: &'static [&'static str]| prop::sample::select(choices);
     let head = (

@@ -1,6 +1,6 @@
-//! Rule sets that people published. Those that OpenBSD 7.8 or FreeBSD accepts are accepted, missing
-//! files and names supplied; where there is a `.printed`, they print as that. The others are
-//! refused with messages that say where and what to do.
+//! Published rule sets. Those that OpenBSD 7.8 or FreeBSD accepts are accepted, with missing files
+//! and names supplied. If there is a `.printed` file, the output equals it. The others are refused
+//! with messages that have a place and advice.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -14,7 +14,7 @@ const OF_FREEBSD: [&str; 16] = [
     "130", "140", "144",
 ];
 
-/// Users and groups that they speak of.
+/// Users and groups that the files name.
 const OWNERS: &str = "root::0:\nwheel::0:\nbin::3:\n_pbuild::55:\nproxy::71:\nunbound::53:\n\
                       _dnscrypt-proxy::688:\n_iperfd::1:\n_tor::2:\n_unbound::4:\n_nsd::5:\n";
 
@@ -60,17 +60,17 @@ fn shared_published_rule_sets() {
     assert!(differences.is_empty(), "{} files are not as expected", differences.len());
 }
 
-/// A message that says what is wrong with a word, or how to mend it.
+/// True if a message names the wrong word, or has advice.
 fn helps(message: &Diagnostic) -> bool {
     message.help.is_some() || message.message != "syntax error"
 }
 
-/// What pfctl -nv prints, or the messages.
+/// Returns the output of `pfctl -nv`, or the messages.
 fn run(text: &str, needs: &str) -> Result<String, Vec<Diagnostic>> {
     let mut host = Host { interfaces: vec![loopback()], routes: Vec::new() };
     add_interfaces(&mut host, text);
     let names = Names::parse("mdns 5353/udp", "").with_owners(OWNERS, OWNERS);
-    // Names and files of other people's networks are whatever we say.
+    // names and files of foreign networks have invented contents
     let resolve = |_: &str| vec![IpAddr::from([192, 0, 2, 1])];
     let read_file = |_: &str| Ok(String::new());
     let macros: Vec<_> = missing_macros(needs)
@@ -93,7 +93,7 @@ fn run(text: &str, needs: &str) -> Result<String, Vec<Diagnostic>> {
     }
 }
 
-/// Macros that a file uses and does not define, from the column that says so.
+/// Returns the macros that a file uses and does not define, from a column of the index.
 fn missing_macros(needs: &str) -> impl Iterator<Item = &str> {
     let list = needs.split("; ").find_map(|need| need.strip_prefix("undefined macros: "));
     list.unwrap_or_default().split(", ").filter(|name| !name.is_empty())
@@ -112,7 +112,7 @@ fn loopback() -> Interface {
     }
 }
 
-/// Adds an interface for each word of a text that looks like the name of one.
+/// Adds an interface for each word of a text that looks like an interface name.
 fn add_interfaces(host: &mut Host, text: &str) {
     for word in text.split(|c: char| !c.is_ascii_alphanumeric()) {
         let kind = word.trim_end_matches(|c: char| c.is_ascii_digit());

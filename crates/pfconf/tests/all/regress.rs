@@ -1,5 +1,5 @@
-//! OpenBSD's own cases for its parser (pf-regress.md): `pfN.in` must print as `pfN.ok`, that must
-//! print as itself, and `pfailN.in` must be refused with the messages of `pfailN.ok`.
+//! OpenBSD's cases for its parser (pf-regress.md). `pfN.in` must print as `pfN.ok`, which must
+//! print as itself. `pfailN.in` must be refused with the messages of `pfailN.ok`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::common::regression_host;
 use skipstep_pfconf::{Context, Loaded, Names, Rejected, load};
 use skipstep_ruleset::interface::Host;
 
-/// Users and groups that the cases speak of, with their numbers on OpenBSD.
+/// Users and groups that the cases name, with their ids on OpenBSD.
 const PASSWD: &str = "root::0:\nbin::3:\n";
 const GROUP: &str = "wheel::0:\nbin::7:\nsshd::27:\nnobody::32767:\n";
 
@@ -29,7 +29,7 @@ fn shared_regression_cases() {
         }
     };
     for file in inputs(&directory) {
-        // Cases with further files are about anchors in the kernel: what -sr prints of them.
+        // cases with further files test the output of -sr for anchors in the kernel
         if file.with_extension("one").is_file() {
             continue;
         }
@@ -47,7 +47,7 @@ fn shared_regression_cases() {
     assert!(differences.is_empty(), "{} cases differ", differences.len());
 }
 
-/// What pfctl -nv prints: messages, then (stdout being a pipe) the rest.
+/// Returns the output of `pfctl -nv`: messages, then (because stdout is a pipe) the other output.
 fn run(text: &str, host: &Host) -> String {
     let read_file = |name: &str| {
         if ["/dev/null", "/etc/pf.os"].contains(&name) {
@@ -66,7 +66,7 @@ fn run(text: &str, host: &Host) -> String {
     }
 }
 
-/// `pfN.in` and `pfailN.in` by name.
+/// Returns `pfN.in` and `pfailN.in`, sorted by name.
 fn inputs(directory: &Path) -> Vec<PathBuf> {
     let is_case = |file: &PathBuf| {
         let name = file.file_name().unwrap().to_string_lossy();

@@ -1,4 +1,4 @@
-//! What pools and old rules mean, beyond what is printed of them.
+//! The meaning of pools and legacy rules, where the printed form does not show it.
 
 use skipstep_pfconf::{Context, load};
 use skipstep_ruleset::interface::Host;

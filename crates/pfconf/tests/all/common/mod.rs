@@ -1,5 +1,5 @@
-//! What the tests of whole texts share: the world that tests/conf is written for, and all the texts
-//! there are.
+//! Shared parts of the tests of whole texts: the environment of tests/conf, and all available
+//! texts.
 #![allow(dead_code)] // no test uses everything
 
 use std::io;
@@ -11,13 +11,13 @@ use skipstep_pfconf::Names;
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
 
-/// The root of the project.
+/// Returns the root folder of the project.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Files below `directory` whose name ends in one of `extensions`, sorted; none if there is no such
-/// directory.
+/// Returns the files below `directory` whose names end in one of `extensions`, sorted. Empty if
+/// there is no such directory.
 pub fn files(directory: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in directory.read_dir().into_iter().flatten() {
@@ -32,7 +32,7 @@ pub fn files(directory: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     files
 }
 
-/// Every pf.conf in reach with a name for it: the project's own, and what lies beside the project.
+/// Returns all available pf.conf texts with names: those of the project, and those beside it.
 pub fn texts() -> Vec<(String, String)> {
     let shared = root().join("../shared");
     let mut files = files(&root().join("tests/conf"), &["in"]);
@@ -54,13 +54,13 @@ pub fn texts() -> Vec<(String, String)> {
     texts
 }
 
-/// The built-in names, and some users and groups.
+/// Returns the built-in names, with some users and groups.
 pub fn names() -> Names {
     let passwd = "root:x:0:\nbin:x:2:\nnobody:x:65534:\n";
     Names::builtin().clone().with_owners(passwd, "wheel:x:10:\nnobody:x:65533:\n")
 }
 
-/// Forgets on which lines rules stood.
+/// Removes the line numbers of rules, queues and limiters.
 pub fn forget_places(ruleset: &mut Ruleset) {
     let anchors = &mut ruleset.anchors;
     let old = anchors.values_mut().flat_map(|anchor| anchor.old_rules.iter_mut());
@@ -79,7 +79,7 @@ pub fn forget_places(ruleset: &mut Ruleset) {
     }
 }
 
-/// The files that the texts of tests/conf speak of.
+/// Returns the files that texts of tests/conf name.
 pub fn read_file(name: &str) -> io::Result<String> {
     match name {
         "friends" => {
@@ -93,12 +93,12 @@ pub fn read_file(name: &str) -> io::Result<String> {
     }
 }
 
-/// The macro that is given from outside (`-D`).
+/// Returns the macro of `-D`.
 pub fn macros() -> [(String, String); 1] {
     [("given".to_string(), "lan".to_string())]
 }
 
-/// The only host name they speak of.
+/// Resolves the only host name in tests/conf.
 pub fn resolve(name: &str) -> Vec<IpAddr> {
     match name {
         "localhost" => vec![IpAddr::from([127, 0, 0, 1]), "::1".parse().unwrap()],
@@ -106,7 +106,7 @@ pub fn resolve(name: &str) -> Vec<IpAddr> {
     }
 }
 
-/// A router between `wan` and `lan` with a line to somewhere else.
+/// Returns a router between `wan` and `lan`, with a point-to-point link.
 pub fn host() -> Host {
     let interface = |name: &str, index, groups: &[&str], addresses: &[&str]| Interface {
         name: name.to_string(),
@@ -139,7 +139,7 @@ pub fn host() -> Host {
     host
 }
 
-/// The interfaces that OpenBSD's regression cases are made for.
+/// Returns the interfaces of OpenBSD's regression cases.
 pub fn regression_host() -> Host {
     let names = ["lo0", "lo1000000", "tun1000000", "tun1000001"];
     let interfaces = names.iter().zip(1..).map(|(name, index)| Interface {
