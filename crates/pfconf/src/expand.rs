@@ -322,9 +322,9 @@ impl Expansion<'_> {
         Err(Refused)
     }
 
-    /// Expands an `antispoof` statement. One rule blocks packets with a source in a network of the
-    /// interface that arrive elsewhere. The other blocks packets with the interface's own address
-    /// as source.
+    /// Expands an `antispoof` statement to two rules for each interface. The first blocks packets
+    /// with a source in a network of the interface that arrive elsewhere. The second blocks packets
+    /// with the interface's own address as source; loopback interfaces have no second rule.
     ///
     /// # Errors
     /// Fails if a label is too long.

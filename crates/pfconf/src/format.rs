@@ -1,7 +1,7 @@
 //! Formats a pf.conf (`pfctl fmt`).
 //!
-//! The formatter works on pieces of the text and ignores their meaning. It changes only the space
-//! between words. Macros are not replaced, and each comment and continued line stays with its
+//! The formatter works on pieces of the text and ignores their meaning. Only the space between
+//! words changes. Macros are not replaced, and each comment and continued line stays with its
 //! statement. The result has the same tokens as the text.
 
 mod indent;

@@ -4,8 +4,8 @@
 //! At the first rule, the main parser starts a second one at a line in the middle, with the
 //! settings of that moment. When the main parser comes to that line, it checks that macros,
 //! settings and queues are still the same. If so, the main parser takes the rules of the second
-//! half and stops. Otherwise it goes on as if there were no second parser. It also goes on if the
-//! second half has other statements than rules, or rules with messages.
+//! half and stops. Otherwise the main parser goes on as if there were no second parser. The same
+//! happens if the second half has other statements than rules, or rules with messages.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Scope, ScopedJoinHandle};

@@ -32,7 +32,8 @@ pub struct Lexer {
     expansion: Option<(usize, usize)>,
     /// Bytes of all macros expanded so far.
     expanded: usize,
-    /// The word being read. One buffer for all words, because most words are keywords or numbers.
+    /// Buffer for the word being read. All words share a buffer, because most words are keywords or
+    /// numbers.
     word: Vec<u8>,
     /// The macros defined so far.
     pub macros: Macros,
@@ -296,8 +297,8 @@ impl Lexer {
         self.word.push(first);
     }
 
-    /// Reads digits. They are a number if the next character cannot belong to a word: `10` is one,
-    /// `10.1` is not.
+    /// Reads digits. Digits are a number if the next character cannot belong to a word: `10` is
+    /// one, `10.1` is not.
     fn number(&mut self, first: u8, offset: usize) -> Kind {
         self.begin_word(first);
         let next = loop {

@@ -88,8 +88,8 @@ pub fn room(text: &str, context: &Context) -> Room {
     load::room(text, context, half::LONG)
 }
 
-/// Parses the text of a table file. It has addresses, networks, interfaces and host names, with `!`
-/// before exceptions and `#` before comments.
+/// Parses the text of a table file: addresses, networks, interfaces and host names, with `!` before
+/// exceptions and `#` before comments.
 ///
 /// # Errors
 /// Fails at the first entry that is wrong or cannot be resolved.

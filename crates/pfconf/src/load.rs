@@ -64,7 +64,7 @@ struct Builder<'a> {
     pooled: usize,
     /// Names of generated tables.
     automatic: AutomaticTables,
-    /// Warnings that OpenBSD does not have. They are dropped if the text is rejected.
+    /// Warnings that OpenBSD does not have. A rejected text drops these warnings.
     hints: Vec<Diagnostic>,
 }
 
@@ -85,6 +85,9 @@ struct LoadAnchor {
 }
 
 /// Implements [`fn@crate::load`]. Texts of at least `long` bytes are parsed in parallel.
+///
+/// # Errors
+/// Fails as [`fn@crate::load`] does.
 pub fn load(text: &str, context: &Context, long: usize) -> Result<Loaded, Rejected> {
     let mut builder = Builder::new(context, long);
     let mut diagnostics = Vec::new();
@@ -576,7 +579,7 @@ impl Builder<'_> {
         result
     }
 
-    /// Adds a table. It replaces an earlier table of the same name.
+    /// Adds a table, in place of an earlier table of the same name.
     fn define(&mut self, table: Table) {
         let OpenRuleset { contents, tables, .. } = self.current();
         match tables.get(&table.name) {

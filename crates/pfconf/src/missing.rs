@@ -1,5 +1,5 @@
-//! Finds interfaces that rules name and the host does not have. pf accepts them silently, because
-//! they may appear later. pfctl warns, because the name may be misspelt.
+//! Finds interfaces that rules name and the host does not have. pf accepts such names silently,
+//! because the interfaces may appear later. pfctl warns, because a name may be misspelt.
 
 use std::collections::HashSet;
 

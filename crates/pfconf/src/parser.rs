@@ -99,7 +99,7 @@ pub struct Parser<'a> {
     altq: bool,
     /// The required order of statements, if there is one.
     order: Option<order::Stage>,
-    /// Settings of the present statement. They hold even if the remaining line is wrong.
+    /// Settings of the present statement, which hold even if the remaining line is wrong.
     settings: Vec<Setting>,
     /// True after the first accepted token.
     started: bool,

@@ -48,7 +48,8 @@ impl Source {
         }
     }
 
-    /// Returns an included source. It begins with the end of the line of the `include` statement.
+    /// Returns an included source, which begins with the end of the line of the `include`
+    /// statement.
     pub fn included(name: &str, text: &str) -> Self {
         Source { included: true, line: 0, ahead: vec![Some(b'\n')], ..Source::new(name, text) }
     }

@@ -117,7 +117,7 @@ fn parse_ipv6(packet: &[u8], rdomain: u32) -> Option<Piece> {
     let place = u16::from_be_bytes([fragment[2], fragment[3]]);
     let (more, offset) = (place & 1 != 0, usize::from(place & 0xfff8));
     if !more && offset == 0 {
-        return None; // RFC 6946: it is whole
+        return None; // RFC 6946: an atomic fragment is a whole datagram
     }
     Some(Piece {
         key: Key { source: address(8)?, destination: address(24)?, rdomain, protocol: 0 },

@@ -64,8 +64,8 @@ struct Pair {
 }
 
 impl Reassembler {
-    /// Returns a reassembler that queues at most `limit` fragments (`set limit frags`). It keeps an
-    /// incomplete datagram for `timeout` seconds.
+    /// Returns a reassembler that queues at most `limit` fragments (`set limit frags`), and keeps
+    /// an incomplete datagram for `timeout` seconds.
     pub fn new(limit: usize, timeout: u32) -> Self {
         Reassembler {
             limit,
@@ -94,8 +94,8 @@ impl Reassembler {
         self.counters
     }
 
-    /// Drops expired datagrams. It begins with the least recently used datagram and, like pf, stops
-    /// at the first that has not expired. `now` is in seconds.
+    /// Drops expired datagrams, beginning with the least recently used one. Like pf, stops at the
+    /// first datagram that has not expired. `now` is in seconds.
     pub fn expire(&mut self, now: u32) {
         while let Some(oldest) = self.oldest()
             && self.queues[&oldest].since.saturating_add(self.timeout) <= now

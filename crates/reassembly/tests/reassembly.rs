@@ -149,7 +149,7 @@ fn time_runs_from_the_first_piece() {
 
 #[test]
 fn a_stale_datagram_takes_no_more() {
-    let mut fragments = Reassembler::new(1000, 1); // stale after 199 newer ones
+    let mut fragments = Reassembler::new(1000, 1); // stale after 199 newer datagrams
     fragments.add(piece4(0, 0, true, &[7; 8]), 0);
     for id in 1..199 {
         fragments.add(piece4(id, 0, true, &[0; 8]), 0);

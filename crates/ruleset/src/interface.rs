@@ -125,7 +125,7 @@ impl Host {
             .iter()
             .filter(|route| route.table == 0 && route.destination.contains(&address))
             .filter(|route| self.rdomain(&route.interface) == 0)
-            .rev() // of several the first counts, as the kernel lists them
+            .rev() // max_by_key takes the last, and the first in the kernel's order counts
             .max_by_key(|route| route.destination.prefix_len())?
             .label
             .as_deref()
@@ -133,9 +133,9 @@ impl Host {
 }
 
 impl Interface {
-    /// Returns the addresses by which the link reaches this host among others. These are broadcast
-    /// addresses and the subnet-router anycast addresses of IPv6 networks (RFC 4291 section 2.6.1,
-    /// RFC 6164). Empty if the interface is down.
+    /// Returns the addresses by which the link reaches this host among others: broadcast addresses,
+    /// and subnet-router anycast addresses (RFC 4291 section 2.6.1, RFC 6164). Empty if the
+    /// interface is down.
     pub fn shared_addresses(&self) -> impl Iterator<Item = IpAddr> {
         let up = !self.down;
         self.addresses.iter().filter(move |_| up).flat_map(|address| {

@@ -1,7 +1,7 @@
 //! Resolved rule sets: all lists are expanded, and all names are resolved.
 //!
 //! `pfconf` makes a [`Ruleset`] from text, `classifier` compiles it to the kernel's image, and
-//! `model` evaluates it directly. This crate depends neither on the text nor on the kernel.
+//! `model` evaluates it directly. The crate depends neither on the text nor on the kernel.
 
 pub mod address;
 pub mod anchor;
@@ -150,8 +150,8 @@ impl Ruleset {
         }
     }
 
-    /// Returns the table that rules of an anchor mean by `name`: the anchor's own if the anchor
-    /// defines it, otherwise that of the main rule set.
+    /// Returns the table that rules of an anchor mean by `name`. An anchor's own table counts if
+    /// the anchor defines it, otherwise that of the main rule set.
     pub fn table_seen_from(&self, path: &str, name: &str) -> Option<(TableName, &Table)> {
         let find = |path: &str| self.tables_of(path).iter().find(|table| table.name == name);
         match find(path).filter(|own| own.defined) {

@@ -1,5 +1,5 @@
-//! Deserialization of long lists of rules. serde reserves at most one megabyte for a list, so a
-//! long list would be moved several times while it grows.
+//! Deserialization of long lists of rules. serde reserves at most one megabyte for a list. A longer
+//! list would be moved several times while it grows.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,6 +1,7 @@
-//! Skip steps: for each rule and parameter, the next rule that differs in that parameter
-//! (Hartmeier, "Design and Performance of the OpenBSD Stateful Packet Filter", 2002; pf-semantics
-//! section 5).
+//! Skip steps: for each rule and parameter, the next rule that differs in that parameter.
+//!
+//! Sources: Hartmeier, "Design and Performance of the OpenBSD Stateful Packet Filter", 2002;
+//! pf-semantics section 5.
 
 use crate::{InterfaceMatch, Rule};
 
@@ -78,8 +79,8 @@ pub(crate) fn negated(rule: &Rule) -> bool {
 }
 
 /// Returns for each rule and parameter the index of the next rule that differs in the parameter, or
-/// `rules.len()`. One backward pass: a rule that agrees with its successor has the successor's
-/// step.
+/// `rules.len()`. A single backward pass computes all steps, because a rule that agrees with its
+/// successor has the successor's step.
 pub fn skip_steps(rules: &[Rule]) -> Vec<[u32; Skip::COUNT]> {
     let end = rules.len() as u32;
     let mut steps = vec![[end; Skip::COUNT]; rules.len()];

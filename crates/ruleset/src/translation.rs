@@ -150,9 +150,10 @@ pub struct AfTo {
 
 impl AfTo {
     /// Returns the prefix length for the embedded IPv4 address (RFC 6052) of a rule without `to`.
-    /// The prefix is that of the rule's destination for a translation to IPv4, and that of `from`
-    /// for one to IPv6. 96 if the destination has no prefix of 32 bits or more. Tables have none,
-    /// because OpenBSD stores their names in place of the mask.
+    /// For a translation to IPv4 the prefix is that of the rule's destination, or 96 if the
+    /// destination has no prefix of 32 bits or more. For a translation to IPv6 the prefix is that
+    /// of `from`, at most 96. A table has none, because OpenBSD stores its name in place of the
+    /// mask.
     pub fn prefix(&self, destination: &Host) -> u8 {
         const USUAL: u8 = 96;
         let sought = match &destination.address {

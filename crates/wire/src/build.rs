@@ -79,7 +79,7 @@ impl Ip {
         self
     }
 
-    /// Sets or clears the don't-fragment bit. It has no effect on an IPv6 packet.
+    /// Sets or clears the don't-fragment bit of an IPv4 packet. IPv6 packets have no such bit.
     pub fn df(mut self, set: bool) -> Self {
         self.dont_fragment = set;
         self

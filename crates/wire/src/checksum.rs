@@ -10,9 +10,9 @@ pub fn internet(data: &[u8]) -> u16 {
     !fold(sum(data))
 }
 
-/// Returns the checksum of a TCP, UDP or ICMPv6 packet, in host byte order. It covers a pseudo
-/// header, too (RFC 9293 section 3.1, RFC 8200 section 8.1). The checksum field in `data` must be
-/// zero.
+/// Returns the checksum of a TCP, UDP or ICMPv6 packet, in host byte order. The checksum also
+/// covers a pseudo header (RFC 9293 section 3.1, RFC 8200 section 8.1). The checksum field in
+/// `data` must be zero.
 pub fn transport(source: IpAddr, destination: IpAddr, protocol: u8, data: &[u8]) -> u16 {
     let addresses = match (source, destination) {
         (IpAddr::V4(a), IpAddr::V4(b)) => sum(&a.octets()) + sum(&b.octets()),
@@ -22,8 +22,8 @@ pub fn transport(source: IpAddr, destination: IpAddr, protocol: u8, data: &[u8])
     !fold(addresses + u32::from(protocol) + (length >> 16) + (length & 0xffff) + sum(data))
 }
 
-/// Returns the CRC32c of an SCTP packet in the byte order of its header (RFC 9260, appendix A). It
-/// covers no addresses. The checksum field in `data` must be zero.
+/// Returns the CRC32c of an SCTP packet in the byte order of its header (RFC 9260, appendix A). The
+/// CRC covers no addresses. The checksum field in `data` must be zero.
 pub fn crc32c(data: &[u8]) -> [u8; 4] {
     const REVERSED_POLYNOMIAL: u32 = 0x82f6_3b78;
     let mut crc = u32::MAX;
@@ -37,9 +37,9 @@ pub fn crc32c(data: &[u8]) -> [u8; 4] {
     (!crc).to_le_bytes()
 }
 
-/// Recomputes the checksums of a packet that a test has changed: of the IPv4 header, and of TCP,
-/// UDP, ICMP or ICMPv6 directly behind the IP header. Does nothing where the packet is too short
-/// for a checksum field.
+/// Recomputes the checksums of a packet that a test has changed: that of the IPv4 header, and that
+/// of the transport header directly behind the IP header. Knows TCP, UDP, ICMP and ICMPv6. Does
+/// nothing where the packet is too short for a checksum field.
 pub fn fix(packet: &mut [u8]) {
     match packet.first().map(|byte| byte >> 4) {
         Some(4) => fix_ipv4(packet),
@@ -85,7 +85,7 @@ fn fix_transport(source: IpAddr, destination: IpAddr, protocol: u8, data: &mut [
     let sum = match protocol {
         protocol::ICMP => internet(data),
         protocol::UDP => match transport(source, destination, protocol, data) {
-            0 => 0xffff, // zero would say that there is none
+            0 => 0xffff, // zero would mean "no checksum"
             sum => sum,
         },
         _ => transport(source, destination, protocol, data),

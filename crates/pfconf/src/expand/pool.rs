@@ -31,7 +31,8 @@ pub(super) struct Addresses {
 pub(super) struct Wrong;
 
 impl Expansion<'_> {
-    /// Returns the addresses of a rule's pools. They set the rule's family if nothing else did.
+    /// Returns the addresses of a rule's pools. Sets the rule's family from the addresses if
+    /// nothing else set the family.
     pub(super) fn pool_addresses(
         &mut self,
         translation: &Translation,

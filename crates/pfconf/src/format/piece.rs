@@ -98,8 +98,9 @@ pub fn pieces(text: &str) -> Vec<Piece> {
     pieces
 }
 
-/// Returns the length of the meaningless characters at the beginning of `text`: blanks, the
-/// carriage return of a line end, and a backslash that does not belong to a word.
+/// Returns the length of the characters without meaning at the beginning of `text`. These
+/// characters are blanks, the carriage return of a line end, and a backslash that does not belong
+/// to a word.
 fn idle(text: &str) -> usize {
     let mut chars = text.chars();
     match (chars.next(), chars.next()) {

@@ -1,6 +1,5 @@
-//! Parses `state limiter` and `source limiter` of later OpenBSD releases: the statements that
-//! define limiters, and the options that use them (pf-features sections 2 and 5). Their words are
-//! not reserved.
+//! Parses `state limiter` and `source limiter` of later OpenBSD releases (pf-features sections 2
+//! and 5). Statements define limiters, and options of rules use them. Their words are not reserved.
 
 use skipstep_ruleset::{Limiter, LimiterUse};
 

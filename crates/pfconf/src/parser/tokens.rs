@@ -241,7 +241,7 @@ impl Parser<'_> {
         self.lookahead = None;
     }
 
-    /// Parses an optional comma between the items of a list. It must not end a line.
+    /// Parses an optional comma between the items of a list. A comma must not end a line.
     pub(super) fn list_comma(&mut self) -> Parse<()> {
         if self.accept_sign(',') && self.peek().kind == Kind::NewLine {
             let place = self.place();

@@ -1,6 +1,6 @@
-//! Published rule sets. Those that OpenBSD 7.8 or FreeBSD accepts are accepted, with missing files
-//! and names supplied. If there is a `.printed` file, the output equals it. The others are refused
-//! with messages that have a place and advice.
+//! Published rule sets. Rule sets that OpenBSD 7.8 or FreeBSD accepts are accepted, with missing
+//! files and names supplied. If there is a `.printed` file, the output equals it. The other rule
+//! sets are refused with messages that have a place and advice.
 
 use std::net::IpAddr;
 use std::path::Path;

@@ -70,10 +70,10 @@ pub fn is_barrier(rule: &Rule) -> bool {
     limits || adds_up(rule) || has_barrier(rule)
 }
 
-/// True if a second equal rule would have another effect, because it reads a result of the first.
-/// This holds for ports at a distance from the lowest port, and for ports that depend on a
-/// translated destination. It also holds for `sticky-address`, for `source-hash`, and for endpoint
-/// mappings.
+/// True if a second equal rule would have another effect, because the rule reads results of the
+/// first. Such results are a port at a distance from the lowest port, and a translated destination
+/// by which a port is chosen. A translated source is read by `sticky-address`, `source-hash` and
+/// endpoint mappings.
 fn adds_up(rule: &Rule) -> bool {
     let moves_port = |pool: &Pool| matches!(pool.ports, PoolPorts::Range(low, high) if low < high);
     let hashes = |pool: &Pool| matches!(pool.kind, PoolKind::SourceHash(_));
@@ -86,8 +86,8 @@ fn adds_up(rule: &Rule) -> bool {
 }
 
 /// True if the translation depends on earlier translations by the rule. The optimizer may remove
-/// such a rule if it never decides. It must not decide in place of another rule, because each rule
-/// has its own pool.
+/// such a rule if the rule never decides. The rule must not decide in place of another rule,
+/// because each rule has its own pool.
 pub fn has_memory(rule: &Rule) -> bool {
     rule.pools().any(|pool| {
         pool.sticky || matches!(pool.kind, PoolKind::RoundRobin | PoolKind::LeastStates)

@@ -1,5 +1,5 @@
-//! The manner of the rules in a superblock: ICMP codes of answers, and timeouts of states. It may
-//! differ within a superblock; that of the deciding rule counts.
+//! The manner of the rules in a superblock: ICMP codes of answers, and timeouts of states. Rules of
+//! a superblock may differ in manner. The manner of the deciding rule counts.
 
 use crate::{BlockReturn, Family, Rule, Timeout};
 

@@ -1,4 +1,4 @@
-//! pfctl's optimizer of rule sets. It makes fewer rules, and orders them so that skip steps skip
+//! pfctl's optimizer of rule sets. The result has fewer rules, in an order in which skip steps skip
 //! more. The fate of each packet stays the same.
 //!
 //! A rule set is split into superblocks (`superblock`): neighbouring rules with the same effect, so
