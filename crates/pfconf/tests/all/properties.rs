@@ -127,7 +127,9 @@ proptest! {
     }
 
     #[test]
-    fn any_words_are_loaded_or_refused(words in prop::collection::vec(prop::sample::select(WORDS), 0..60)) {
+    fn any_words_are_loaded_or_refused(
+        words in prop::collection::vec(prop::sample::select(WORDS), 0..60)
+    ) {
         check(&words.join(" "));
         check(&words.concat());
     }
@@ -144,7 +146,10 @@ proptest! {
         let text = rules.join("\n");
         if let Ok(Loaded { ruleset, echo, .. }) = load(&text, &Context::new(&host)) {
             let again = load(&echo, &Context::new(&host)).map_err(|refused| {
-                TestCaseError::fail(format!("{text}\nprints as\n{echo}\nrefused: {:?}", refused.diagnostics))
+                TestCaseError::fail(format!(
+                    "{text}\nprints as\n{echo}\nrefused: {:?}",
+                    refused.diagnostics
+                ))
             })?;
             prop_assert_eq!(&again.echo, &echo);
             prop_assert_eq!(without_lines(again.ruleset), without_lines(ruleset), "{}", text);
