@@ -47,7 +47,6 @@ pub enum StatementKind {
     Table(TableDefinition),
     /// `pass`, `block`, `match`
     Rule(Box<RuleStatement>),
-    /// `antispoof`
     Antispoof(Antispoof),
     /// `include`: the next statements are those of the file.
     Include,
@@ -86,19 +85,14 @@ pub enum Setting {
     Fingerprints(String),
     /// `syncookies`; true if percentages were written.
     Syncookies(Syncookies, bool),
-    /// `ruleset-optimization`
     RulesetOptimization(Optimization),
-    /// `block-policy`
     BlockPolicy(BlockPolicy),
-    /// `state-policy`
     StatePolicy(StatePolicy),
-    /// `state-defaults`
     StateDefaults(Vec<StateOption>),
     /// `loginterface`; `None` for `none`.
     Loginterface(Option<String>),
     /// `skip on`; empty for `none`.
     Skip(Vec<Not<InterfaceMatch>>),
-    /// `reassemble`
     Reassemble {
         /// True for `yes`, false for `no`.
         on: bool,
@@ -113,7 +107,6 @@ pub enum Setting {
     Unattached(Unattached),
     /// `xdp on`, a setting of skipstep; empty for `none`.
     Xdp(Vec<Not<InterfaceMatch>>),
-    /// `hostid`
     Hostid(u32),
     /// `debug`, as a syslog level.
     Debug(u8),
@@ -138,16 +131,14 @@ pub enum Limit {
     Anchors,
 }
 
-/// `table <name> ...`
+/// A `table` statement.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TableDefinition {
     /// Name without the angle brackets.
     pub name: String,
-    /// `persist`
     pub persist: bool,
     /// `const`
     pub constant: bool,
-    /// `counters`
     pub counters: bool,
     /// Lists and files in the order of the text.
     pub contents: Vec<TableContents>,
@@ -158,7 +149,7 @@ pub struct TableDefinition {
 /// Part of the contents of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TableContents {
-    /// `{ ... }`
+    /// A list in braces.
     List(Vec<Host>),
     /// `file "name"`
     File(String),
@@ -171,21 +162,17 @@ pub struct RuleStatement {
     pub action: Action,
     /// The answer of a block rule; `None` for that of `block-policy`.
     pub block_return: Option<BlockReturn>,
-    /// `in`, `out`
+    /// `in` or `out`; `None` for both.
     pub direction: Option<Direction>,
-    /// `log`
     pub log: Option<Log>,
-    /// `quick`
     pub quick: bool,
     /// `on`: a packet must match one of these; empty for all.
     pub interfaces: Vec<Not<InterfaceMatch>>,
-    /// `inet`, `inet6`
+    /// `inet` or `inet6`; `None` if neither is written.
     pub family: Option<Family>,
     /// `proto`: one of these protocols; empty for all.
     pub protocols: Vec<u8>,
-    /// `from`
     pub source: Peer,
-    /// `to`
     pub destination: Peer,
     /// `os`: one of these systems; empty for all.
     pub systems: Vec<String>,
@@ -245,9 +232,7 @@ pub enum Address {
         /// Prefix length; 128 if none is written.
         prefix: u8,
     },
-    /// `no-route`
     NoRoute,
-    /// `urpf-failed`
     UrpfFailed,
     /// `route "label"`
     RouteLabel(String),
@@ -279,45 +264,30 @@ pub struct FilterOptions {
     pub flags: Option<Option<TcpFlags>>,
     /// `icmp-type`, `icmp6-type`: one of these must match. Each has its IP protocol number.
     pub icmp: Option<Vec<(u8, IcmpMatch)>>,
-    /// `prio`
     pub prio: Option<u8>,
-    /// `tos`
     pub tos: Option<u8>,
     /// `keep state`, `no state`
     pub keep: Option<Keep>,
-    /// `fragment`
     pub fragment: bool,
-    /// `allow-opts`
     pub allow_opts: bool,
-    /// `label`
+    /// `label`. OpenBSD's rules have one at most.
     pub labels: Vec<String>,
-    /// `tag`
     pub tag: Option<String>,
-    /// `tagged`
     pub tagged: Option<Box<Not<String>>>,
     /// `probability`, as a fraction of 2^32 - 1.
     pub probability: Option<u32>,
-    /// `scrub`
     pub scrub: Scrub,
-    /// `received-on`
     pub received_on: Option<Box<Not<InterfaceMatch>>>,
-    /// `set prio`
     pub set_prio: Option<(u8, u8)>,
-    /// `set tos`
     pub set_tos: Option<u8>,
-    /// `set queue`
     pub set_queue: Option<Box<(String, Option<String>)>>,
     /// `set delay`, in milliseconds.
     pub set_delay: Option<u16>,
     /// `max-pkt-rate packets/seconds`
     pub max_pkt_rate: Option<(u32, u32)>,
-    /// `state limiter`
     pub state_limiter: Option<LimiterUse>,
-    /// `source limiter`
     pub source_limiter: Option<LimiterUse>,
-    /// `once`
     pub once: bool,
-    /// `rtable`
     pub rtable: Option<u32>,
     /// `max-pkt-size` of FreeBSD, in bytes.
     pub max_pkt_size: Option<u16>,
@@ -339,27 +309,19 @@ pub enum Keep {
 /// An option of `keep state`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StateOption {
-    /// `max`
     Max(u32),
-    /// `no-sync`
     NoSync,
     /// `source-track`. Without `rule` and `global` (`None`) other options decide.
     SourceTrack(Option<SourceTrack>),
-    /// `max-src-states`
     MaxSrcStates(u32),
-    /// `max-src-conn`
     MaxSrcConn(u32),
     /// `max-src-conn-rate`
     MaxSrcConnRate(u32, u32),
-    /// `max-src-nodes`
     MaxSrcNodes(u32),
-    /// `overload`
     Overload(Overload),
-    /// `pflow`
     Pflow,
     /// `if-bound`, `floating`
     Binding(StatePolicy),
-    /// `sloppy`
     Sloppy,
     /// A timeout by name.
     Timeout(Timeout, u32),
@@ -372,21 +334,18 @@ impl FilterOptions {
     }
 }
 
-/// `antispoof`
+/// An `antispoof` statement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Antispoof {
-    /// `log`
     pub log: Option<Log>,
-    /// `quick`
     pub quick: bool,
     /// Interfaces; true if the name was written in parentheses.
     pub interfaces: Vec<(String, bool)>,
-    /// `inet`, `inet6`
+    /// `inet` or `inet6`; `None` if neither is written.
     pub family: Option<Family>,
     /// `label`. FreeBSD's statements may have several.
     pub labels: Vec<String>,
-    /// `rtable`
     pub rtable: Option<u32>,
-    /// `ridentifier`
+    /// `ridentifier` of FreeBSD.
     pub ridentifier: Option<u32>,
 }

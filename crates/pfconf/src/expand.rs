@@ -39,7 +39,7 @@ pub struct Expansion<'a> {
     pub context: &'a Context<'a>,
     /// The options of the `set` statements before the statement.
     pub options: &'a Options,
-    /// `set state-defaults`
+    /// Options of `set state-defaults`, which rules without state keyword have.
     pub state_defaults: &'a [StateOption],
     /// Line on which the statement begins.
     pub line: u32,

@@ -27,7 +27,7 @@ pub const LONG: usize = 1 << 17;
 pub struct Settings {
     /// The options of `set` statements.
     pub options: Options,
-    /// `set state-defaults`
+    /// Options of `set state-defaults`, if that statement came before.
     pub state_defaults: Option<Vec<StateOption>>,
 }
 

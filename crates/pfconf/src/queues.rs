@@ -53,8 +53,8 @@ struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// Appends the lines of `queue` and its descendants. Returns whether there are children, and
-    /// whether the default queue is among the queue and its descendants.
+    /// Appends the lines of `queue` and its descendants. Returns two flags: the queue has children,
+    /// and the default queue is the queue or a descendant.
     ///
     /// # Errors
     /// Fails if a queue is defined twice, is too deep, or has children although it must be a leaf.

@@ -11,9 +11,9 @@ const HEADER_LIMIT: usize = 20;
 /// not part of the key: pf stores it and never compares it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key {
-    /// Source address.
+    /// Source address of the fragments.
     pub source: IpAddr,
-    /// Destination address.
+    /// Destination address of the fragments.
     pub destination: IpAddr,
     /// Number of the routing domain of the addresses.
     pub rdomain: u32,

@@ -96,7 +96,7 @@ pub struct DynamicAddress {
 pub struct Ports {
     /// Operator that compares a packet's port with the operands.
     pub op: PortMatch,
-    /// First operand.
+    /// First operand of the operator.
     pub low: u16,
     /// Second operand, equal to `low` for operators with one operand.
     pub high: u16,
@@ -105,23 +105,23 @@ pub struct Ports {
 /// Operators of port criteria (pf-features section 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PortMatch {
-    /// `=`
+    /// `=`: equal to `low`.
     Equal,
-    /// `!=`
+    /// `!=`: not equal to `low`.
     NotEqual,
-    /// `<`
+    /// `<`: less than `low`.
     Less,
-    /// `<=`
+    /// `<=`: less than or equal to `low`.
     LessEqual,
-    /// `>`
+    /// `>`: greater than `low`.
     Greater,
-    /// `>=`
+    /// `>=`: greater than or equal to `low`.
     GreaterEqual,
-    /// `a:b`, inclusive.
+    /// `a:b`: from `low` to `high`, inclusive.
     Range,
-    /// `a >< b`, exclusive.
+    /// `a >< b`: between `low` and `high`, exclusive.
     Inside,
-    /// `a <> b`: less than `a` or greater than `b`.
+    /// `a <> b`: less than `low` or greater than `high`.
     Outside,
 }
 

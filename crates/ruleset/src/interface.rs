@@ -60,7 +60,7 @@ pub struct InterfaceAddress {
 /// A route to a prefix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
-    /// Destination prefix.
+    /// Prefix of the destinations.
     pub destination: IpNet,
     /// Name of the interface where packets leave.
     pub interface: String,
@@ -125,7 +125,7 @@ impl Host {
             .iter()
             .filter(|route| route.table == 0 && route.destination.contains(&address))
             .filter(|route| self.rdomain(&route.interface) == 0)
-            .rev() // max_by_key takes the last, and the first in the kernel's order counts
+            .rev() // so that max_by_key takes the first of equal routes in the kernel's order
             .max_by_key(|route| route.destination.prefix_len())?
             .label
             .as_deref()

@@ -7,8 +7,8 @@ use crate::{Anchor, Ruleset};
 /// A change that pfctl makes to the rules in force.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RulesChange {
-    /// `pfctl -f`: the contents of this path (empty for the main rule set) and the anchors that
-    /// come with them are replaced.
+    /// `pfctl -f`: the contents of this path (empty for the main rule set) and the anchors that come
+    /// with them are replaced.
     Load(String, Box<Ruleset>),
     /// `pfctl -F rules`: the rules of this path are removed.
     Flush(String),
@@ -26,7 +26,7 @@ impl RulesChange {
     }
 }
 
-/// The rule set that a commit puts in force.
+/// The rule set that the next commit makes valid.
 #[derive(Debug, Clone)]
 pub struct Next {
     /// The main rule set and all anchors.

@@ -7,23 +7,24 @@ use serde::{Deserialize, Serialize};
 pub struct Options {
     /// `set timeout`, `set optimization`
     pub timeouts: Timeouts,
-    /// `set limit`
+    /// `set limit`: greatest numbers of states and other entries.
     pub limits: Limits,
-    /// `set block-policy`
+    /// `set block-policy`: the answer of `block` rules that name none.
     pub block_policy: BlockPolicy,
     /// `set fail-policy` of FreeBSD: the answer of a pass rule that cannot create its state.
     pub fail_policy: BlockPolicy,
     /// `set keepcounters` of FreeBSD: rules that do not change keep their counters over a load.
     pub keep_counters: bool,
-    /// `set state-policy`
+    /// `set state-policy`: the interfaces on which states match.
     pub state_policy: StatePolicy,
     /// `set skip on`: names of interfaces and groups.
     pub skip: Vec<String>,
-    /// `set loginterface`
+    /// `set loginterface`: name of the interface or group with packet counters; `None` for none.
     pub loginterface: Option<String>,
-    /// `set reassemble`
+    /// `set reassemble`: true if fragments are reassembled.
     pub reassemble: bool,
-    /// `set reassemble yes no-df`
+    /// `set reassemble yes no-df`: true if IPv4 fragments with the don't-fragment bit are
+    /// reassembled, too, without that bit.
     pub reassemble_no_df: bool,
     /// `set evaluator`, a setting of skipstep.
     pub evaluator: Evaluator,
@@ -33,11 +34,11 @@ pub struct Options {
     pub unattached: Unattached,
     /// `set xdp on`, a setting of skipstep: names of interfaces and groups.
     pub xdp: Vec<String>,
-    /// `set hostid`
+    /// `set hostid`: number of this host in states; `None` for a random one.
     pub hostid: Option<u32>,
-    /// `set fingerprints`
+    /// `set fingerprints`: path of the file; `None` for the default path.
     pub fingerprints: Option<String>,
-    /// `set syncookies`
+    /// `set syncookies`: the use of SYN cookies.
     pub syncookies: Syncookies,
     /// `set debug`, as a syslog level from 0 (emerg) to 7 (debug).
     pub debug: u8,
@@ -114,7 +115,7 @@ pub enum StatePolicy {
     Floating,
 }
 
-/// `set ruleset-optimization`
+/// `set ruleset-optimization`: the steps of the optimizer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Optimization {
     /// Rules stay as written.
@@ -172,7 +173,8 @@ pub enum Unattached {
 pub enum FastForward {
     /// All packets take the slow path and the kernel's own forwarding.
     No,
-    /// Packets take the fast path where nothing in the kernel would have looked at them.
+    /// Packets take the fast path unless netfilter, IPsec or another part of the kernel needs to
+    /// see them.
     #[default]
     Auto,
     /// Packets take the fast path past the host's netfilter rules, too.

@@ -19,17 +19,17 @@ pub struct Queue {
     pub parent: Option<String>,
     /// `bandwidth`, with its burst.
     pub bandwidth: Option<ServiceCurve>,
-    /// `min`
+    /// `min`: guaranteed bandwidth.
     pub min: Option<ServiceCurve>,
-    /// `max`
+    /// `max`: greatest bandwidth.
     pub max: Option<ServiceCurve>,
-    /// `qlimit`, in packets.
+    /// `qlimit`: most packets in the queue.
     pub limit: Option<u32>,
-    /// `default`
+    /// `default`: the queue takes packets of rules without `set queue`.
     pub default: bool,
     /// `flows`: number of flows of a fair queue.
     pub flows: Option<u32>,
-    /// `quantum`, in bytes.
+    /// `quantum`: bytes that a flow may send before the next flow.
     pub quantum: Option<u32>,
 }
 
@@ -104,7 +104,7 @@ pub struct Limiter {
     pub id: u32,
     /// `entries` of a source limiter: most sources.
     pub entries: Option<u32>,
-    /// `limit`: most states.
+    /// `limit`: most states of the limiter, or of one source.
     pub limit: u32,
     /// `rate states/seconds`: most new states in a time.
     pub rate: Option<(u32, u32)>,

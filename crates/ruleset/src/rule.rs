@@ -32,48 +32,48 @@ pub struct Rule {
     pub block_return: BlockReturn,
     /// `in` or `out`; `None` for both.
     pub direction: Option<Direction>,
-    /// `log`
+    /// `log`: the options of logging; `None` if the rule does not log.
     pub log: Option<Log>,
-    /// `quick`
+    /// `quick`: evaluation ends if the rule matches.
     pub quick: bool,
-    /// `on`
+    /// `on`: interface criterion; `None` for all interfaces.
     pub interface: Option<Not<InterfaceMatch>>,
     /// `inet` or `inet6`; `None` for both.
     pub family: Option<Family>,
     /// IP protocol number; `None` for all.
     pub protocol: Option<u8>,
-    /// `from`
+    /// `from`: criterion for the source.
     pub source: Endpoint,
-    /// `to`
+    /// `to`: criterion for the destination.
     pub destination: Endpoint,
     /// `os`, as pf prints the name.
     pub os: Option<String>,
-    /// `user`
+    /// `user`: criterion for the user id of the socket.
     pub user: Option<Owner>,
-    /// `group`
+    /// `group`: criterion for the group id of the socket.
     pub group: Option<Owner>,
-    /// `received-on`
+    /// `received-on`: criterion for the interface where the packet came in.
     pub received_on: Option<Box<Not<InterfaceMatch>>>,
     /// `flags`; `None` for TCP segments with any flags.
     pub tcp_flags: Option<TcpFlags>,
-    /// `icmp-type`, `icmp6-type`
+    /// `icmp-type`, `icmp6-type`: criterion for ICMP type and code.
     pub icmp: Option<IcmpMatch>,
-    /// `tos`
+    /// `tos`: criterion for the TOS byte.
     pub tos: Option<u8>,
-    /// `prio`
+    /// `prio`: criterion for the priority of the packet, 0 to 7.
     pub prio: Option<u8>,
-    /// `max-pkt-rate packets/seconds`
+    /// `max-pkt-rate packets/seconds`: the rule does not match above this rate.
     pub max_pkt_rate: Option<(u32, u32)>,
     /// `max-pkt-size` of FreeBSD: length in bytes of the longest packet that the rule passes.
     pub max_pkt_size: Option<u16>,
-    /// `state limiter`
+    /// `state limiter`: the limiter that counts states of the rule.
     pub state_limiter: Option<LimiterUse>,
-    /// `source limiter`
+    /// `source limiter`: the limiter that counts states of the rule by source.
     pub source_limiter: Option<LimiterUse>,
     /// `set prio (normal, low delay)`. The second value is for packets with TOS lowdelay and for
     /// ACKs without data.
     pub set_prio: Option<(u8, u8)>,
-    /// `set tos`
+    /// `set tos`: TOS byte to write into packets.
     pub set_tos: Option<u8>,
     /// `set queue (normal, low delay)`, as for `set_prio`.
     pub set_queue: Option<Box<(String, Option<String>)>>,
@@ -83,31 +83,31 @@ pub struct Rule {
     pub state: Option<Box<StateOptions>>,
     /// `probability`, stored as in pf: as a fraction of 2^32 - 1.
     pub probability: Option<u32>,
-    /// `fragment`
+    /// `fragment`: the rule matches fragments only.
     pub fragment: bool,
-    /// `scrub (...)`
+    /// `scrub (...)`: the options of normalization.
     pub scrub: Scrub,
-    /// `allow-opts`
+    /// `allow-opts`: packets with IP options pass.
     pub allow_opts: bool,
     /// `label`, with macros replaced. FreeBSD's rules may have several.
     pub labels: Vec<String>,
     /// `ridentifier` of FreeBSD: a number by which tools identify the rule.
     pub ridentifier: Option<u32>,
-    /// `once`
+    /// `once`: the rule expires after its first match.
     pub once: bool,
-    /// `tag`
+    /// `tag`: tag to set on packets.
     pub tag: Option<String>,
-    /// `tagged`
+    /// `tagged`: criterion for the tag of the packet.
     pub tagged: Option<Box<Not<String>>>,
-    /// `rtable`
+    /// `rtable`: number of the routing table for packets.
     pub rtable: Option<u32>,
     /// `divert-to`, `divert-reply` or `divert-packet`.
     pub divert: Option<Divert>,
-    /// `af-to`
+    /// `af-to`: translation to the other address family.
     pub af_to: Option<Box<AfTo>>,
-    /// `nat-to`
+    /// `nat-to`: pool of new sources.
     pub nat: Option<Box<Pool>>,
-    /// `rdr-to`
+    /// `rdr-to`: pool of new destinations.
     pub rdr: Option<Box<Pool>>,
     /// `route-to`, `reply-to` or `dup-to`.
     pub route: Option<Box<Route>>,
@@ -258,7 +258,7 @@ impl Owner {
 /// The kind of state that a rule creates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum KeepKind {
-    /// `keep state`
+    /// `keep state`: without changes to packets.
     #[default]
     Keep,
     /// `modulate state`: with random initial sequence numbers.
@@ -290,27 +290,27 @@ pub struct Overload {
 pub struct StateOptions {
     /// `keep`, `modulate` or `synproxy`.
     pub kind: KeepKind,
-    /// `source-track`
+    /// `source-track`: the states that are counted by source.
     pub source_track: Option<SourceTrack>,
-    /// `max-src-states`
+    /// `max-src-states`: most states of a source.
     pub max_src_states: Option<u32>,
-    /// `max-src-conn`
+    /// `max-src-conn`: most connections of a source with a completed handshake.
     pub max_src_conn: Option<u32>,
-    /// `max-src-conn-rate connections/seconds`
+    /// `max-src-conn-rate connections/seconds`: most new connections of a source in a time.
     pub max_src_conn_rate: Option<(u32, u32)>,
-    /// `max-src-nodes`
+    /// `max-src-nodes`: most sources with states of the rule.
     pub max_src_nodes: Option<u32>,
-    /// `overload`
+    /// `overload`: the treatment of sources that exceed a limit.
     pub overload: Option<Overload>,
-    /// `pflow`
+    /// `pflow`: the states are exported as flow records.
     pub pflow: bool,
-    /// `max`
+    /// `max`: most states of the rule.
     pub max: Option<u32>,
-    /// `no-sync`
+    /// `no-sync`: the states are not sent by pfsync.
     pub no_sync: bool,
     /// True for if-bound states, by the option or by `set state-policy`.
     pub if_bound: bool,
-    /// `sloppy`
+    /// `sloppy`: TCP sequence numbers are not checked.
     pub sloppy: bool,
     /// The rule's timeouts that are not 0, by class. A rule with `max` and without adaptive
     /// timeouts has here the adaptive timeouts that pf derives from `max`.
@@ -328,7 +328,7 @@ pub struct Scrub {
     pub min_ttl: Option<u8>,
     /// `max-mss`: greatest MSS in bytes.
     pub max_mss: Option<u16>,
-    /// `reassemble tcp`
+    /// `reassemble tcp`: stateful normalization of TCP.
     pub reassemble_tcp: bool,
 }
 

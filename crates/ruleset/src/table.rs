@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 pub struct Table {
     /// Name without the angle brackets.
     pub name: String,
-    /// `persist`
+    /// `persist`: the table stays if no rule names it.
     pub persist: bool,
-    /// `const`
+    /// `const`: commands cannot change the contents.
     pub constant: bool,
-    /// `counters`
+    /// `counters`: the table counts packets for each address.
     pub counters: bool,
     /// True if there is a `table` statement, false if rules only mention the table.
     pub defined: bool,

@@ -191,7 +191,7 @@ impl Pool {
     }
 }
 
-/// `route-to`, `reply-to`, `dup-to`
+/// A `route-to`, `reply-to` or `dup-to` option.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Route {
     /// The option of the three that the rule has.
@@ -205,7 +205,7 @@ pub struct Route {
 pub enum RouteKind {
     /// `route-to`: packets in the direction of the state.
     RouteTo,
-    /// `reply-to`: replies.
+    /// `reply-to`: replies of the state.
     ReplyTo,
     /// `dup-to`: copies of all packets.
     DupTo,
@@ -230,7 +230,7 @@ impl RouteKind {
     }
 }
 
-/// `divert-to`, `divert-reply`, `divert-packet`
+/// The target of `divert-to`, `divert-reply` or `divert-packet`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Divert {
     /// `divert-to`: to a local socket, unchanged.

@@ -259,7 +259,7 @@ impl Ip {
     }
 }
 
-/// A TCP segment.
+/// A TCP segment under construction.
 #[derive(Debug, Clone, Default)]
 pub struct Tcp {
     source_port: u16,
@@ -354,7 +354,7 @@ impl Tcp {
     }
 }
 
-/// A UDP datagram.
+/// A UDP datagram under construction.
 #[derive(Debug, Clone, Default)]
 pub struct Udp {
     source_port: u16,
@@ -385,7 +385,7 @@ impl Udp {
     }
 }
 
-/// An SCTP packet.
+/// An SCTP packet under construction.
 #[derive(Debug, Clone, Default)]
 pub struct Sctp {
     source_port: u16,

@@ -37,9 +37,9 @@ pub fn crc32c(data: &[u8]) -> [u8; 4] {
     (!crc).to_le_bytes()
 }
 
-/// Recomputes the checksums of a packet that a test has changed: that of the IPv4 header, and that
-/// of the transport header directly behind the IP header. Knows TCP, UDP, ICMP and ICMPv6. Does
-/// nothing where the packet is too short for a checksum field.
+/// Recomputes the checksums of a packet that a test has changed. These are the checksum of the IPv4
+/// header, and that of TCP, UDP, ICMP or ICMPv6 directly behind the IP header. Does nothing where
+/// the packet is too short for a checksum field.
 pub fn fix(packet: &mut [u8]) {
     match packet.first().map(|byte| byte >> 4) {
         Some(4) => fix_ipv4(packet),

@@ -12,13 +12,13 @@ pub mod print;
 pub mod protocol {
     /// IPv6 hop-by-hop options header.
     pub const HOP_BY_HOP: u8 = 0;
-    /// ICMP for IPv4.
+    /// Internet Control Message Protocol for IPv4.
     pub const ICMP: u8 = 1;
     /// Internet Group Management Protocol.
     pub const IGMP: u8 = 2;
-    /// TCP.
+    /// Transmission Control Protocol.
     pub const TCP: u8 = 6;
-    /// UDP.
+    /// User Datagram Protocol.
     pub const UDP: u8 = 17;
     /// IPv6 routing header.
     pub const ROUTING: u8 = 43;
@@ -26,11 +26,11 @@ pub mod protocol {
     pub const FRAGMENT: u8 = 44;
     /// Authentication header of IPsec.
     pub const AH: u8 = 51;
-    /// ICMP for IPv6.
+    /// Internet Control Message Protocol for IPv6.
     pub const ICMP6: u8 = 58;
     /// IPv6 destination options header.
     pub const DESTINATION_OPTIONS: u8 = 60;
-    /// SCTP.
+    /// Stream Control Transmission Protocol.
     pub const SCTP: u8 = 132;
 }
 

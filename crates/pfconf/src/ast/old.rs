@@ -9,17 +9,17 @@ use super::{Pool, RuleStatement};
 pub struct OldStatement {
     /// The list to which the rule belongs.
     pub kind: OldKind,
-    /// `no`
+    /// True for `no nat` and so on: matching packets are not changed.
     pub no: bool,
-    /// `pass`
+    /// True for `nat pass` and so on: no filter rule is evaluated.
     pub pass: bool,
     /// Name of the anchor that the rule calls.
     pub anchor: Option<String>,
     /// Criteria and options.
     pub rule: RuleStatement,
-    /// `-> pool`
+    /// The pool behind `->`.
     pub pool: Option<Pool>,
-    /// `fragment no reassemble`
+    /// True for `fragment no reassemble`.
     pub leave_fragments: bool,
 }
 

@@ -15,9 +15,7 @@ pub struct Pool {
     pub ports: Option<PoolPorts>,
     /// `bitmask`, `random`, `source-hash`, `round-robin` or `least-states`.
     pub kind: Option<PoolKind>,
-    /// `sticky-address`
     pub sticky: bool,
-    /// `static-port`
     pub static_port: bool,
     /// Next hops with interfaces, in the legacy syntax. `hosts` is empty then.
     pub through: Vec<Hop>,
@@ -64,11 +62,11 @@ pub struct Translation {
     pub binat: bool,
     /// Pool of `rdr-to`, or of the destination of `af-to`.
     pub rdr: Option<Pool>,
-    /// `af-to`
+    /// Target family of `af-to`.
     pub af_to: Option<Family>,
-    /// `route-to`, `reply-to`, `dup-to`
+    /// `route-to`, `reply-to` or `dup-to`, with the pool of next hops.
     pub route: Option<(RouteKind, Pool)>,
-    /// `divert-to`, `divert-reply`, `divert-packet`
+    /// `divert-to`, `divert-reply` or `divert-packet`.
     pub divert: Option<Divert>,
 }
 
@@ -83,7 +81,6 @@ impl Translation {
 pub enum Divert {
     /// `divert-to host port n`. The first address of the rule's family counts.
     To(Vec<IpAddr>, u16),
-    /// `divert-reply`
     Reply,
     /// `divert-packet port n`
     Packet(u16),

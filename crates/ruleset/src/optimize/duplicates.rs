@@ -12,10 +12,11 @@ use super::fields;
 use super::hashing::{Map, Numbers, Set, map_for};
 use crate::{Address, Endpoint, Rule, skip};
 
-/// Returns for each rule whether it stays: no other rule covers it, and no earlier rule is equal.
+/// Returns true for each rule that stays, because no other rule covers it and no earlier rule is
+/// equal.
 ///
-/// A rule whose pool has a memory also stays if it decides before the rule that covers it. The
-/// address that a packet gets depends on earlier packets, and each rule has its own pool. pfctl
+/// A rule whose pool has a memory also stays if the rule decides before the rule that covers it.
+/// The address that a packet gets depends on earlier packets, and each rule has its own pool. pfctl
 /// removes such rules, too.
 pub fn kept(rules: &[Rule]) -> Vec<bool> {
     let Table { rows, hosts } = Table::of(rules);

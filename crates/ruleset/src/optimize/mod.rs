@@ -29,7 +29,7 @@ use crate::{Anchor, AutomaticTables, Optimization, Rule, Table};
 /// A rule in force with its packet counter.
 #[derive(Debug, Clone)]
 pub struct Counted {
-    /// The rule.
+    /// The rule as loaded.
     pub rule: Rule,
     /// Number of packets that the rule decided, in both directions.
     pub packets: u64,

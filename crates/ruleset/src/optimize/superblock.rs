@@ -31,9 +31,9 @@ fn lengths(rules: &[Rule]) -> Vec<usize> {
     lengths
 }
 
-/// True if `rule` belongs to the superblock that begins with `first`. States inherit the criterion
-/// `tagged` of the matching rule, even if another rule creates them. So `quick` rules must have the
-/// same `tagged` criterion; pfctl moves those rules, too.
+/// True if `rule` belongs to the superblock that begins with `first`. Evaluating `tagged` copies
+/// the packet's tag to the state, even if another rule creates the state. So `quick` rules must
+/// have the same `tagged` criterion as the first; pfctl moves those rules, too.
 fn belongs(first: &Rule, rule: &Rule) -> bool {
     let (group, first_group) = (group(rule), group(first));
     !fields::is_barrier(rule)
