@@ -26,8 +26,7 @@ pub struct Whole {
     pub bytes: Vec<u8>,
     /// Length in bytes of the longest fragment, headers included.
     pub longest: usize,
-    /// The sizes for refragmentation of an IPv6 datagram, because no router may choose other sizes.
-    /// `None` for IPv4.
+    /// Sizes for refragmentation: IPv6 routers must not choose other sizes. `None` for IPv4.
     pub fragmentation: Option<Fragmentation>,
 }
 

@@ -18,8 +18,7 @@ pub enum Outcome {
     Held,
     /// The fragment completed its datagram.
     Whole(Whole),
-    /// The fragment is dropped for the reason. `None` if its data was there already: pf drops such
-    /// a fragment without a reason.
+    /// The fragment is dropped. As in pf there is no reason if its data was there already.
     Dropped(Option<Reason>),
 }
 

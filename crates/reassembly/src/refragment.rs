@@ -25,8 +25,7 @@ impl Fragmentation {
     }
 
     /// Returns the shape of fragments of at most `longest` bytes. The fragment header follows the
-    /// headers that every router on the path reads (RFC 8200 section 4.5). `None` if the packet is
-    /// damaged.
+    /// headers that routers read (RFC 8200 section 4.5). `None` if the packet is damaged.
     pub fn of(packet: &[u8], longest: usize) -> Option<Self> {
         let behind = |header_len: usize, next_header_at| Fragmentation {
             header_len,
@@ -41,8 +40,7 @@ impl Fragmentation {
                     let stays = packet[next_header_at] != protocol::DESTINATION_OPTIONS;
                     next_header_at = at;
                     at += (usize::from(*packet.get(at + 1)?) + 1) * 8;
-                    // destination options precede the fragment header only in front of a routing
-                    // header
+                    // destination options stay in front only if a routing header follows
                     if stays {
                         how = behind(at, next_header_at);
                     }
@@ -53,9 +51,8 @@ impl Fragmentation {
     }
 }
 
-/// Splits a packet of either family into fragments of at most `longest` bytes. `id` is the
-/// identification of IPv6 fragments. `None` if a fragment would have less than 8 bytes of data, or
-/// if the packet is damaged.
+/// Splits a packet into fragments of at most `longest` bytes, with identification `id` for IPv6.
+/// `None` if a fragment would have less than 8 bytes of data, or if the packet is damaged.
 pub fn fragments(packet: &[u8], longest: usize, id: u32) -> Option<Vec<Vec<u8>>> {
     if packet.first()? >> 4 == 4 {
         return refragment_ipv4(packet, longest);
@@ -63,9 +60,8 @@ pub fn fragments(packet: &[u8], longest: usize, id: u32) -> Option<Vec<Vec<u8>>>
     refragment(packet, &Fragmentation::of(packet, longest)?, id)
 }
 
-/// Splits an IPv6 packet into fragments with identification `id`. Bytes beyond the length in its
-/// header are cut off. `None` if a fragment would have less than 8 bytes of data, or if the packet
-/// is damaged.
+/// Splits an IPv6 packet, up to the length in its header, into fragments with identification `id`.
+/// `None` if a fragment would have less than 8 bytes of data, or if the packet is damaged.
 pub fn refragment(packet: &[u8], how: &Fragmentation, id: u32) -> Option<Vec<Vec<u8>>> {
     let length = 40 + usize::from(u16::from_be_bytes([*packet.get(4)?, *packet.get(5)?]));
     let (header, data) = packet.get(..length)?.split_at_checked(how.header_len)?;
@@ -90,9 +86,8 @@ pub fn refragment(packet: &[u8], how: &Fragmentation, id: u32) -> Option<Vec<Vec
     Some(fragments.collect())
 }
 
-/// Splits an IPv4 packet into fragments of at most `longest` bytes. Bytes beyond the length in its
-/// header are cut off. `None` if a fragment would have less than 8 bytes of data, or if the packet
-/// is damaged.
+/// Splits an IPv4 packet, up to the length in its header, into fragments of at most `longest`
+/// bytes. `None` if a fragment would have less than 8 bytes of data, or if the packet is damaged.
 pub fn refragment_ipv4(packet: &[u8], longest: usize) -> Option<Vec<Vec<u8>>> {
     let header_len = usize::from(packet.first()? & 15) * 4;
     let length = usize::from(u16::from_be_bytes([*packet.get(2)?, *packet.get(3)?]));
@@ -116,8 +111,7 @@ pub fn refragment_ipv4(packet: &[u8], longest: usize) -> Option<Vec<Vec<u8>>> {
     Some(fragments.collect())
 }
 
-/// Returns the header of all fragments but the first, with the options that must be copied (RFC
-/// 791).
+/// Returns the header of later fragments, with the options that must be copied (RFC 791).
 fn later_header(header: &[u8]) -> Vec<u8> {
     let (fixed, mut options) = header.split_at(20);
     let mut later = fixed.to_vec();

@@ -18,8 +18,7 @@ impl AutomaticTables {
     }
 
     /// Returns the names for a rule set that is loaded: `__automatic_5eed_0` and so on. The
-    /// identifier distinguishes them from the tables of earlier loads, which other anchors may
-    /// still use.
+    /// identifier differs in each load, because other anchors may still use earlier tables.
     pub fn for_loading(identifier: u32) -> Self {
         AutomaticTables { identifier: Some(identifier), next: 0 }
     }

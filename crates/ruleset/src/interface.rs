@@ -1,5 +1,4 @@
-//! The interfaces and routes that rules refer to. Tests make a [`Host`] up, `kernel` reads that of
-//! the system.
+//! The interfaces and routes that rules refer to. Tests invent them, `kernel` reads the system's.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -39,8 +38,7 @@ pub struct Interface {
     pub rdomain: u32,
     /// Greatest length of an IP packet in bytes.
     pub mtu: u32,
-    /// Interface groups, including `all` (pf-features section 3; docs/linux.md for groups on
-    /// Linux).
+    /// Interface groups, including `all` (pf-features section 3; docs/linux.md).
     pub groups: Vec<String>,
     /// Addresses in the order in which the system lists them.
     pub addresses: Vec<InterfaceAddress>,
@@ -69,8 +67,7 @@ pub struct Route {
     /// Label of the route: on Linux the name of its realm.
     #[serde(default)]
     pub label: Option<String>,
-    /// Number of the routing table; 0 for the table that routes the packets of the route's
-    /// interface.
+    /// Number of the routing table; 0 for the table that routes packets of the interface.
     #[serde(default)]
     pub table: u32,
 }
@@ -91,8 +88,7 @@ impl Host {
         self.interfaces.iter().filter(move |interface| interface.is(name))
     }
 
-    /// Returns the route of a packet to `address` in a routing domain: the one with the longest
-    /// prefix.
+    /// Returns the route with the longest prefix for `address` in a routing domain.
     pub fn route(&self, address: IpAddr, rdomain: u32) -> Option<&Route> {
         self.routes
             .iter()

@@ -65,8 +65,7 @@ pub struct Ruleset {
     pub queues: Vec<Queue>,
     /// `state limiter` and `source limiter` statements in order.
     pub limiters: Vec<Limiter>,
-    /// Fingerprints of operating systems, empty if no rule says `os`. The first that matches
-    /// counts.
+    /// Fingerprints, empty if no rule says `os`. The first that matches a SYN counts.
     pub fingerprints: Vec<Fingerprint>,
     /// The meaning of each name behind `os`.
     pub systems: BTreeMap<String, Wanted>,
@@ -86,8 +85,7 @@ impl Ruleset {
         }
     }
 
-    /// Returns the paths of all non-empty anchors that the main rule set calls, directly or
-    /// indirectly.
+    /// Returns the paths of anchors with contents that the main rule set calls, also indirectly.
     pub fn called_anchors(&self) -> BTreeSet<&str> {
         let mut called = BTreeSet::new();
         let mut to_look_at = vec![""];

@@ -7,8 +7,7 @@ use crate::{Anchor, Ruleset};
 /// A change that pfctl makes to the rules in force.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RulesChange {
-    /// `pfctl -f`: the contents of this path (empty for the main rule set) and the anchors that come
-    /// with them are replaced.
+    /// `pfctl -f`: replaces the rule set of this path (empty for the main one) and its anchors.
     Load(String, Box<Ruleset>),
     /// `pfctl -F rules`: the rules of this path are removed.
     Flush(String),
@@ -82,8 +81,7 @@ impl Next {
         self.ruleset.systems.extend(systems);
     }
 
-    /// Removes an anchor and the unnamed anchors in it, which no other rule can call. Named anchors
-    /// below it stay.
+    /// Removes an anchor and its unnamed anchors, which no other rule can call; others stay.
     fn remove(&mut self, path: &str) {
         let below = |other: &str| {
             other.strip_prefix(path).and_then(|rest| rest.strip_prefix('/')).is_some_and(is_unnamed)
@@ -108,8 +106,7 @@ impl Next {
         Next { ruleset: old.clone(), replaced: BTreeSet::new(), untranslated: None }
     }
 
-    /// Returns the result of `pfctl -F nat`. The anchor loses its legacy translation rules; `scrub`
-    /// rules stay.
+    /// Returns the result of `pfctl -F nat`: the anchor loses its legacy rules other than `scrub`.
     pub fn without_translation(old: &Ruleset, path: &str) -> Self {
         let mut next = Self::same(old);
         let ruleset = &mut next.ruleset;
@@ -130,8 +127,7 @@ impl Next {
     }
 }
 
-/// Keeps the previous meaning of the `os` names that rules use, also those of unchanged anchors,
-/// and removes all other names.
+/// Keeps the meaning of `os` names that unchanged anchors use, and removes unused names.
 fn keep_systems(ruleset: &mut Ruleset, old: &Ruleset) {
     for (name, wanted) in &old.systems {
         ruleset.systems.entry(name.clone()).or_insert_with(|| wanted.clone());

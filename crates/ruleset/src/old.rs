@@ -127,9 +127,9 @@ impl OldRule {
     }
 }
 
-/// Returns a `binat` rule for inbound packets. The rule's destination becomes the source, and the
-/// translated address becomes the destination. `no binat` has no translated address, so its
-/// destination is any.
+/// Returns a `binat` rule for inbound packets: the destination becomes the source, and the
+/// translated address becomes the destination. The latter is any for `no binat`, which translates
+/// nothing.
 fn arriving(rule: Rule) -> Rule {
     let given = rule.nat.as_ref().map_or(Address::Any, |pool| as_criterion(&pool.address));
     let own = as_pool(&rule.source.host.address);
@@ -154,8 +154,7 @@ fn one_to_one(address: PoolAddress) -> Pool {
     }
 }
 
-/// Returns the criterion for the addresses of a pool. `binat` allows networks and the address of an
-/// interface.
+/// Returns the criterion for a pool's addresses: a network, or an interface's addresses.
 fn as_criterion(pool: &PoolAddress) -> Address {
     match pool {
         PoolAddress::Net(net) => Address::Net(*net),

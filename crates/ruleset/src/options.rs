@@ -42,8 +42,7 @@ pub struct Options {
     pub syncookies: Syncookies,
     /// `set debug`, as a syslog level from 0 (emerg) to 7 (debug).
     pub debug: u8,
-    /// `set ruleset-optimization`. There is no field for `set state-defaults`, which is part of
-    /// each rule.
+    /// `set ruleset-optimization`. (`set state-defaults` is part of rules and has no field.)
     pub ruleset_optimization: Optimization,
 }
 
@@ -120,8 +119,7 @@ pub enum StatePolicy {
 pub enum Optimization {
     /// Rules stay as written.
     None,
-    /// Duplicates are removed, similar rules become tables, and the other rules are ordered for
-    /// skip steps.
+    /// Removes duplicates, makes tables of similar rules, orders the others for skip steps.
     #[default]
     Basic,
     /// As `Basic`, and `quick` rules are ordered by their number of matches.
@@ -145,8 +143,7 @@ pub enum Syncookies {
     },
 }
 
-/// `set evaluator`: the way in which the data plane finds the deciding rule. All have the same
-/// result.
+/// `set evaluator`: the way to find the deciding rule, which is always the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Evaluator {
     /// One rule after the other, as in iptables.
@@ -173,8 +170,7 @@ pub enum Unattached {
 pub enum FastForward {
     /// All packets take the slow path and the kernel's own forwarding.
     No,
-    /// Packets take the fast path unless netfilter, IPsec or another part of the kernel needs to
-    /// see them.
+    /// Packets take the fast path unless netfilter, IPsec or other programs need to see them.
     #[default]
     Auto,
     /// Packets take the fast path past the host's netfilter rules, too.
@@ -302,8 +298,7 @@ impl Timeout {
     }
 }
 
-/// A value for each timeout class: seconds, except for the two adaptive classes, which are numbers
-/// of states.
+/// A value for each timeout class: seconds, or a number of states for the two adaptive classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeouts(pub [u32; Timeout::COUNT]);
 

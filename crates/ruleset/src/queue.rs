@@ -51,15 +51,13 @@ impl Queue {
         }
     }
 
-    /// True if the queue is a child of `parent`. A queue with an interface is a child on that
-    /// interface only.
+    /// True if the queue is a child of `parent`, on the queue's interface if it has one.
     pub fn is_below(&self, parent: &Queue) -> bool {
         let elsewhere = self.interface.is_some() && self.interface != parent.interface;
         self.parent.as_ref() == Some(&parent.name) && !elsewhere
     }
 
-    /// Returns the children of the queue. Of two children with one name, the one with an interface
-    /// counts.
+    /// Returns the children. Of two children with one name, the one with an interface counts.
     pub fn children<'q>(&self, queues: &'q [Queue]) -> Vec<&'q Queue> {
         let mut found: Vec<&Queue> = Vec::new();
         for child in queues.iter().filter(|queue| queue.is_below(self)) {

@@ -1,5 +1,4 @@
-//! The tables and interfaces to which a rule refers: in its address criteria, in its pools, or as
-//! the `overload` table.
+//! The tables and interfaces that a rule names: in criteria, in pools, or as `overload` table.
 
 use crate::address::DynamicAddress;
 use crate::{Address, Rule};

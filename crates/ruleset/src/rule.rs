@@ -70,8 +70,7 @@ pub struct Rule {
     pub state_limiter: Option<LimiterUse>,
     /// `source limiter`: the limiter that counts states of the rule by source.
     pub source_limiter: Option<LimiterUse>,
-    /// `set prio (normal, low delay)`. The second value is for packets with TOS lowdelay and for
-    /// ACKs without data.
+    /// `set prio (normal, low delay)`: the second is for TOS lowdelay and for ACKs without data.
     pub set_prio: Option<(u8, u8)>,
     /// `set tos`: TOS byte to write into packets.
     pub set_tos: Option<u8>,

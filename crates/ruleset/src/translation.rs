@@ -143,8 +143,7 @@ pub struct AfTo {
     pub family: Family,
     /// Pool of source addresses.
     pub from: Pool,
-    /// Pool of destination addresses. `None` if the IPv4 address is embedded in the IPv6 address
-    /// (RFC 6052).
+    /// Pool of destination addresses. `None` if the IPv6 address embeds the destination (RFC 6052).
     pub to: Option<Pool>,
 }
 
@@ -177,8 +176,7 @@ impl AfTo {
 }
 
 impl Pool {
-    /// Returns the prefix length of the pool's network. Tables have 0, because OpenBSD stores their
-    /// names in place of the mask.
+    /// Returns the prefix length of the pool's network, 0 for a table (see [`AfTo::prefix`]).
     fn prefix(&self, full: u8) -> u8 {
         match &self.address {
             PoolAddress::Net(net) => net.prefix_len(),

@@ -115,8 +115,7 @@ impl Ip {
         self.options_header(protocol::DESTINATION_OPTIONS, options)
     }
 
-    /// Adds an IPv6 routing header of type `kind`. The bytes of `data` follow the segments-left
-    /// field, which is 0.
+    /// Adds an IPv6 routing header of type `kind`, with 0 segments left, followed by `data`.
     pub fn routing(self, kind: u8, data: &[u8]) -> Self {
         let mut body = vec![0, kind, 0];
         body.extend(data);
@@ -124,10 +123,9 @@ impl Ip {
         self.extension(protocol::ROUTING, &body)
     }
 
-    /// Adds an extension header with an unchecked body. `body` holds all bytes behind the
-    /// next-header byte, so it begins with the length byte. On IPv4 this adds an AH header. The
-    /// body of a fragment header has no length byte, because the header has a reserved byte in its
-    /// place.
+    /// Adds an extension header with an unchecked body, or AH on IPv4. `body` has all bytes behind
+    /// the next-header byte, so the length byte comes first; a fragment header has a reserved byte
+    /// instead.
     pub fn extension(mut self, protocol: u8, body: &[u8]) -> Self {
         let body =
             if protocol == protocol::FRAGMENT { [&[0], body].concat() } else { body.to_vec() };
@@ -320,8 +318,7 @@ impl Tcp {
         self.option(&[3, 3, shift])
     }
 
-    /// Adds the bytes of an option. All options together are padded to a multiple of 4 bytes; bytes
-    /// beyond 40 are cut off.
+    /// Adds the bytes of an option. All options are padded to a multiple of 4, and cut at 40 bytes.
     pub fn option(mut self, bytes: &[u8]) -> Self {
         self.options.extend(bytes);
         self.options.truncate(40);
@@ -459,9 +456,8 @@ impl Icmp {
     }
 }
 
-/// Pads an extension header's body and writes its length byte. The header, including its
-/// next-header byte, becomes a multiple of 8 bytes long. `pad_option` 1 pads with a PadN option, 0
-/// with zeros.
+/// Pads an extension header to a multiple of 8 bytes, and writes its length byte. `pad_option` 1
+/// pads with a PadN option, 0 with zeros.
 fn pad_extension(body: &mut Vec<u8>, pad_option: u8) {
     let missing = (body.len() + 1).next_multiple_of(8) - (body.len() + 1);
     match missing {

@@ -4,8 +4,7 @@ use std::net::IpAddr;
 
 use crate::protocol;
 
-/// Returns the Internet checksum of `data`, in host byte order. The checksum field in `data` must
-/// be zero.
+/// Returns the checksum of `data`, in host byte order; its checksum field must be zero.
 pub fn internet(data: &[u8]) -> u16 {
     !fold(sum(data))
 }

@@ -56,8 +56,7 @@ pub mod tcp_flag {
     pub const LETTERS: [char; 8] = ['F', 'S', 'R', 'P', 'A', 'U', 'E', 'W'];
 }
 
-/// Returns the source and destination of an IP packet. `None` if `packet` is not an IP packet, or
-/// ends before the addresses.
+/// Returns source and destination of an IP packet; `None` for other packets and truncated ones.
 pub fn addresses(packet: &[u8]) -> Option<(std::net::IpAddr, std::net::IpAddr)> {
     let part = |range: std::ops::Range<usize>| packet.get(range);
     match packet.first()? >> 4 {
@@ -75,9 +74,8 @@ pub fn addresses(packet: &[u8]) -> Option<(std::net::IpAddr, std::net::IpAddr)> 
     }
 }
 
-/// Returns the length of a packet in bytes, as its IP header gives it. The result is at least 20
-/// and at most the larger of 20 and `packet.len()`. If `packet` has no readable IP header, its own
-/// length counts.
+/// Returns the length in bytes that the IP header gives, or `packet.len()` without a valid header.
+/// The result is at least 20, and at most `packet.len()` if that is more than 20.
 pub fn ip_length(packet: &[u8]) -> usize {
     let length = match packet {
         [first, _, high, low, ..] if first >> 4 == 4 => {

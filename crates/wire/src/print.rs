@@ -7,8 +7,7 @@ use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
 
 use crate::{protocol, tcp_flag};
 
-/// Describes a packet that begins with its IP header. An unreadable packet is printed as
-/// hexadecimal bytes.
+/// Describes a packet that begins with its IP header; other bytes are printed in hexadecimal.
 ///
 /// ```
 /// use skipstep_wire::{build::{ipv4, Tcp}, print::line};

@@ -11,8 +11,7 @@ use crate::{Address, AutomaticTables, Endpoint, Rule, Table, TableEntry};
 /// Number of rules from which a table is faster.
 const WORTH_A_TABLE: usize = 6;
 
-/// Returns `rules` with the large groups replaced by a rule with a table each. Appends the tables
-/// to `tables`.
+/// Returns `rules` with a rule and a table for each large group; appends the tables to `tables`.
 pub fn into_tables(
     mut rules: Vec<Rule>,
     groups: Vec<Group>,

@@ -101,8 +101,7 @@ enum HostShape {
 }
 
 impl Row {
-    /// True if the rule matches all packets that the other rule matches. Answers and timeouts may
-    /// differ.
+    /// True if the rule matches all packets of the other; answers and timeouts may differ.
     fn covers(&self, other: &Row, hosts: &[Hosts; 2]) -> bool {
         let mut criteria = self.criteria.iter().zip(other.criteria);
         let covers = |side: usize| {
@@ -120,8 +119,7 @@ impl Row {
         (0..CRITERIA).filter(|&i| self.criteria[i] != 0).fold(0, |set, i| set | 1 << i)
     }
 
-    /// Returns the row with these hosts, and with only those criteria that are in the bitmap
-    /// `looks`.
+    /// Returns the row with these hosts, and with the criteria in the bitmap `looks` only.
     fn widened(&self, looks: u16, hosts: [u32; 2]) -> Row {
         let mut row = Row { hosts, ..*self };
         for (i, criterion) in row.criteria.iter_mut().enumerate() {
@@ -229,8 +227,7 @@ impl<'a> Shapes<'a> {
         Shape { looks: row.looks(), hosts }
     }
 
-    /// Returns the rows that would cover a row: one for each other shape with a subset of its
-    /// criteria.
+    /// Returns rows that would cover a row: one for each other shape with a subset of its criteria.
     fn above(&self, row: &Row) -> impl Iterator<Item = Row> {
         let (row, own) = (*row, self.shape(row));
         let [sources, destinations] = [0, 1].map(|side| self.hosts[side].wider(row.hosts[side]));

@@ -94,8 +94,7 @@ pub fn has_memory(rule: &Rule) -> bool {
     })
 }
 
-/// Returns the parts of fields without the role `Break` that must be equal in a superblock.
-/// `manner` compares the other parts.
+/// Returns the fields that must be equal in a superblock as far as `manner` does not compare them.
 pub fn kind(rule: &Rule) -> impl Eq {
     let answer = match rule.block_return {
         BlockReturn::Icmp { .. } => BlockReturn::Icmp { inet: (0, 0), inet6: (0, 0) },

@@ -1,5 +1,4 @@
-//! Hash maps for 100,000 rules. The hash is fast and not keyed, because the keys come from the
-//! administrator's own rules.
+//! Fast hash maps for 100,000 rules. The hash has no key, because no attacker chooses the keys.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -90,8 +89,7 @@ impl Hasher for Quick {
         self.add(value as u64);
     }
 
-    /// Mixes high bits into the low ones. The map uses the lowest and the highest bits, and a
-    /// product has weak low bits.
+    /// Mixes the high bits of the product into the weak low bits. The map uses both.
     fn finish(&self) -> u64 {
         self.0 ^ self.0.rotate_left(32)
     }

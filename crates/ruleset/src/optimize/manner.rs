@@ -55,8 +55,7 @@ impl Manner {
         manner
     }
 
-    /// Adds a rule if its manner agrees, and returns true. The manner then covers the rule's
-    /// packets, too.
+    /// Adds a rule if its manner agrees, and returns true. The manner then covers both.
     fn admit(&mut self, rule: &Rule) -> bool {
         let other = Manner::of(rule);
         let fits = self.codes.iter().zip(&other.codes).all(|(own, new)| fits(own, new))

@@ -41,8 +41,7 @@ pub struct Optimizer<'a> {
     pub level: Optimization,
     /// Names for generated tables.
     pub names: &'a mut AutomaticTables,
-    /// Returns the rules in force of the rule set with this path, in order. Called for the level
-    /// `Profile` only.
+    /// Returns the rules in force of the rule set with this path, for the level `Profile`.
     pub profile: &'a dyn Fn(&str) -> Vec<Counted>,
 }
 
@@ -191,8 +190,7 @@ impl Ahead {
     /// Number of rules whose optimization takes as long as the start of a thread.
     const MANY: usize = 2048;
 
-    /// Computes the steps. `ordered` is true if rules are ordered for skip steps, false with a
-    /// profile.
+    /// Computes the steps; `ordered` is true if the rules have no profile.
     fn of(rules: &[Rule], ordered: bool) -> Self {
         if rules.len() < Self::MANY || !ordered {
             return Ahead { kept: duplicates::kept(rules), groups: None, order: None };

@@ -1,5 +1,4 @@
-//! Third step for `quick` rules with `ruleset-optimization profile`: rules that decided most
-//! packets come first.
+//! Third step for `quick` rules with a profile: rules that decided most packets come first.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;

@@ -123,8 +123,7 @@ impl Lists {
         self.ranking.first().map_or(0, |(Reverse(length), ..)| *length)
     }
 
-    /// Removes the longest list and returns its rules, including those that [`Lists::remove`]
-    /// discounted.
+    /// Removes the longest list and returns its rules, including those already removed.
     fn take_longest(&mut self) -> Vec<u32> {
         let longest = self.ranking.pop_first();
         let list = longest.and_then(|(_, _, value)| self.lists.remove(&value));
