@@ -47,8 +47,8 @@ impl Names {
         Names::builtin().clone().with(services, protocols)
     }
 
-    /// Adds the names in the texts of `/etc/passwd` and `/etc/group`. None are built in, because
-    /// each system assigns its own numbers.
+    /// Takes users and groups from the texts of `/etc/passwd` and `/etc/group`. None are built in,
+    /// because each system assigns its own numbers.
     pub fn with_owners(mut self, passwd: &str, group: &str) -> Names {
         self.users = owners(passwd);
         self.groups = owners(group);

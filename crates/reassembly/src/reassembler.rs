@@ -8,7 +8,7 @@ use crate::datagram::{self, Datagram, Misfit, Moved};
 use crate::{Key, Piece, Whole};
 
 /// Factor for stale datagrams (RFC 4963). A datagram is stale when this number times the timeout in
-/// seconds of newer datagrams with its key have begun.
+/// seconds of datagrams with its key have begun, itself included.
 const STALE: u32 = 200;
 
 /// The result of adding a fragment.

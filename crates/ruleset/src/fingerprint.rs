@@ -131,8 +131,8 @@ pub struct Fingerprints {
     /// with DF and an exact size appears twice, the second time with the size that it has over
     /// IPv6.
     pub all: Vec<Fingerprint>,
-    /// Number of fingerprints as pfctl counts them. A line whose version is a range counts once for
-    /// the range and once for each version in it.
+    /// Number of fingerprints as pfctl counts them. A range of versions or subtypes counts once,
+    /// and once more for each of its members.
     pub count: usize,
     /// Tree of class, version and subtype.
     pub names: Names,

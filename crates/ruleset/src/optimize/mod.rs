@@ -7,7 +7,7 @@
 //! rules are ordered by common parameters (`reorder`) or by the packets that they decided
 //! (`profile`). `fields` has the role of each field in these steps.
 //!
-//! Where a step of pfctl would change the fate of a packet, the step here differs. Comments in
+//! If a step of pfctl would change the fate of a packet, the step here differs. Comments in
 //! `fields` and in the steps name these differences.
 
 mod combine;
