@@ -2,8 +2,8 @@
 //!
 //! The model and skipstepd share this code, so it uses neither clock nor sockets. [`Piece`] is a
 //! parsed fragment. [`Reassembler`] queues the fragments of each datagram under pf's limits, and
-//! returns a [`Whole`] when a datagram is complete. [`fn@refragment`] makes fragments of the size
-//! that an IPv6 datagram had before.
+//! returns a [`Whole`] when a datagram is complete. [`fn@refragment`] makes fragments of the
+//! size that an IPv6 datagram had before.
 
 #![forbid(unsafe_code)]
 
