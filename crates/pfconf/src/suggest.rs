@@ -1,7 +1,6 @@
-//! Suggestions for misspelt words.
+//! Near names: what somebody who mistyped a word may have meant.
 
-/// Returns the candidate nearest to `word`. `None` if more than a third of the letters differ, or
-/// if a candidate equals `word`.
+/// The candidate most like `word`, if one is like it at all: a third of its letters may be wrong.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let bound = word.len() / 3;
     candidates
@@ -12,8 +11,8 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Returns the number of letters to add, remove, change or swap with a neighbour to make `b` of `a`
-/// (optimal string alignment).
+/// How many letters must be added, left out, changed or swapped with their neighbour to make `a`
+/// into `b` (optimal string alignment).
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![(0..=b.len()).collect::<Vec<_>>()];
