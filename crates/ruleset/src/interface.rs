@@ -38,7 +38,7 @@ pub struct Interface {
     pub rdomain: u32,
     /// Greatest length of an IP packet in bytes.
     pub mtu: u32,
-    /// Interface groups, including `all` (pf-features section 3; docs/linux.md).
+    /// Interface groups, including `all` (pf-features section 3; docs/reference/linux.md).
     pub groups: Vec<String>,
     /// Addresses in the order in which the system lists them.
     pub addresses: Vec<InterfaceAddress>,
