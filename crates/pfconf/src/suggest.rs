@@ -1,34 +1,30 @@
-//! Near names: what somebody who mistyped a word may have meant.
+//! Near names: the word that somebody may have meant who mistyped one.
 
-/// The candidate most like `word`, if one is like it at all: a third of its letters may be wrong.
+/// Returns the candidate most like `word`, or `None` if none is like it: a third of the letters may
+/// be added, left out, changed or swapped with their neighbour.
+///
+/// A word of three letters or fewer becomes another word if a letter changes or goes (`rip` is
+/// neither `rdp` nor `ip`): only a letter that is missing or swapped makes a candidate like it.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let bound = word.len() / 3;
+    let bound = (word.len() / 3).max(1);
     candidates
         .into_iter()
-        .map(|candidate| (distance(word, candidate), candidate))
-        .filter(|(distance, _)| (1..=bound.max(1)).contains(distance))
+        .map(|candidate| (strsim::osa_distance(word, candidate), candidate))
+        .filter(|(distance, candidate)| {
+            (1..=bound).contains(distance) && !is_another_short_word(word, candidate)
+        })
         .min_by_key(|(distance, candidate)| (*distance, candidate.len().abs_diff(word.len())))
         .map(|(_, candidate)| candidate)
 }
 
-/// How many letters must be added, left out, changed or swapped with their neighbour to make `a`
-/// into `b` (optimal string alignment).
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows = vec![(0..=b.len()).collect::<Vec<_>>()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let change = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut best = change.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(best);
-        }
-        rows.push(row);
+/// True if `word` is short, and `candidate` neither adds letters to it nor has the same letters.
+fn is_another_short_word(word: &str, candidate: &str) -> bool {
+    fn letters(word: &str) -> Vec<char> {
+        let mut letters: Vec<char> = word.chars().collect();
+        letters.sort_unstable();
+        letters
     }
-    rows[a.len()][b.len()]
+    word.len() <= 3 && candidate.len() <= word.len() && letters(word) != letters(candidate)
 }
 
 #[cfg(test)]
@@ -42,6 +38,10 @@ mod tests {
         assert_eq!(nearest("pas", ["pass", "block"]), Some("pass"));
         assert_eq!(nearest("tcpp", ["udp", "tcp"]), Some("tcp"));
         assert_eq!(nearest("bogus", ["pass", "block"]), None);
+        assert_eq!(nearest("rip", ["rdp", "ip"]), None);
+        assert_eq!(nearest("of", ["on"]), None);
+        assert_eq!(nearest("tpc", ["udp", "tcp"]), Some("tcp"));
+        assert_eq!(nearest("icm", ["igmp", "icmp"]), Some("icmp"));
         assert_eq!(nearest("pass", ["pass"]), None);
     }
 }
