@@ -72,7 +72,7 @@ packet[10:12] = struct.pack("!H", 0xffff - (total + (total >> 16)) % 0x10000)
 came = 0
 for _ in range(20):
     os.write(tun, packet)
-    while select.select([tun], [], [], 2)[0]:
+    while select.select([tun], [], [], 20)[0]:
         answer = os.read(tun, 2000)
         if answer[0] == 0x45 and answer[9] == 17:
             came += answer[20:22] == b"\x00\x07"
