@@ -194,7 +194,7 @@ enum pf_other_state {	/* of protocols other than TCP and ICMP */
 };
 
 #include "abi/rule.h"
-#include "abi/forest.h"
+#include "abi/tree_set.h"
 #include "abi/limiter.h"
 #include "abi/table.h"
 #include "abi/table_index.h"
@@ -205,7 +205,7 @@ enum pf_other_state {	/* of protocols other than TCP and ICMP */
 
 /* ---- names of the maps --------------------------------------------------------------------- *
  * rulesets         array of 2 maps   generation & 1 -> array of struct pf_rule
- * forests          array of maps     generation & 1, chunk -> array of struct pf_cell
+ * tree sets          array of maps     generation & 1, chunk -> array of struct pf_cell
  * configs          array of 2        generation & 1 -> struct pf_config
  * status           array of 1        struct pf_status
  * counters         per-CPU array     struct pf_counters
@@ -228,7 +228,7 @@ enum pf_other_state {	/* of protocols other than TCP and ICMP */
  * key_hash         array of 1        struct pf_key_hash
  * state_keys       array             hash of struct pf_state_key -> struct pf_key_line
  * states           array             index -> struct pf_state
- * annexes          hash              index -> struct pf_annex
+ * extensions          hash              index -> struct pf_extension
  * free_states      stack             freed index of states
  * reassembler      array of 1        struct pf_reassembler
  * diverter         array of 1        struct pf_diverter

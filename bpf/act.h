@@ -315,17 +315,17 @@ __inline void note_stations(struct __sk_buff *skb, const struct pf_scratch *s)
 __inline void note_way(const struct __sk_buff *skb, const struct pf_scratch *s)
 {
 	struct pf_state *state = state_in_hand(s);
-	struct pf_annex *annex;
+	struct pf_extension *extension;
 
 	if (!state || !(state->flags & PF_STATE_PFLOW))
 		return;
-	annex = annex_of(state, &s->ref.index);
-	if (!annex)
+	extension = extension_of(state, &s->ref.index);
+	if (!extension)
 		return;
-	if (!annex->ifindex_in && s->pd.direction == PF_IN)
-		annex->ifindex_in = skb->ifindex;
-	else if (!annex->ifindex_out && s->pd.direction == PF_OUT)
-		annex->ifindex_out = skb->ifindex;
+	if (!extension->ifindex_in && s->pd.direction == PF_IN)
+		extension->ifindex_in = skb->ifindex;
+	else if (!extension->ifindex_out && s->pd.direction == PF_OUT)
+		extension->ifindex_out = skb->ifindex;
 }
 
 /* Returns what the program returns. Apart from the programs, whose stack all else stands on. */

@@ -125,7 +125,7 @@ __inline void name_rule(struct pf_scratch *s, const struct pf_rule *rule)
 	s->outcome.decision = PF_DECISION_RULE;
 }
 
-/* Whether the state that the rule makes for the packet has what stands in annexes: a connection
+/* Whether the state that the rule makes for the packet has what stands in extensions: a connection
  * with two handshakes does, that of synproxy or of a cookie. */
 __inline bool has_more(const struct pf_scratch *s, const struct pf_state *state,
 		       const struct pf_rule *rule)
@@ -141,20 +141,21 @@ __inline bool has_more(const struct pf_scratch *s, const struct pf_state *state,
 	       counting_slot(s->nat_slot, PF_POOL_NAT) || counting_slot(s->rdr_slot, PF_POOL_RDR);
 }
 
-__inline void describe_annex(struct pf_scratch *s, struct pf_annex *annex,
+__inline void describe_extension(struct pf_scratch *s, struct pf_extension *extension,
 			     const struct pf_rule *rule)
 {
 	const struct pf_rule_actions *act = &s->test.act;
 
-	annex->nat_slot = counting_slot(s->nat_slot, PF_POOL_NAT);
-	annex->rdr_slot = counting_slot(s->rdr_slot, PF_POOL_RDR);
-	annex->delay = act->delay;
-	annex->match_count = s->test.match_count;
-	__builtin_memcpy(annex->match, s->test.match, sizeof(annex->match));
-	annex->max_pkt_size = act->max_pkt_size;
-	annex->rtable = act->rtable;
-	annex->route = rule->route;
-	__builtin_memcpy(annex->source_nodes, s->test.source_nodes, sizeof(annex->source_nodes));
+	extension->nat_slot = counting_slot(s->nat_slot, PF_POOL_NAT);
+	extension->rdr_slot = counting_slot(s->rdr_slot, PF_POOL_RDR);
+	extension->delay = act->delay;
+	extension->match_count = s->test.match_count;
+	__builtin_memcpy(extension->match, s->test.match, sizeof(extension->match));
+	extension->max_pkt_size = act->max_pkt_size;
+	extension->rtable = act->rtable;
+	extension->route = rule->route;
+	__builtin_memcpy(extension->source_nodes, s->test.source_nodes,
+			 sizeof(extension->source_nodes));
 }
 
 /* Writes the state that `rule` makes for the packet to its place s->ref, where nobody else looks
@@ -162,7 +163,7 @@ __inline void describe_annex(struct pf_scratch *s, struct pf_annex *annex,
 __global int describe_state(struct pf_scratch *s, const struct pf_rule *rule)
 {
 	const struct pf_rule_actions *act;
-	struct pf_annex *annex = NULL;
+	struct pf_extension *extension = NULL;
 	struct pf_state *state;
 
 	if (!s || !rule)
@@ -208,10 +209,10 @@ __global int describe_state(struct pf_scratch *s, const struct pf_rule *rule)
 	state->queue[1] = act->queue[1];
 	state->creation = state->expire = s->now;
 	if (has_more(s, state, rule)) {
-		annex = add_annex(state, &s->ref.index);
-		if (!annex)
+		extension = add_extension(state, &s->ref.index);
+		if (!extension)
 			return PF_REASON_MEMORY;
-		describe_annex(s, annex, rule);
+		describe_extension(s, extension, rule);
 	}
 	/* the packet that makes the state is its first, unless it is dropped in the end */
 	if (!exceeds_pkt_size(s, act->max_pkt_size)) {
@@ -221,9 +222,9 @@ __global int describe_state(struct pf_scratch *s, const struct pf_rule *rule)
 
 	switch (s->pd.protocol) {
 	case IPPROTO_TCP:
-		create_tcp(state, annex, s, rule);
-		if (annex && act->flags & PF_STATE_REASSEMBLE_TCP)
-			meet_timestamp(&annex->scrub[0], s);
+		create_tcp(state, extension, s, rule);
+		if (extension && act->flags & PF_STATE_REASSEMBLE_TCP)
+			meet_timestamp(&extension->scrub[0], s);
 		break;
 	case IPPROTO_ICMP:
 	case IPPROTO_ICMPV6:
@@ -232,7 +233,7 @@ __global int describe_state(struct pf_scratch *s, const struct pf_rule *rule)
 	default:
 		create_other(state, s);
 	}
-	if (annex && !track_timestamp(state, annex, s, &state->src, &state->dst, true))
+	if (extension && !track_timestamp(state, extension, s, &state->src, &state->dst, true))
 		return PF_REASON_BAD_TIMESTAMP;
 	return 0;
 }
@@ -250,19 +251,20 @@ __inline int track_source(struct pf_scratch *s, __u32 rule_slot)
 __inline int hold_limiters(struct pf_scratch *s, const struct pf_rule *rule)
 {
 	__u32 of_states = rule->limiter[PF_LIMITER_STATE], of_sources;
-	struct pf_annex *annex;
+	struct pf_extension *extension;
 	int reason = 0;
 
 	of_sources = rule->limiter[PF_LIMITER_SOURCE];
 	if (!of_states && !of_sources)
 		return 0;
-	annex = bpf_map_lookup_elem(&annexes, &s->ref.index);
-	if (!annex)
+	extension = bpf_map_lookup_elem(&extensions, &s->ref.index);
+	if (!extension)
 		return PF_REASON_MEMORY;
 	if (of_states)
-		reason = hold_state_limiter(s, &annex->limited[PF_LIMITER_STATE], of_states & 0xff);
+		reason = hold_state_limiter(s, &extension->limited[PF_LIMITER_STATE],
+					    of_states & 0xff);
 	if (!reason && of_sources)
-		reason = hold_source_limiter(s, &annex->limited[PF_LIMITER_SOURCE], of_sources);
+		reason = hold_source_limiter(s, &extension->limited[PF_LIMITER_SOURCE], of_sources);
 	if (reason)
 		release_limiters(s->ref.index, 1);
 	return reason;
@@ -272,7 +274,7 @@ __inline int hold_limiters(struct pf_scratch *s, const struct pf_rule *rule)
 __global int create_state(struct pf_scratch *s, const struct pf_rule *rule)
 {
 	struct pf_rule_states *states_of_rule;
-	struct pf_annex *annex;
+	struct pf_extension *extension;
 	struct pf_state *state;
 	__u32 slot;
 	int reason;
@@ -324,9 +326,9 @@ __global int create_state(struct pf_scratch *s, const struct pf_rule *rule)
 	if (state->src.seqdiff)
 		s->pd.tcp.seq = bpf_htonl(bpf_ntohl(s->pd.tcp.seq) + state->src.seqdiff);
 	translate_first(s, state);
-	annex = annex_of(state, &s->ref.index);
-	if (annex)
-		route_by_annex(annex, s, true);
+	extension = extension_of(state, &s->ref.index);
+	if (extension)
+		route_by_extension(extension, s, true);
 	s->act = s->test.act;
 	if (!s->act.rtable)
 		s->act.rtable = 1;

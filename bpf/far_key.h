@@ -6,7 +6,7 @@
 #ifndef PF_FAR_KEY_H
 #define PF_FAR_KEY_H
 
-#include "annex.h"
+#include "extension.h"
 #include "flush.h"
 #include "kern.h"
 #include "key_table.h"
@@ -22,7 +22,7 @@
 __global int find_far(struct pf_scratch *s, __u32 ended)
 {
 	struct pf_status *status = pf_status();
-	const struct pf_annex *annex;
+	const struct pf_extension *extension;
 	struct pf_state *state;
 	__u8 timeout;
 	int i;
@@ -39,10 +39,10 @@ __global int find_far(struct pf_scratch *s, __u32 ended)
 		    (timeout < PF_TIMEOUT_PURGE &&
 		    !expired(state->rule_slot, timeout, state->expire, s->generation, s->now)))
 			return 1;
-		annex = annex_of(state, &s->far.index);
-		if (!annex || !annex->next_far.serial)
+		extension = extension_of(state, &s->far.index);
+		if (!extension || !extension->next_far.serial)
 			return 0;
-		s->far = annex->next_far;
+		s->far = extension->next_far;
 	}
 	return 0;
 }
@@ -59,7 +59,7 @@ __inline struct pf_state *far_state(struct pf_scratch *s, struct pf_state_ref *f
 __global int append_far(struct pf_state_ref *first, struct pf_state_ref *new)
 {
 	struct pf_state_ref ref;
-	struct pf_annex *annex;
+	struct pf_extension *extension;
 	struct pf_state *state;
 	int i;
 
@@ -70,13 +70,13 @@ __global int append_far(struct pf_state_ref *first, struct pf_state_ref *new)
 		state = bpf_map_lookup_elem(&states, &ref.index);
 		if (!state)
 			return -1;
-		annex = annex_of(state, &ref.index);
-		if (!annex)
+		extension = extension_of(state, &ref.index);
+		if (!extension)
 			return -1;
 		bpf_spin_lock(&state->lock);
-		ref = annex->next_far;
+		ref = extension->next_far;
 		if (!ref.serial)
-			annex->next_far = *new;
+			extension->next_far = *new;
 		bpf_spin_unlock(&state->lock);
 		if (!ref.serial)
 			return 0;
@@ -90,7 +90,7 @@ __global int unlink_far_key(__u32 index, __u32 serial)
 	struct pf_state *state = bpf_map_lookup_elem(&states, &index), *before;
 	struct pf_state_ref ref, next = {};
 	const struct pf_state_key *key;
-	struct pf_annex *annex;
+	struct pf_extension *extension;
 	int i;
 
 	if (!state)
@@ -98,22 +98,22 @@ __global int unlink_far_key(__u32 index, __u32 serial)
 	key = &state->key[PF_STACK];
 	if (!find_key(key, &ref))
 		return 0;
-	annex = annex_of(state, &index);
-	if (annex)
-		next = annex->next_far;
+	extension = extension_of(state, &index);
+	if (extension)
+		next = extension->next_far;
 	if (ref.index == index && ref.serial == serial)
 		return replace_key(key, index, next.serial ? next.index : PF_NO_PLACE);
 	bpf_for(i, 0, MAX_FAR_STATES) {
 		before = bpf_map_lookup_elem(&states, &ref.index);
 		if (!before)
 			return 0;
-		annex = annex_of(before, &ref.index);
-		if (!annex)
+		extension = extension_of(before, &ref.index);
+		if (!extension)
 			return 0;
 		bpf_spin_lock(&before->lock);
-		ref = annex->next_far;
+		ref = extension->next_far;
 		if (ref.index == index && ref.serial == serial)
-			annex->next_far = next;
+			extension->next_far = next;
 		bpf_spin_unlock(&before->lock);
 		if (!ref.serial || (ref.index == index && ref.serial == serial))
 			return 0;

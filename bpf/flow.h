@@ -25,7 +25,7 @@ __inline bool reports_flows(__u32 slot)
 }
 
 /* Reports a state that nobody can find any more. */
-__inline void report_flow(const struct pf_state *state, const struct pf_annex *annex)
+__inline void report_flow(const struct pf_state *state, const struct pf_extension *extension)
 {
 	const struct pf_state_key *near, *far;
 	struct pf_rule_states *rule;
@@ -51,8 +51,8 @@ __inline void report_flow(const struct pf_state *state, const struct pf_annex *a
 	record->port[1] = near->port[other & 1];
 	record->translated_port[0] = far->port[maker & 1];
 	record->translated_port[1] = far->port[other & 1];
-	record->ifindex_in = annex->ifindex_in;
-	record->ifindex_out = annex->ifindex_out;
+	record->ifindex_in = extension->ifindex_in;
+	record->ifindex_out = extension->ifindex_out;
 	record->packets[0] = state->packets[0];
 	record->packets[1] = state->packets[1];
 	record->bytes[0] = state->bytes[0];

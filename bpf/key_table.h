@@ -105,9 +105,9 @@ __inline bool seek_key(const struct pf_state_key *key, struct pf_key_spot *spot)
 	if (!line || !other)
 		return false;
 	fetch_line(&line->entry);
-	fetch_line(&line->onward);
+	fetch_line(&line->peer);
 	fetch_line(&other->entry);
-	fetch_line(&other->onward);
+	fetch_line(&other->peer);
 	return true;
 }
 
@@ -170,7 +170,7 @@ __inline int find_there(const struct pf_state_key *key, const struct pf_key_spot
 			entry = now_in(line->entry[j]);
 			/* one that is claimed differs in that bit */
 			if ((entry & ~spot->index_mask) == spot->tag &&
-			    leads_to(entry, spot, key, ref, now_in(line->onward[j])))
+			    leads_to(entry, spot, key, ref, now_in(line->peer[j])))
 				return 1;
 		}
 	}
@@ -344,7 +344,7 @@ __inline int insert_there(const struct pf_state_key *key, const struct pf_key_sp
 	at = claimed->at;
 	if (!line || at >= PF_KEY_ENTRIES)
 		return -1;
-	line->onward[at] = 0;
+	line->peer[at] = 0;
 	__sync_val_compare_and_swap(&line->entry[at], entry | PF_KEY_CLAIMED, stays ? entry : 0);
 	return stays ? 0 : -1;
 }
@@ -400,7 +400,7 @@ __global int point_onward(const struct pf_state_key *key, __u32 index, __u32 onw
 			return 0;
 		for (int j = 0; j < PF_KEY_ENTRIES; j++) {
 			if (now_in(line->entry[j]) == (spot.tag | (index + 1)))
-				line->onward[j] = onward + 1;
+				line->peer[j] = onward + 1;
 		}
 	}
 	return 0;
@@ -412,7 +412,7 @@ __inline void point_entry_onward(const struct pf_key_entry *entry, __u32 onward)
 	struct pf_key_line *line = bpf_map_lookup_elem(&state_keys, &entry->line);
 
 	if (line && entry->at < PF_KEY_ENTRIES)
-		line->onward[entry->at] = onward + 1;
+		line->peer[entry->at] = onward + 1;
 }
 
 #endif /* PF_KEY_TABLE_H */

@@ -42,7 +42,7 @@ struct {
 
 struct lookup_order {
 	__u32 next;			/* packet */
-	__u32 segment;			/* of the first rule, or slot of the table */
+	__u32 superblock;			/* of the first rule, or slot of the table */
 	__u64 found;			/* in lookup_hash */
 };
 
@@ -95,11 +95,11 @@ static int take_next_candidate(__unused __u32 i, void *arg)
 }
 
 /* Index of the rule that the trees find. */
-__inline __u32 search_trees(struct pf_scratch *s, __u32 segment)
+__inline __u32 search_trees(struct pf_scratch *s, __u32 superblock)
 {
 	struct pf_loop loop = { .s = s };
 
-	begin_search(&s->search, segment);
+	begin_search(&s->search, superblock);
 	if (!take_next_candidate(0, &loop))
 		bpf_loop(PF_MAX_RULES, take_next_candidate, &loop, 0);
 	if (!s->search.goes_on)		/* it is walked */
@@ -160,13 +160,13 @@ static int look_up(__unused __u32 i, void *arg)
 			order->found += *value;
 		break;
 	case LOOKUP_TREES:
-		packet->decided = search_trees(run->s, order->segment);
+		packet->decided = search_trees(run->s, order->superblock);
 		break;
 	case LOOKUP_WALK:
 		packet->decided = walk(run->s);
 		break;
 	case LOOKUP_TABLE:
-		packet->decided = match_table(run->s, order->segment, &run->s->pd.source);
+		packet->decided = match_table(run->s, order->superblock, &run->s->pd.source);
 	}
 	return 0;
 }

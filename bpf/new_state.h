@@ -6,7 +6,7 @@
 #ifndef PF_NEW_STATE_H
 #define PF_NEW_STATE_H
 
-#include "annex.h"
+#include "extension.h"
 #include "far_key.h"
 #include "kern.h"
 #include "scratch.h"
@@ -58,7 +58,7 @@ __inline void give_back_state(struct pf_scratch *s)
 
 	if (!state || !status)
 		return;
-	drop_annex(state, &s->ref.index);
+	drop_extension(state, &s->ref.index);
 	__sync_fetch_and_sub(&status->states, 1);
 	bpf_map_push_elem(&free_states, &s->ref.index, BPF_ANY);
 }
@@ -74,11 +74,11 @@ __inline void hold_again(__u32 slot)
 
 static int hold_match_rule(__u32 i, void *arg)
 {
-	struct pf_annex *annex = *(struct pf_annex **)arg;
+	struct pf_extension *extension = *(struct pf_extension **)arg;
 
-	if (i >= PF_MATCH_RULES || i >= annex->match_count)
+	if (i >= PF_MATCH_RULES || i >= extension->match_count)
 		return 1;
-	hold_again(annex->match[i].slot);
+	hold_again(extension->match[i].slot);
 	return 0;
 }
 
@@ -115,21 +115,21 @@ __inline void detach_state(const struct pf_state_ref *ref)
 	struct pf_state *state = bpf_map_lookup_elem(&states, &ref->index);
 	__u32 places[PF_NODE_KINDS] = {};
 	__u32 connected = 0, rule_slot = 0;
-	struct pf_annex *annex;
+	struct pf_extension *extension;
 	bool limited = false;
 	__u64 id = 0;
 
 	if (!state)
 		return;
-	annex = annex_of(state, &ref->index);
+	extension = extension_of(state, &ref->index);
 	bpf_spin_lock(&state->lock);
 	if (state->serial == ref->serial && state->timeout < PF_TIMEOUT_DETACHED) {
 		state->timeout = PF_TIMEOUT_DETACHED;
 		/* its sources and limiters do not count it any more */
-		if (annex) {
-			limited = has_limiters(annex);
-			__builtin_memcpy(places, annex->source_nodes, sizeof(places));
-			__builtin_memset(annex->source_nodes, 0, sizeof(places));
+		if (extension) {
+			limited = has_limiters(extension);
+			__builtin_memcpy(places, extension->source_nodes, sizeof(places));
+			__builtin_memset(extension->source_nodes, 0, sizeof(places));
 		}
 		connected = state->flags & PF_STATE_CONNECTED;
 		rule_slot = state->rule_slot;
@@ -202,7 +202,7 @@ __global int make_way_out(struct pf_state_key *key)
 {
 	struct pf_state_ref ref, plain = {}, over = {};
 	struct pf_status *status = pf_status();
-	const struct pf_annex *annex;
+	const struct pf_extension *extension;
 	struct pf_state *state;
 	bool is_plain = false, before = false;
 	__u64 id = 0;
@@ -243,10 +243,10 @@ __global int make_way_out(struct pf_state_key *key)
 				return -1;
 			over = ref;
 		}
-		annex = annex_of(state, &ref.index);
-		if (!annex || !annex->next_far.serial)
+		extension = extension_of(state, &ref.index);
+		if (!extension || !extension->next_far.serial)
 			break;
-		ref = annex->next_far;
+		ref = extension->next_far;
 	}
 	/* make_way sees to a plain one that is the last; before another it goes, too, for there
 	 * cannot be two with one key here */
@@ -263,7 +263,7 @@ __global int make_way_out(struct pf_state_key *key)
 __global int link_far_key(struct pf_state_key *key, struct pf_state_ref *ref)
 {
 	struct pf_state_ref first;
-	struct pf_annex *annex;
+	struct pf_extension *extension;
 	struct pf_state *state;
 
 	if (!key || !ref)
@@ -283,11 +283,11 @@ __global int link_far_key(struct pf_state_key *key, struct pf_state_ref *ref)
 	state = bpf_map_lookup_elem(&states, &ref->index);
 	if (!state)
 		return -1;
-	annex = annex_of(state, &ref->index);
-	if (!annex)
+	extension = extension_of(state, &ref->index);
+	if (!extension)
 		return -1;
 	bpf_spin_lock(&state->lock);
-	annex->next_far = first;
+	extension->next_far = first;
 	bpf_spin_unlock(&state->lock);
 	return replace_key(key, first.index, ref->index);
 }
@@ -349,16 +349,16 @@ __inline int link_keys(struct pf_state *state, struct pf_status *status, __u32 i
 		       struct pf_linking *linking)
 {
 	bool two = state->key[PF_WIRE].made;
-	struct pf_annex *annex;
+	struct pf_extension *extension;
 
 	count_keys(status, state, 1);
 	if (link_key(index, serial, PF_WIRE, linking) ||
 	    (two && link_key(index, serial, PF_STACK, linking))) {
 		/* OpenBSD does not give back to pools what never was a state */
-		annex = annex_of(state, &index);
-		if (annex) {
-			annex->nat_slot = annex->rdr_slot = PF_IDLE_SLOT;
-			annex->route = PF_HOP_NO;
+		extension = extension_of(state, &index);
+		if (extension) {
+			extension->nat_slot = extension->rdr_slot = PF_IDLE_SLOT;
+			extension->route = PF_HOP_NO;
 			release_limiters(index, 1);
 		}
 		remove_state(index, serial);
@@ -376,38 +376,39 @@ __inline bool leads_elsewhere(const struct pf_state *state)
 }
 
 /* Whether a match rule of a state logs all its packets. */
-__inline bool logs_matches(const struct pf_annex *annex)
+__inline bool logs_matches(const struct pf_extension *extension)
 {
 	__u8 log = 0;
 
 	for (__u32 i = 0; i < PF_MATCH_RULES; i++)
-		if (i < annex->match_count)
-			log |= annex->match[i].log;
+		if (i < extension->match_count)
+			log |= extension->match[i].log;
 	return log & PF_LOG_ALL;
 }
 
-/* Whether what a state has in its annex wants nothing of its packets but to count them. */
-__inline bool only_counts(const struct pf_annex *annex)
+/* Whether what a state has in its extension wants nothing of its packets but to count them. */
+__inline bool only_counts(const struct pf_extension *extension)
 {
-	const __u32 *node = annex->source_nodes;
+	const __u32 *node = extension->source_nodes;
 
-	return !logs_matches(annex) &&
-	       !(annex->max_pkt_size | annex->rtable | annex->delay | annex->route) &&
+	return !logs_matches(extension) &&
+	       !(extension->max_pkt_size | extension->rtable | extension->delay |
+		 extension->route) &&
 	       !(node[PF_NODE_TRACK] | node[PF_NODE_NAT] | node[PF_NODE_RDR] | node[PF_NODE_ROUTE]);
 }
 
 /* Whether packets of the state can take the short way: nothing is done with them but to count and
  * to translate them. */
-__inline bool is_simple(const struct pf_state *state, const struct pf_annex *annex)
+__inline bool is_simple(const struct pf_state *state, const struct pf_extension *extension)
 {
 	const __u32 harmless = PF_STATE_ALLOW_OPTS | PF_STATE_SLOPPY | PF_STATE_NO_SYNC |
-			       PF_STATE_ANNEX;
+			       PF_STATE_EXTENSION;
 	__u32 slot = state->rule_slot;
 	struct pf_rule_states *rule = bpf_map_lookup_elem(&rule_states, &slot);
 
 	return rule && !rule->divert && !(state->flags & ~harmless) &&
 	       !(state->log & PF_LOG_ALL) && !leads_elsewhere(state) && !state->min_ttl &&
-	       !state->tag && !state->queue[0] && (!annex || only_counts(annex));
+	       !state->tag && !state->queue[0] && (!extension || only_counts(extension));
 }
 
 /* The state that was written to the place s->ref gets its number, its rules count it, and it lives:
@@ -439,7 +440,7 @@ __inline void uncount_state(const struct pf_state *state)
 __global int insert_state(struct pf_scratch *s)
 {
 	struct pf_status *status = pf_status();
-	struct pf_annex *annex;
+	struct pf_extension *extension;
 	struct pf_state *state;
 
 	if (!s || !status)
@@ -447,11 +448,11 @@ __global int insert_state(struct pf_scratch *s)
 	state = bpf_map_lookup_elem(&states, &s->ref.index);
 	if (!state)
 		return PF_REASON_MEMORY;
-	annex = annex_of(state, &s->ref.index);
-	if (is_simple(state, annex))
+	extension = extension_of(state, &s->ref.index);
+	if (is_simple(state, extension))
 		state->flags |= PF_STATE_SIMPLE;
-	if (annex && annex->match_count)
-		bpf_loop(PF_MATCH_RULES, hold_match_rule, &annex, 0);
+	if (extension && extension->match_count)
+		bpf_loop(PF_MATCH_RULES, hold_match_rule, &extension, 0);
 	if (state->key[PF_WIRE].protocol == IPPROTO_TCP && half_open(&state->src))
 		__sync_fetch_and_add(&status->half_open, 1);
 	begin_state(state, status, s);

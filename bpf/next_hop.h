@@ -18,37 +18,38 @@
 __global int choose_next_hop(struct pf_scratch *s, __u32 slot)
 {
 	struct pf_pool *pool = pool_of(slot, PF_POOL_ROUTE);
-	struct pf_annex *annex;
+	struct pf_extension *extension;
 	bool chosen;
 
 	if (!s || !pool)
 		return 0;
-	annex = bpf_map_lookup_elem(&annexes, &s->ref.index);
-	if (!annex)
+	extension = bpf_map_lookup_elem(&extensions, &s->ref.index);
+	if (!extension)
 		return 0;
 	s->choice.source = s->pd.original_source;
-	if (s->cross_to && annex->route == PF_HOP_ROUTE_TO)
+	if (s->cross_to && extension->route == PF_HOP_ROUTE_TO)
 		chosen = choose_across(s, pool, slot, PF_POOL_ROUTE, false);
 	else
 		chosen = choose(s, pool, slot, PF_POOL_ROUTE, false);
 	if (!chosen)
 		return 0;
-	__builtin_memcpy(annex->next_hop, &s->choice.address, sizeof(annex->next_hop));
-	annex->hop_interface = s->choice.interface;
-	annex->hop_family = s->choice.family;
-	annex->source_nodes[PF_NODE_ROUTE] = s->test.source_nodes[PF_NODE_ROUTE];
+	__builtin_memcpy(extension->next_hop, &s->choice.address, sizeof(extension->next_hop));
+	extension->hop_interface = s->choice.interface;
+	extension->hop_family = s->choice.family;
+	extension->source_nodes[PF_NODE_ROUTE] = s->test.source_nodes[PF_NODE_ROUTE];
 	return 1;
 }
 
-/* Where the state of the annex sends packets that go along the state, or against it. */
-__inline void route_by_annex(const struct pf_annex *annex, struct pf_scratch *s, bool along)
+/* Where the state of the extension sends packets that go along the state, or against it. */
+__inline void route_by_extension(const struct pf_extension *extension, struct pf_scratch *s,
+				 bool along)
 {
-	if (annex->route == PF_HOP_DUP_TO || (annex->route == PF_HOP_ROUTE_TO && along) ||
-	    (annex->route == PF_HOP_REPLY_TO && !along)) {
-		s->route = annex->route;
-		s->hop_interface = annex->hop_interface;
-		s->hop_family = annex->hop_family;
-		__builtin_memcpy(&s->next_hop, annex->next_hop, sizeof(s->next_hop));
+	if (extension->route == PF_HOP_DUP_TO || (extension->route == PF_HOP_ROUTE_TO && along) ||
+	    (extension->route == PF_HOP_REPLY_TO && !along)) {
+		s->route = extension->route;
+		s->hop_interface = extension->hop_interface;
+		s->hop_family = extension->hop_family;
+		__builtin_memcpy(&s->next_hop, extension->next_hop, sizeof(s->next_hop));
 	}
 }
 

@@ -29,7 +29,7 @@ __inline int judge_shortly(struct pf_scratch *s, const struct pf_status *status,
 	s->has_state = !!state;
 	s->translated = PF_TRANSLATED_NOT;
 	if (state)
-		return (!forwards || state->onward.serial) && fits_state(s, state) ?
+		return (!forwards || state->peer.serial) && fits_state(s, state) ?
 			       PF_PLAINLY_PASS : PF_PLAINLY_UNKNOWN;
 	if (s->known)
 		return PF_PLAINLY_UNKNOWN;
@@ -81,12 +81,12 @@ __inline bool takes_frame(const struct pf_scratch *s, const struct pf_hop *hop)
 __inline bool fits_onward(struct pf_scratch *s, __u32 ifindex, __u32 routes,
 			  const enum pf_forwarded hook)
 {
-	struct pf_state *state = bpf_map_lookup_elem(&states, &s->onward.index);
+	struct pf_state *state = bpf_map_lookup_elem(&states, &s->peer.index);
 	struct pf_status *status = pf_status();
 
 	if (!state || !status ||
 	    expired(state->rule_slot, state->timeout, state->expire, s->generation, s->now) ||
-	    is_flushed(status, s->onward.index, s->onward.serial))
+	    is_flushed(status, s->peer.index, s->peer.serial))
 		return false;
 	s->path = state->path;
 	if (!take_hop(s, ifindex, routes, hook) ||
@@ -112,7 +112,7 @@ __inline int find_way_past(void *ctx, struct pf_scratch *s, const struct net_dev
 
 	s->far = s->ref;
 	if (was_known && fits_onward(s, ifindex, routes, hook)) {
-		s->ref = s->onward;
+		s->ref = s->peer;
 		s->interface.id = s->hop.interface;
 		keep_original(&s->pd);
 		return PF_PLAINLY_PASS;

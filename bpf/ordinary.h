@@ -298,7 +298,7 @@ __inline bool passes(struct pf_state *state, struct pf_scratch *s, const __u8 pr
 	bpf_spin_lock(&state->lock);
 	if (is_meant(state, &s->ref)) {
 		fits = judge_ordinary(state, s, protocol);
-		s->onward = state->onward;
+		s->peer = state->peer;
 	}
 	bpf_spin_unlock(&state->lock);
 	return fits;
@@ -317,7 +317,7 @@ __inline bool passes_onward(struct pf_state *state, struct pf_scratch *s, const 
 	bool fits = false;
 
 	bpf_spin_lock(&state->lock);
-	if (is_meant(state, &s->onward) && has_path(state, &s->path))
+	if (is_meant(state, &s->peer) && has_path(state, &s->path))
 		fits = judge_ordinary(state, s, protocol);
 	bpf_spin_unlock(&state->lock);
 	return fits;
@@ -334,7 +334,7 @@ __global int passes_segment(struct pf_scratch *s)
 
 __global int passes_segment_onward(struct pf_scratch *s)
 {
-	struct pf_state *state = s ? bpf_map_lookup_elem(&states, &s->onward.index) : NULL;
+	struct pf_state *state = s ? bpf_map_lookup_elem(&states, &s->peer.index) : NULL;
 
 	return state && passes_onward(state, s, IPPROTO_TCP);
 }
@@ -351,11 +351,11 @@ __inline bool fits_state(struct pf_scratch *s, struct pf_state *state)
 static int count_match_ordinary(__u32 i, void *arg)
 {
 	struct pf_loop *loop = arg;
-	struct pf_annex *annex = loop->map;
+	struct pf_extension *extension = loop->map;
 
-	if (i >= PF_MATCH_RULES || i >= annex->match_count)
+	if (i >= PF_MATCH_RULES || i >= extension->match_count)
 		return 1;
-	count_rule(loop->s, annex->match[i].slot, loop->s->against_state, PF_TABLE_MATCH);
+	count_rule(loop->s, extension->match[i].slot, loop->s->against_state, PF_TABLE_MATCH);
 	return 0;
 }
 
@@ -370,7 +370,7 @@ __global int count_matches(struct pf_scratch *s)
 	state = bpf_map_lookup_elem(&states, &s->ref.index);
 	if (!state)
 		return 0;
-	loop.map = annex_of(state, &s->ref.index);
+	loop.map = extension_of(state, &s->ref.index);
 	if (loop.map)
 		bpf_loop(PF_MATCH_RULES, count_match_ordinary, &loop, 0);
 	return 0;
@@ -394,7 +394,7 @@ __inline void count_shortly(struct pf_scratch *s)
 	count_rule(s, slot, out, PF_TABLE_PASS);
 	if (state->anchor_slot != PF_IDLE_SLOT)
 		count_slot(s, state->anchor_slot, out);
-	if (state->flags & PF_STATE_ANNEX)
+	if (state->flags & PF_STATE_EXTENSION)
 		count_matches(s);
 }
 

@@ -131,9 +131,9 @@ __inline bool lead_onward(struct pf_scratch *s, struct pf_state *state)
 
 	bpf_spin_lock(&state->lock);
 	if (state->serial == s->far.serial) {
-		changes = state->onward.index != s->ref.index ||
-			  state->onward.serial != s->ref.serial;
-		state->onward = s->ref;
+		changes = state->peer.index != s->ref.index ||
+			  state->peer.serial != s->ref.serial;
+		state->peer = s->ref;
 	}
 	bpf_spin_unlock(&state->lock);
 	return changes;
@@ -296,7 +296,7 @@ __global int keep_path(struct pf_scratch *s)
 /* Whether the kernel has sent a packet of the state of s->onward elsewhere than its routes say. */
 __inline bool goes_astray(const struct pf_scratch *s)
 {
-	struct pf_state *onward = bpf_map_lookup_elem(&states, &s->onward.index);
+	struct pf_state *onward = bpf_map_lookup_elem(&states, &s->peer.index);
 
 	return onward && onward->path.second && !onward->path.hop;
 }

@@ -6,10 +6,10 @@
  * packet.
  *
  * A plain walk tests rules as any other does. It gives up where a rule wants more than headers to
- * be tested (PF_PLAIN_TEST), or a `match` rule matches; who decides must want no more than
- * PF_PLAIN_VERDICT, or PF_PLAIN_STATE: most states begin with a packet that is not done anything
- * else with. Nothing is counted on the way but noted, for whoever gives up has not been here. If
- * the walk came to its end and only the verdict is not plain, create.h takes the walk for its own.
+ * be tested (PF_FAST_PATH_TEST), or a `match` rule matches; who decides must want no more than
+ * PF_FAST_PATH_VERDICT, or PF_FAST_PATH_STATE: nothing else is done with the first packet of most
+ * states. The walk notes its counts and does not count, because the slow path begins anew if the
+ * walk gives up. If the walk ends and only the verdict is not plain, create.h uses the walk.
  */
 #ifndef PF_PLAIN_H
 #define PF_PLAIN_H
@@ -46,7 +46,7 @@ static int visit_plainly(__unused __u32 i, void *arg)
 	rule = next_rule(s, loop->map);
 	if (!rule)
 		return is_walked(test) ? 1 : 0;
-	if (!(rule->plain & PF_PLAIN_TEST)) {
+	if (!(rule->fast_path & PF_FAST_PATH_TEST)) {
 		test->failed = 1;
 		return 1;
 	}
@@ -106,8 +106,8 @@ __inline void walk_plainly(struct pf_scratch *s, struct pf_plain_walk *walk, voi
  * options, which are read on the long way alone. */
 __inline bool is_plain(const struct pf_rule *rule, const struct pf_pdesc *pd)
 {
-	return rule->plain & PF_PLAIN_VERDICT ||
-	       (rule->plain & PF_PLAIN_STATE && pd->protocol == IPPROTO_UDP);
+	return rule->fast_path & PF_FAST_PATH_VERDICT ||
+	       (rule->fast_path & PF_FAST_PATH_STATE && pd->protocol == IPPROTO_UDP);
 }
 
 /* Names the rule that the walk has come to. False if it wants more than a plain verdict, or the
@@ -126,7 +126,7 @@ __inline bool decide_plainly(struct pf_scratch *s, struct pf_plain_walk *walk, v
 			note_visit(s, rule->slot, PF_VISIT_RULE);
 		if (!rule || !is_plain(rule, &s->pd))
 			return false;
-		walk->keeps = rule->plain & PF_PLAIN_STATE;
+		walk->keeps = rule->fast_path & PF_FAST_PATH_STATE;
 		name_rule(s, rule);
 	}
 	walk->rule = s->rule;
@@ -154,7 +154,7 @@ __global int judge_plainly(struct pf_scratch *s)
 	generation = s->generation & 1;
 	config = pf_config(generation);
 	rules = bpf_map_lookup_elem(&rulesets, &generation);
-	if (!config || !config->plain || !rules)
+	if (!config || !config->fast_path || !rules)
 		return PF_PLAINLY_UNKNOWN;
 	walk = &s->plain[s->pd.direction == PF_OUT];
 	walk_plainly(s, walk, rules, config);

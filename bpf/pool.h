@@ -507,7 +507,7 @@ __inline __u32 counting_slot(__u32 slot, __u32 purpose)
 }
 
 /* A state is gone that pools count. */
-__inline void release_addresses(const struct pf_state *state, const struct pf_annex *annex)
+__inline void release_addresses(const struct pf_state *state, const struct pf_extension *extension)
 {
 	const struct pf_state_key *key = &state->key[state->direction == PF_IN ? PF_STACK : PF_WIRE];
 	/* on the side that a packet crosses to it goes out */
@@ -515,20 +515,20 @@ __inline void release_addresses(const struct pf_state *state, const struct pf_an
 	struct pf_addr address;
 	struct pf_pool *pool;
 
-	if (annex->nat_slot != PF_IDLE_SLOT) {
-		pool = pool_of(annex->nat_slot, PF_POOL_NAT);
+	if (extension->nat_slot != PF_IDLE_SLOT) {
+		pool = pool_of(extension->nat_slot, PF_POOL_NAT);
 		__builtin_memcpy(&address, key->address[source & 1], 16);
 		if (pool)
 			count_load(pool, key->family, &address, -1);
 	}
-	if (annex->route != PF_HOP_NO) {
+	if (extension->route != PF_HOP_NO) {
 		pool = pool_of(state->rule_slot, PF_POOL_ROUTE);
-		__builtin_memcpy(&address, annex->next_hop, 16);
+		__builtin_memcpy(&address, extension->next_hop, 16);
 		if (pool && pool->kind == PF_POOL_LEAST_STATES)
-			count_load(pool, annex->hop_family, &address, -1);
+			count_load(pool, extension->hop_family, &address, -1);
 	}
-	if (annex->rdr_slot != PF_IDLE_SLOT) {
-		pool = pool_of(annex->rdr_slot, PF_POOL_RDR);
+	if (extension->rdr_slot != PF_IDLE_SLOT) {
+		pool = pool_of(extension->rdr_slot, PF_POOL_RDR);
 		__builtin_memcpy(&address, key->address[!source], 16);
 		if (pool)
 			count_load(pool, key->family, &address, -1);

@@ -11,29 +11,29 @@
 #include "state.h"
 
 /* Writes a state that was kept to a place, where nobody looks yet. Returns -1 if there is no memory
- * for its annex. */
+ * for its extension. */
 __inline int write_kept(const struct pf_kept_state *given, struct pf_state *state,
 			const __u32 *index)
 {
 	const __u32 kept = __builtin_offsetof(struct pf_state, flags);
-	struct pf_annex *annex;
-	bool has_annex;
+	struct pf_extension *extension;
+	bool has_extension;
 
 	__builtin_memcpy((char *)state + kept, (char *)&given->state + kept, sizeof(*state) - kept);
-	has_annex = state->flags & PF_STATE_ANNEX;
-	state->flags &= ~(PF_STATE_CONNECTED | PF_STATE_SIMPLE | PF_STATE_ANNEX);
+	has_extension = state->flags & PF_STATE_EXTENSION;
+	state->flags &= ~(PF_STATE_CONNECTED | PF_STATE_SIMPLE | PF_STATE_EXTENSION);
 	/* other states are in the places that it knew, and neighbours have other numbers */
-	__builtin_memset(&state->onward, 0, sizeof(state->onward));
+	__builtin_memset(&state->peer, 0, sizeof(state->peer));
 	__builtin_memset(&state->path, 0, sizeof(state->path));
-	if (!has_annex)
+	if (!has_extension)
 		return 0;
-	annex = add_annex(state, index);
-	if (!annex)
+	extension = add_extension(state, index);
+	if (!extension)
 		return -1;
-	*annex = given->annex;
+	*extension = given->extension;
 	/* its sources are not tracked any more, nor does any limiter count it */
-	__builtin_memset(annex->source_nodes, 0, sizeof(annex->source_nodes));
-	__builtin_memset(annex->limited, 0, sizeof(annex->limited));
+	__builtin_memset(extension->source_nodes, 0, sizeof(extension->source_nodes));
+	__builtin_memset(extension->limited, 0, sizeof(extension->limited));
 	return 0;
 }
 
@@ -46,7 +46,7 @@ int pf_restore(struct pf_kept_state *given)
 	struct pf_config *config;
 	struct pf_state_ref ref;
 	struct pf_linking linking = {};
-	struct pf_annex *annex;
+	struct pf_extension *extension;
 	struct pf_state *state;
 
 	if (!status)
@@ -67,14 +67,14 @@ int pf_restore(struct pf_kept_state *given)
 		bpf_map_push_elem(&free_states, &ref.index, BPF_ANY);
 		return 0;
 	}
-	annex = annex_of(state, &ref.index);
-	if (is_simple(state, annex))
+	extension = extension_of(state, &ref.index);
+	if (is_simple(state, extension))
 		state->flags |= PF_STATE_SIMPLE;
 	hold_again(state->rule_slot);
 	if (state->anchor_slot != PF_IDLE_SLOT)
 		hold_again(state->anchor_slot);
-	if (annex && annex->match_count)
-		bpf_loop(PF_MATCH_RULES, hold_match_rule, &annex, 0);
+	if (extension && extension->match_count)
+		bpf_loop(PF_MATCH_RULES, hold_match_rule, &extension, 0);
 	if (state->key[PF_WIRE].protocol == IPPROTO_TCP && half_open(&state->src))
 		__sync_fetch_and_add(&status->half_open, 1);
 	count_state(PF_COUNT_INSERTS);

@@ -7,8 +7,8 @@
  * next rule that differs in the parameter that failed; the linear evaluator goes to the next rule.
  *
  * All rules stand in one array, the main rule set first. An anchor rule that matches calls others:
- * it leads to a stretch of the array, and at its end the walk goes on behind the anchor rule. The
- * rule sets that a wildcard means stand one behind the other, so they are one stretch too.
+ * it leads to a range of the array, and at its end the walk goes on behind the anchor rule. The
+ * rule sets that a wildcard means stand one behind the other, so they are one range too.
  *
  * The compiled evaluator walks the same way, but where rules do nothing but decide it searches, and
  * of others it passes over those that cannot match (search.h).
@@ -189,8 +189,8 @@ __inline bool match_fragment(const struct pf_rule *rule, __u8 protocol)
 	       !(rule->flags & (PF_RULE_MATCH_ICMP_TYPE | PF_RULE_MATCH_ICMP_CODE));
 }
 
-/* Whether a rule matches the packet: MATCHES, or what did not. Plainly: the rule has PF_PLAIN_TEST,
- * and there need be no skb. */
+/* Returns MATCHES if a rule matches the packet, or the criterion that does not. `plainly`: the rule
+ * has PF_FAST_PATH_TEST, and there need be no skb. */
 __inline int test_rule(struct __sk_buff *skb, struct pf_scratch *s, const struct pf_rule *rule,
 		       const bool plainly)
 {
@@ -466,8 +466,8 @@ __inline bool leave_anchor(struct pf_test_ctx *test)
 	return true;
 }
 
-/* The search is over: the best rule decides, and the walk goes on behind the stretch. If it was one
- * for candidates, the walk goes on with these. */
+/* Ends a search: the best rule decides, and the walk goes on behind the superblock. After a search
+ * for candidates the walk goes on with these. */
 __inline void end_search(struct pf_test_ctx *test, struct pf_tree_search *search)
 {
 	search->goes_on = 0;
@@ -483,8 +483,8 @@ __inline void end_search(struct pf_test_ctx *test, struct pf_tree_search *search
 	test->over = search->best >> PF_ORDER_SHIFT < PF_ORDER_LAST / 2;
 }
 
-/* The rule that the walk is at, which of a stretch whose candidates are known is the next of these.
- * Begins a search if there is one to begin. NULL if the list is through. */
+/* Returns the rule that the walk is at: in a superblock with known candidates the next of these.
+ * Begins a search at the first rule of a superblock. Returns NULL at the end of the list. */
 __inline struct pf_rule *rule_at(struct pf_scratch *s, void *rules)
 {
 	const struct pf_candidates *candidates = &s->search.candidates;
@@ -498,8 +498,9 @@ __inline struct pf_rule *rule_at(struct pf_scratch *s, void *rules)
 	rule = bpf_map_lookup_elem(rules, &test->next);
 	if (!rule)
 		test->failed = 1;
-	else if (rule->segment && !knows_candidates(candidates, test->next) && is_searched_for(s))
-		begin_search(&s->search, rule->segment);
+	else if (rule->superblock && !knows_candidates(candidates, test->next) &&
+		 is_searched_for(s))
+		begin_search(&s->search, rule->superblock);
 	return rule;
 }
 
@@ -595,7 +596,7 @@ static int visit_rule(__unused __u32 i, void *arg)
 	result = test_rule(loop->skb, s, rule, false);
 	if (s->search.goes_on) {
 		if (is_known_now(s, s->search.unknown))
-			begin_search(&s->search, s->search.stretch);
+			begin_search(&s->search, s->search.superblock);
 		else if (result == MATCHES)
 			take_candidate(&s->search);
 		return 0;
@@ -669,8 +670,8 @@ __inline void begin_walk(struct pf_scratch *s, const struct pf_config *config)
 	s->search.goes_on = 0;
 	forget_candidates(s);
 	/* spares the lookup of the first rule, which would say the same */
-	if (config->segment && test->list == PF_LIST_FILTER && is_searched_for(s))
-		begin_search(&s->search, config->segment);
+	if (config->superblock && test->list == PF_LIST_FILTER && is_searched_for(s))
+		begin_search(&s->search, config->superblock);
 }
 
 /* Whether there is more to walk. A walk that ends so was cut short, and must not pass what the rest

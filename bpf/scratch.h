@@ -131,7 +131,7 @@ struct pf_frame {
 
 /* The walk over the rules */
 struct pf_test_ctx {
-	struct pf_stretch lists[PF_LISTS];
+	struct pf_superblock lists[PF_LISTS];
 	__u32 list;			/* the one that it is in */
 	__u32 next;			/* rule to look at */
 	__u32 end;			/* one more than the last of its rule set */
@@ -295,7 +295,7 @@ struct pf_syn {
 	__u8 odd;			/* it has options that no system is known by */
 };
 
-/* Those rules of a stretch that may match the packet, of one in which all that match are met:
+/* Those rules of a superblock that may match the packet, of one in which all that match are met:
  * search.h */
 #define PF_CANDIDATES	64
 struct pf_candidates {
@@ -312,14 +312,14 @@ struct pf_candidates {
 #define PF_AXES		16
 struct pf_tree_search {
 	__u32 point[PF_AXES];		/* the packet, on each axis */
-	__u32 first;			/* rule of the stretch */
+	__u32 first;			/* rule of the superblock */
 	__u32 end;			/* one more than the last */
-	__u32 stretch;			/* its cells' place */
-	__u32 forest;			/* its place */
+	__u32 superblock;			/* its nodes' place */
+	__u32 tree_set;			/* its place */
 	__u32 trees;			/* how many there are */
 	__u32 tree;			/* the one in hand */
-	__u32 steps;			/* most cells to look at */
-	__u32 cell;			/* the one to look at */
+	__u32 steps;			/* most nodes to look at */
+	__u32 node;			/* the one to look at */
 	__u32 line;			/* where the leaf goes on behind it */
 	__u32 rule;			/* how many of the leaf's rules were looked at … */
 	__u32 rules;			/* … and how many there are */
@@ -327,7 +327,7 @@ struct pf_tree_search {
 	__u32 index;			/* … and its index */
 	__u32 best;			/* the same of the best that matches, ~0 for none */
 	__u32 chunks;			/* where those of the generation begin */
-	__u8 at;			/* what the cell is */
+	__u8 at;			/* what the node is */
 	__u8 six;			/* the packet is IPv6 */
 	__u8 goes_on;
 	__u8 meets_all;			/* it looks for candidates */
@@ -435,7 +435,7 @@ struct pf_scratch {
 	__u8 known;			/* a state may know the ordinary packet */
 	__u8 made;			/* it has made its state: plain.h */
 	__u16 refused;			/* reason for which there is none of it, though its rule passes it, or 0 */
-	struct pf_state_ref onward;	/* of the state that knows the packet where it leaves */
+	struct pf_state_ref peer;	/* of the state that knows the packet where it leaves */
 	struct pf_path path;		/* as that one has noted it */
 	struct pf_hop hop;		/* to which it leads */
 	struct pf_judged entering;	/* by what a packet in XDP was judged where it came in */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * The compiled evaluator: of a stretch of rules that do nothing but decide, the one that does is
- * sought in trees, in time that hardly grows with their number (abi/forest.h says what stands
+ * The compiled evaluator: of a superblock of rules that do nothing but decide, the one that does is
+ * sought in trees, in time that hardly grows with their number (abi/tree_set.h says what stands
  * where).
  *
  * A rule whose box has the packet, and says all that it asks, matches. Of those that ask more, such
@@ -25,11 +25,11 @@
 #include "scratch.h"
 
 struct pf_chunk {
-	struct pf_cell cell[1 << PF_CHUNK_BITS];
+	struct pf_node node[1 << PF_CHUNK_BITS];
 };
 
 /* All of one size, and without BPF_F_INNER_MAP: then no function is called to look something up.
- * What can be mapped begins with a page, so that a cell is one cache line; other arrays have 16
+ * What can be mapped begins with a page, so that a node is one cache line; other arrays have 16
  * bytes in front. */
 struct array_of_a_chunk {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -44,13 +44,13 @@ struct {
 	__uint(max_entries, 2 * PF_CHUNKS);
 	__type(key, __u32);
 	__array(values, struct array_of_a_chunk);
-} forests SEC(".maps");
+} tree_sets SEC(".maps");
 
 #define NO_RULE		(~0u)
 
-/* what the cell in hand is */
+/* what the node in hand is */
 enum {
-	SEARCH_STRETCH,			/* has the places of its forests */
+	SEARCH_SUPERBLOCK,			/* has the places of its tree sets */
 	SEARCH_ROOTS,			/* has the place of the tree in hand */
 	SEARCH_NODE,
 	SEARCH_LINE,
@@ -62,13 +62,13 @@ enum {
 __inline struct pf_chunk *chunk_at(const struct pf_tree_search *search, __u32 number)
 {
 	__u32 place = search->chunks + number, only = 0;
-	void *chunk = bpf_map_lookup_elem(&forests, &place);
+	void *chunk = bpf_map_lookup_elem(&tree_sets, &place);
 
 	return chunk ? bpf_map_lookup_elem(chunk, &only) : NULL;
 }
 
-/* A cell; the first chunk has been looked up. */
-__inline struct pf_cell *cell_at(const struct pf_tree_search *search, struct pf_chunk *first, __u32 place)
+/* A node; the first chunk has been looked up. */
+__inline struct pf_node *node_at(const struct pf_tree_search *search, struct pf_chunk *first, __u32 place)
 {
 	struct pf_chunk *chunk = first;
 
@@ -77,28 +77,28 @@ __inline struct pf_cell *cell_at(const struct pf_tree_search *search, struct pf_
 		if (!chunk)
 			return NULL;
 	}
-	return &chunk->cell[place & ((1 << PF_CHUNK_BITS) - 1)];
+	return &chunk->node[place & ((1 << PF_CHUNK_BITS) - 1)];
 }
 
 /* Goes to a tree. Returns 1 if there are no more. */
 __inline int go_to_tree(struct pf_tree_search *search, __u32 tree)
 {
 	search->tree = tree;
-	search->cell = search->forest + (2 + 2 * tree) / PF_CELL_WORDS;
+	search->node = search->tree_set + (2 + 2 * tree) / PF_NODE_WORDS;
 	search->at = tree < search->trees ? SEARCH_ROOTS : SEARCH_OVER;
 	return search->at == SEARCH_OVER;
 }
 
 /* Returns 1 if the trees from here on have nothing better. */
-__inline int enter_tree(struct pf_tree_search *search, const struct pf_cell *cell)
+__inline int enter_tree(struct pf_tree_search *search, const struct pf_node *node)
 {
-	__u32 word = (2 + 2 * search->tree) & (PF_CELL_WORDS - 2);
+	__u32 word = (2 + 2 * search->tree) & (PF_NODE_WORDS - 2);
 
-	if (cell->word[word + 1] >= search->best) {
+	if (node->word[word + 1] >= search->best) {
 		search->at = SEARCH_OVER;
 		return 1;
 	}
-	search->cell = search->forest + cell->word[word];
+	search->node = search->tree_set + node->word[word];
 	search->at = SEARCH_NODE;
 	return 0;
 }
@@ -113,15 +113,15 @@ __inline __u64 is_less(__u64 one, __u64 other)
 	return difference >> 63;
 }
 
-/* How far behind a node the cell is that a value leads to. */
-__inline __u32 child_of(const struct pf_cell *cell, __u64 value)
+/* How far behind a node the node is that a value leads to. */
+__inline __u32 child_of(const struct pf_node *node, __u64 value)
 {
 	__u64 passed = 0;
 
 #pragma unroll
-	for (int i = 0; i < PF_CELL_CUTS; i++)
-		passed += is_less(cell->word[2 + i], value);
-	return cell->word[0] + passed;
+	for (int i = 0; i < PF_NODE_CUTS; i++)
+		passed += is_less(node->word[2 + i], value);
+	return node->word[0] + passed;
 }
 
 /* Not 0 if a value is outside of what two ports, or types, have between them. */
@@ -185,17 +185,17 @@ __inline void note_candidate(struct pf_tree_search *search, __u32 order)
 		candidates->every = 1;
 }
 
-/* Looks at the rules of a cell, from the next one on. Returns 1 if one is to be tested, or the
+/* Looks at the rules of a node, from the next one on. Returns 1 if one is to be tested, or the
  * search is over. */
-__inline int look_at_rules(struct pf_tree_search *search, const struct pf_cell *cell)
+__inline int look_at_rules(struct pf_tree_search *search, const struct pf_node *node)
 {
 	__u32 looked = search->rule;
 
 #pragma unroll
 	for (__u32 half = 0; half < 2; half++) {
-		const __u32 *box = &cell->word[PF_CELL_RULES + half * PF_RULE_WORDS];
+		const __u32 *box = &node->word[PF_NODE_RULES + half * PF_RULE_WORDS];
 		/* IPv6 has one rule in the place of two */
-		__u32 order = search->six ? cell->word[PF_CELL_RULES + 2 * PF_RULE_WORDS - 1]
+		__u32 order = search->six ? node->word[PF_NODE_RULES + 2 * PF_RULE_WORDS - 1]
 					  : box[PF_RULE_WORDS - 1];
 
 		if (search->six ? half : half < (looked & 1))
@@ -215,10 +215,10 @@ __inline int look_at_rules(struct pf_tree_search *search, const struct pf_cell *
 		}
 		search->candidate = order;
 		if (search->six || half)
-			search->cell = search->line++;
+			search->node = search->line++;
 		return 1;
 	}
-	search->cell = search->line++;
+	search->node = search->line++;
 	return search->rule < search->rules ? 0 : go_to_tree(search, search->tree + 1);
 }
 
@@ -228,71 +228,71 @@ __inline int look_at_rules(struct pf_tree_search *search, const struct pf_cell *
 
 /* Goes down from a node, and looks at the first rules of the leaf that it comes to. */
 __inline int descend(struct pf_tree_search *search, struct pf_chunk *first,
-		     const struct pf_cell *cell)
+		     const struct pf_node *node)
 {
-	__u32 axis, place = search->cell;
+	__u32 axis, place = search->node;
 
 #pragma clang loop unroll(disable)
 	for (int n = 0; n < NODES_A_STEP; n++) {
-		axis = cell->word[1] & 0xff;
+		axis = node->word[1] & 0xff;
 		if (axis == PF_AXIS_LEAF) {
-			search->cell = place;
-			search->line = place + cell->word[0];
+			search->node = place;
+			search->line = place + node->word[0];
 			search->rule = 0;
-			search->rules = cell->word[1] >> 16;
+			search->rules = node->word[1] >> 16;
 			search->at = SEARCH_LINE;
-			return look_at_rules(search, cell);
+			return look_at_rules(search, node);
 		}
-		place += child_of(cell, search->point[axis & (PF_AXES - 1)]);
-		cell = cell_at(search, first, place);
-		if (!cell) {
+		place += child_of(node, search->point[axis & (PF_AXES - 1)]);
+		node = node_at(search, first, place);
+		if (!node) {
 			search->at = SEARCH_FAILED;
 			return 1;
 		}
 	}
-	search->cell = place;
+	search->node = place;
 	return 0;
 }
 
 /* Steps before bpf_loop begins, and then in each of its rounds: where the kernel guards calls and
- * returns, a round costs more than a cell. Few searches are longer than the first steps, and the
+ * returns, a round costs more than a node. Few searches are longer than the first steps, and the
  * verifier's time grows with both. */
 #define STEPS_AT_ONCE	32
 #define STEPS_A_ROUND	8
 
-/* Looks at the next cells, at most `steps`, a constant. Returns 1 if a rule is to be tested, or the
+/* Looks at the next nodes, at most `steps`, a constant. Returns 1 if a rule is to be tested, or the
  * search is over. */
-__inline int look_at_cells(struct pf_tree_search *search, struct pf_chunk *first, int steps)
+__inline int look_at_nodes(struct pf_tree_search *search, struct pf_chunk *first, int steps)
 {
-	struct pf_cell *cell;
+	struct pf_node *node;
 	int ends;
 
 #pragma clang loop unroll(disable)
 	for (int n = 0; n < steps; n++) {
-		cell = cell_at(search, first, search->cell);
-		if (!cell) {
+		node = node_at(search, first, search->node);
+		if (!node) {
 			search->at = SEARCH_FAILED;
 			return 1;
 		}
 		if (search->at == SEARCH_ROOTS)
-			ends = enter_tree(search, cell);
+			ends = enter_tree(search, node);
 		else if (search->at == SEARCH_NODE)
-			ends = descend(search, first, cell);
+			ends = descend(search, first, node);
 		else
-			ends = look_at_rules(search, cell);
+			ends = look_at_rules(search, node);
 		if (ends)
 			return 1;
 	}
 	return 0;
 }
 
-static int look_at_more_cells(__unused __u32 i, void *arg)
+static int look_at_more_nodes(__unused __u32 i, void *arg)
 {
 	struct pf_loop *loop = arg;
 	struct pf_tree_search *search = &loop->s->search;
 	struct pf_chunk *first = chunk_at(search, 0);
 
-	return first ? look_at_cells(search, first, STEPS_A_ROUND) : 1;
+	return first ? look_at_nodes(search, first, STEPS_A_ROUND) : 1;
 }
 
 /* Where the packet is on the axis of what rules ask besides headers. A plain walk looks at none of
@@ -300,16 +300,16 @@ static int look_at_more_cells(__unused __u32 i, void *arg)
 __inline __u32 find_asked(const struct pf_scratch *s, __u32 asks)
 {
 	const struct pf_test_ctx *test = &s->test;
-	__u32 id = asks == PF_STRETCH_ASKS_USER ? s->owner_uid : s->owner_gid;
+	__u32 id = asks == PF_SUPERBLOCK_METADATA_USER ? s->owner_uid : s->owner_gid;
 
 	if (s->counts_later)
-		return PF_ASKED_UNKNOWN;
-	if (asks == PF_STRETCH_ASKS_TAG)
-		return test->act.tag || !s->tag ? test->act.tag : PF_ASKED_UNKNOWN;
+		return PF_METADATA_UNKNOWN;
+	if (asks == PF_SUPERBLOCK_METADATA_TAG)
+		return test->act.tag || !s->tag ? test->act.tag : PF_METADATA_UNKNOWN;
 	if (!s->owner_sought)
-		return PF_ASKED_UNKNOWN;
+		return PF_METADATA_UNKNOWN;
 	/* as crates/classifier/src/asked.rs has it */
-	return id == PF_ASKED_UNKNOWN ? PF_ASKED_UNKNOWN - 1 : id;
+	return id == PF_METADATA_UNKNOWN ? PF_METADATA_UNKNOWN - 1 : id;
 }
 
 /* Where the packet is in the space that the trees cut. Returns what is unknown of that,
@@ -342,33 +342,33 @@ __inline __u32 find_point(struct pf_scratch *s, __u32 asks)
 	}
 	point[2] = pd->protocol;
 	point[3] = min(s->interface.id, PF_CLASS_OTHER);
-	if (asks == PF_STRETCH_ASKS_NOTHING)
-		return PF_STRETCH_ASKS_NOTHING;
+	if (asks == PF_SUPERBLOCK_METADATA_NOTHING)
+		return PF_SUPERBLOCK_METADATA_NOTHING;
 	point[4] = find_asked(s, asks);
-	return point[4] == PF_ASKED_UNKNOWN ? asks : PF_STRETCH_ASKS_NOTHING;
+	return point[4] == PF_METADATA_UNKNOWN ? asks : PF_SUPERBLOCK_METADATA_NOTHING;
 }
 
 __inline __u32 kind_of_packet(const struct pf_scratch *s)
 {
 	switch (s->pd.virtual_protocol) {
 	case IPPROTO_TCP:
-		return (s->pd.tcp.flags & (TH_SYN | TH_ACK)) == TH_SYN ? PF_FOREST_OF_TCP
-								       : PF_FOREST_OF_TCP_FOLLOWS;
+		return (s->pd.tcp.flags & (TH_SYN | TH_ACK)) == TH_SYN ? PF_TREE_SET_OF_TCP
+								       : PF_TREE_SET_OF_TCP_FOLLOWS;
 	case IPPROTO_UDP:
-		return PF_FOREST_OF_UDP;
+		return PF_TREE_SET_OF_UDP;
 	case IPPROTO_ICMP:
 	case IPPROTO_ICMPV6:
-		return s->test.icmp_reply ? PF_FOREST_OF_ICMP_FOLLOWS : PF_FOREST_OF_OTHER;
+		return s->test.icmp_reply ? PF_TREE_SET_OF_ICMP_FOLLOWS : PF_TREE_SET_OF_OTHER;
 	}
-	return PF_FOREST_OF_OTHER;
+	return PF_TREE_SET_OF_OTHER;
 }
 
-/* Begins to search the stretch whose cells are at `segment`. */
-__inline void begin_search(struct pf_tree_search *search, __u32 segment)
+/* Begins to search the superblock whose nodes are at `superblock`. */
+__inline void begin_search(struct pf_tree_search *search, __u32 superblock)
 {
 	search->goes_on = 1;
-	search->at = SEARCH_STRETCH;
-	search->cell = search->stretch = segment;
+	search->at = SEARCH_SUPERBLOCK;
+	search->node = search->superblock = superblock;
 }
 
 /* Whether it is known which of the rules may match, from this one on. */
@@ -393,7 +393,7 @@ __inline void change_tag(struct pf_scratch *s, __u16 tag)
 	if (tag == test->act.tag)
 		return;
 	test->act.tag = tag;
-	if (s->search.candidates.asks != PF_STRETCH_ASKS_TAG || test->retagged >= RETAGGED)
+	if (s->search.candidates.asks != PF_SUPERBLOCK_METADATA_TAG || test->retagged >= RETAGGED)
 		return;
 	test->retagged++;
 	forget_candidates(s);
@@ -402,7 +402,7 @@ __inline void change_tag(struct pf_scratch *s, __u16 tag)
 /* Whether a rule has looked by now at what nobody had looked at. */
 __inline bool is_known_now(const struct pf_scratch *s, __u32 unknown)
 {
-	return unknown == PF_STRETCH_ASKS_TAG ? s->test.act.tag : unknown && s->owner_sought;
+	return unknown == PF_SUPERBLOCK_METADATA_TAG ? s->test.act.tag : unknown && s->owner_sought;
 }
 
 /* A rule was tested. If it was the first one to look, the trees hid others behind it: what they
@@ -417,53 +417,53 @@ __inline void note_look(struct pf_scratch *s)
 	}
 }
 
-/* Goes to the forest of packets like this one, if there is one and it is to be searched. */
-__inline void enter_stretch(struct pf_scratch *s, struct pf_chunk *first)
+/* Goes to the tree set of packets like this one, if there is one and it is to be searched. */
+__inline void enter_superblock(struct pf_scratch *s, struct pf_chunk *first)
 {
 	struct pf_tree_search *search = &s->search;
-	struct pf_cell *cell;
-	__u32 forest, asks;
+	struct pf_node *node;
+	__u32 tree_set, asks;
 
 	search->at = SEARCH_FAILED;
 	search->best = NO_RULE;
 	search->six = s->pd.family == AF_INET6;
-	cell = cell_at(search, first, search->cell + (s->pd.direction == PF_OUT));
-	if (!cell)
+	node = node_at(search, first, search->node + (s->pd.direction == PF_OUT));
+	if (!node)
 		return;
-	search->first = cell->word[PF_STRETCH_FIRST];
-	search->end = cell->word[0];
-	forest = 1 + kind_of_packet(s) + (search->six ? PF_FOREST_OF_INET6 : 0);
-	search->forest = cell->word[forest & (PF_CELL_WORDS - 1)];
-	search->goes_on = search->forest != PF_FOREST_WALK;
-	asks = cell->word[PF_STRETCH_ASKS];
-	if (asks == PF_STRETCH_ASKS_TAG && s->test.retagged >= RETAGGED)
+	search->first = node->word[PF_SUPERBLOCK_FIRST];
+	search->end = node->word[0];
+	tree_set = 1 + kind_of_packet(s) + (search->six ? PF_TREE_SET_OF_INET6 : 0);
+	search->tree_set = node->word[tree_set & (PF_NODE_WORDS - 1)];
+	search->goes_on = search->tree_set != PF_TREE_SET_WALK;
+	asks = node->word[PF_SUPERBLOCK_METADATA];
+	if (asks == PF_SUPERBLOCK_METADATA_TAG && s->test.retagged >= RETAGGED)
 		search->goes_on = 0;
-	search->unknown = PF_STRETCH_ASKS_NOTHING;
-	search->meets_all = !!cell->word[PF_STRETCH_MEETS_ALL];
+	search->unknown = PF_SUPERBLOCK_METADATA_NOTHING;
+	search->meets_all = !!node->word[PF_SUPERBLOCK_MEETS_ALL];
 	if (search->meets_all) {
 		search->candidates.from = s->test.next;
 		search->candidates.end = search->end;
 		search->candidates.count = 0;
 		search->candidates.every = !search->goes_on;
 		search->candidates.asks = asks;
-		search->candidates.unknown = PF_STRETCH_ASKS_NOTHING;
+		search->candidates.unknown = PF_SUPERBLOCK_METADATA_NOTHING;
 	}
-	if (search->forest == PF_FOREST_NONE) {
+	if (search->tree_set == PF_TREE_SET_NONE) {
 		search->at = SEARCH_OVER;
 		return;
 	}
-	cell = search->goes_on ? cell_at(search, first, search->forest) : NULL;
-	if (!cell)
+	node = search->goes_on ? node_at(search, first, search->tree_set) : NULL;
+	if (!node)
 		return;
-	search->trees = cell->word[0];
-	search->steps = cell->word[1];
+	search->trees = node->word[0];
+	search->steps = node->word[1];
 	search->unknown = find_point(s, asks);
 	if (search->meets_all)
 		search->candidates.unknown = search->unknown;
 	go_to_tree(search, 0);
 }
 
-/* The index of the rule with this order, as cells have it. */
+/* The index of the rule with this order, as nodes have it. */
 __inline __u32 index_of(const struct pf_tree_search *search, __u32 order)
 {
 	order >>= PF_ORDER_SHIFT;
@@ -487,24 +487,24 @@ __global __u32 next_candidate(struct pf_scratch *s)
 		search->at = SEARCH_FAILED;
 		return NO_RULE;
 	}
-	if (search->at == SEARCH_STRETCH)
-		enter_stretch(s, first);
+	if (search->at == SEARCH_SUPERBLOCK)
+		enter_superblock(s, first);
 	if (search->at == SEARCH_LINE && search->rule >= search->rules)
 		go_to_tree(search, search->tree + 1);
 	if (search->at >= SEARCH_OVER)
 		return NO_RULE;
 	search->candidate = NO_RULE;
-	if (!look_at_cells(search, first, STEPS_AT_ONCE))
-		bpf_loop(search->steps / STEPS_A_ROUND + 1, look_at_more_cells, &loop, 0);
+	if (!look_at_nodes(search, first, STEPS_AT_ONCE))
+		bpf_loop(search->steps / STEPS_A_ROUND + 1, look_at_more_nodes, &loop, 0);
 	if (search->candidate != NO_RULE)
 		return index_of(search, search->candidate);
-	/* who made the forest knows how long a search is at most */
+	/* who made the tree set knows how long a search is at most */
 	if (search->at != SEARCH_OVER)
 		search->at = SEARCH_FAILED;
 	return NO_RULE;
 }
 
-/* The first of the candidates that are left, or the rule behind their stretch. */
+/* The first of the candidates that are left, or the rule behind their superblock. */
 __global __u32 nearest_candidate(struct pf_scratch *s)
 {
 	const struct pf_candidates *candidates;

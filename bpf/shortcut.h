@@ -67,7 +67,7 @@ __inline int send_on(struct __sk_buff *skb, struct pf_scratch *s)
 /* Whether the packet is of a state none of whose packets was ever forwarded. */
 __inline bool is_likely_for_us(const struct pf_scratch *s)
 {
-	return s->has_state && !s->made && !s->onward.serial;
+	return s->has_state && !s->made && !s->peer.serial;
 }
 
 /* Sends the packet, which has passed here, on past the kernel, if it has a way. Returns what the

@@ -17,7 +17,7 @@
 #define PF_STATE_H
 
 #include "kern.h"
-#include "annex.h"
+#include "extension.h"
 #include "config.h"
 #include "endpoint.h"
 #include "far_key.h"
@@ -43,9 +43,9 @@ __inline bool goes_along(const struct pf_state *state, const struct pf_scratch *
 	return (state->direction == direction) != s->crosses_back;
 }
 
-/* Whether limiters count the state of an annex. */
-#define has_limiters(annex)	((annex)->limited[PF_LIMITER_STATE].id || \
-				 (annex)->limited[PF_LIMITER_SOURCE].id)
+/* Whether limiters count the state of an extension. */
+#define has_limiters(extension)	((extension)->limited[PF_LIMITER_STATE].id || \
+				 (extension)->limited[PF_LIMITER_SOURCE].id)
 
 /* The state passes the packet. Its lock is held. */
 __inline void count_in_state(struct pf_state *state, const struct pf_scratch *s, bool forward)
@@ -72,11 +72,11 @@ __inline void release_rule(__u32 slot)
 
 static int release_match_rule(__u32 i, void *arg)
 {
-	struct pf_annex *annex = *(struct pf_annex **)arg;
+	struct pf_extension *extension = *(struct pf_extension **)arg;
 
-	if (i >= PF_MATCH_RULES || i >= annex->match_count)
+	if (i >= PF_MATCH_RULES || i >= extension->match_count)
 		return 1;
-	release_rule(annex->match[i].slot);
+	release_rule(extension->match[i].slot);
 	return 0;
 }
 
@@ -91,17 +91,17 @@ __global int release_limiters(__u32 index, __u32 unmade)
 	struct pf_limiter_use *use;
 	struct pf_limiter *limiter;
 	struct pf_limited_key key;
-	struct pf_annex *annex;
+	struct pf_extension *extension;
 
 	if (!state || !status)
 		return 0;
-	annex = annex_of(state, &index);
-	if (!annex)
+	extension = extension_of(state, &index);
+	if (!extension)
 		return 0;
 	bpf_spin_lock(&state->lock);
-	of_states = annex->limited[PF_LIMITER_STATE];
-	of_sources = annex->limited[PF_LIMITER_SOURCE];
-	annex->limited[PF_LIMITER_STATE].id = annex->limited[PF_LIMITER_SOURCE].id = 0;
+	of_states = extension->limited[PF_LIMITER_STATE];
+	of_sources = extension->limited[PF_LIMITER_SOURCE];
+	extension->limited[PF_LIMITER_STATE].id = extension->limited[PF_LIMITER_SOURCE].id = 0;
 	bpf_spin_unlock(&state->lock);
 	use = limiter_use(PF_LIMITER_STATE, of_states.id);
 	if (of_states.id && use && use->serial == of_states.serial) {
@@ -120,23 +120,23 @@ __global int release_limiters(__u32 index, __u32 unmade)
 	return 0;
 }
 
-/* A state that goes gives back what its annex tells of, but for limiters. `sweep`: the one that
+/* A state that goes gives back what its extension tells of, but for limiters. `sweep`: the one that
  * found it, or 0. */
-__global int release_annex(__u32 index, __u32 sweep)
+__global int release_extension(__u32 index, __u32 sweep)
 {
 	struct pf_state *state = bpf_map_lookup_elem(&states, &index);
 	__u32 places[PF_NODE_KINDS];
-	struct pf_annex *annex;
+	struct pf_extension *extension;
 
-	annex = state ? annex_of(state, &index) : NULL;
-	if (!annex)
+	extension = state ? extension_of(state, &index) : NULL;
+	if (!extension)
 		return 0;
 	if (state->flags & PF_STATE_PFLOW)
-		report_flow(state, annex);
-	release_addresses(state, annex);
-	if (annex->match_count)
-		bpf_loop(PF_MATCH_RULES, release_match_rule, &annex, 0);
-	__builtin_memcpy(places, annex->source_nodes, sizeof(places));
+		report_flow(state, extension);
+	release_addresses(state, extension);
+	if (extension->match_count)
+		bpf_loop(PF_MATCH_RULES, release_match_rule, &extension, 0);
+	__builtin_memcpy(places, extension->source_nodes, sizeof(places));
 	release_sources(places, state->flags & PF_STATE_CONNECTED, state->rule_slot, state->id, sweep);
 	return 0;
 }
@@ -189,8 +189,8 @@ __global int remove_state(__u32 index, __u32 serial)
 	release_rule(state->rule_slot);
 	if (state->anchor_slot != PF_IDLE_SLOT)
 		release_rule(state->anchor_slot);
-	if (state->flags & PF_STATE_ANNEX) {
-		release_annex(index, sweep);
+	if (state->flags & PF_STATE_EXTENSION) {
+		release_extension(index, sweep);
 		release_limiters(index, 0);
 	}
 	if (state->flags & PF_STATE_MAPPED)
@@ -203,7 +203,7 @@ __global int remove_state(__u32 index, __u32 serial)
 	bpf_spin_lock(&state->lock);
 	state->serial++;
 	bpf_spin_unlock(&state->lock);
-	drop_annex(state, &index);
+	drop_extension(state, &index);
 	bpf_map_push_elem(&free_states, &index, BPF_ANY);
 	return 1;
 }

@@ -289,7 +289,7 @@ __global int answer_to_syn(struct pf_scratch *s)
 __global int ask_with_cookie(struct pf_scratch *s)
 {
 	struct pf_status *status = pf_status();
-	const struct pf_annex *annex;
+	const struct pf_extension *extension;
 	const struct tcp *tcp;
 	struct pf_state *state;
 	int track = PF_TRACK_GONE;
@@ -301,8 +301,8 @@ __global int ask_with_cookie(struct pf_scratch *s)
 	state = bpf_map_lookup_elem(&states, &s->ref.index);
 	if (!state)
 		return PF_TRACK_GONE;
-	annex = annex_of(state, &s->ref.index);
-	if (!annex)
+	extension = extension_of(state, &s->ref.index);
+	if (!extension)
 		return PF_TRACK_GONE;
 	bpf_spin_lock(&state->lock);
 	s->outcome.state_id = state->id;
@@ -311,7 +311,7 @@ __global int ask_with_cookie(struct pf_scratch *s)
 		state->src.seqlo = bpf_ntohl(tcp->seq) - 1;
 		state->src.seqhi = state->dst.seqhi = bpf_ntohl(tcp->ack) - 1;
 		state->src.state = PF_TCPS_PROXY_DST;
-		track = ask_server(state, annex, s);
+		track = ask_server(state, extension, s);
 	}
 	bpf_spin_unlock(&state->lock);
 	if (half)

@@ -162,7 +162,7 @@ __inline void join(struct pf_state *state)
 }
 
 /* The client's acknowledgment becomes our SYN to the server. */
-__inline enum pf_track ask_server(struct pf_state *state, const struct pf_annex *annex,
+__inline enum pf_track ask_server(struct pf_state *state, const struct pf_extension *extension,
 				  struct pf_scratch *s)
 {
 	const struct tcp *tcp = &s->pd.tcp;
@@ -177,13 +177,13 @@ __inline enum pf_track ask_server(struct pf_state *state, const struct pf_annex 
 		state->dst.seqhi = s->sequence;
 	}
 	s->key = state->key[PF_STACK];
-	s->act.rtable = annex->rtable;
+	s->act.rtable = extension->rtable;
 	if (crosses(state))
 		s->cross_to = s->key.family;
 	reply->kind = PF_REPLY_ONWARD;
 	reply->tcp_flags = TH_SYN;
 	reply->seq = state->dst.seqhi;
-	reply->mss = annex->proxy_mss;
+	reply->mss = extension->proxy_mss;
 	s->act.tag = state->tag;
 	return PF_TRACK_PROXY;
 }
@@ -222,14 +222,14 @@ __inline enum pf_track hear_server(struct pf_state *state, struct pf_scratch *s)
 
 /* What a state whose handshakes are not joined yet makes of a segment; PF_TRACK_PASS if they are.
  * Runs under the state's lock. */
-__inline enum pf_track track_proxy(struct pf_state *state, const struct pf_annex *annex,
+__inline enum pf_track track_proxy(struct pf_state *state, const struct pf_extension *extension,
 				   struct pf_scratch *s, bool forward)
 {
 	const struct tcp *tcp = &s->pd.tcp;
 
 	if (state->src.state < PF_TCPS_PROXY_SRC)
 		return PF_TRACK_PASS;
-	if (!annex)
+	if (!extension)
 		return PF_TRACK_PROXY_MISMATCH;
 	if (state->src.state == PF_TCPS_PROXY_SRC) {
 		if (!forward)
@@ -237,18 +237,18 @@ __inline enum pf_track track_proxy(struct pf_state *state, const struct pf_annex
 		if (tcp->flags & TH_SYN) {
 			if (bpf_ntohl(tcp->seq) != state->src.seqlo)
 				return PF_TRACK_PROXY_MISMATCH;
-			answer_client(s, &s->reply, state->src.seqhi, annex->proxy_mss);
+			answer_client(s, &s->reply, state->src.seqhi, extension->proxy_mss);
 			return PF_TRACK_PROXY;
 		}
 		if ((tcp->flags & (TH_ACK | TH_RST | TH_FIN)) != TH_ACK ||
 		    !acknowledges_us(state, tcp))
 			return PF_TRACK_PROXY_MISMATCH;
 		state->src.state = PF_TCPS_PROXY_DST;
-		connect(state, annex, s);
+		connect(state, extension, s);
 		if (s->connected)	/* the server hears of it if the limits allow it */
 			return PF_TRACK_CONNECTED;
 	}
-	return forward ? ask_server(state, annex, s) : hear_server(state, s);
+	return forward ? ask_server(state, extension, s) : hear_server(state, s);
 }
 
 /* ---- sending ---------------------------------------------------------------------------------- */

@@ -70,12 +70,13 @@ __inline bool advance(struct pf_peer *x, struct pf_peer *y, __u8 flags)
 }
 
 /* The connection is established: its source's node is to count it. */
-__inline void connect(struct pf_state *state, const struct pf_annex *annex, struct pf_scratch *s)
+__inline void connect(struct pf_state *state, const struct pf_extension *extension,
+		      struct pf_scratch *s)
 {
-	if (!annex || !annex->source_nodes[PF_NODE_TRACK])
+	if (!extension || !extension->source_nodes[PF_NODE_TRACK])
 		return;
 	state->flags |= PF_STATE_CONNECTED;
-	s->connected = annex->source_nodes[PF_NODE_TRACK];
+	s->connected = extension->source_nodes[PF_NODE_TRACK];
 }
 
 /* One accepted segment moves the windows. */
@@ -92,7 +93,7 @@ __inline void slide(struct pf_peer *x, struct pf_peer *y, __u32 end, __u32 ack, 
 		y->seqhi = ack + max(offered, 1);
 }
 
-__inline enum pf_track track_full(struct pf_state *state, struct pf_annex *annex,
+__inline enum pf_track track_full(struct pf_state *state, struct pf_extension *extension,
 				  struct pf_scratch *s, struct pf_peer *x, struct pf_peer *y)
 {
 	struct tcp *tcp = &s->pd.tcp;
@@ -116,8 +117,8 @@ __inline enum pf_track track_full(struct pf_state *state, struct pf_annex *annex
 		y_shift = y->wscale & PF_WSCALE_MASK;
 	}
 
-	if (annex && !x->seqlo)
-		meet_other_timestamp(state, annex, s, by_maker);
+	if (extension && !x->seqlo)
+		meet_other_timestamp(state, extension, s, by_maker);
 	if (x->seqlo) {
 		ack -= y->seqdiff;
 	} else if (y->seqdiff && !x->seqdiff) {
@@ -184,11 +185,11 @@ __inline enum pf_track track_full(struct pf_state *state, struct pf_annex *annex
 
 	if (SEQ_GEQ(x->seqhi, data_end) && SEQ_GEQ(seq, reach) && skew >= -MAX_ACK_WINDOW &&
 	    skew <= (MAX_ACK_WINDOW << x_shift) && (!(flags & TH_RST) || exact_reset)) {
-		if (annex && !track_timestamp(state, annex, s, x, y, by_maker))
+		if (extension && !track_timestamp(state, extension, s, x, y, by_maker))
 			return PF_TRACK_BAD_TIMESTAMP;
 		slide(x, y, end, ack, window, x_shift);
 		if (advance(x, y, flags))
-			connect(state, annex, s);
+			connect(state, extension, s);
 		set_tcp_timeout(state, s->now);
 		return PF_TRACK_PASS;
 	}
@@ -202,7 +203,7 @@ __inline enum pf_track track_full(struct pf_state *state, struct pf_annex *annex
 	     x->state >= PF_TCPS_FIN_WAIT_2) &&
 	    SEQ_GEQ(x->seqhi + MAX_ACK_WINDOW, data_end) &&
 	    SEQ_GEQ(seq, x->seqlo - MAX_ACK_WINDOW)) {
-		if (annex && !track_timestamp(state, annex, s, x, y, by_maker))
+		if (extension && !track_timestamp(state, extension, s, x, y, by_maker))
 			return PF_TRACK_BAD_TIMESTAMP;
 		slide(x, y, end, ack, window, x_shift);
 		advance(x, y, flags & (TH_FIN | TH_RST));
@@ -225,7 +226,7 @@ __inline enum pf_track track_full(struct pf_state *state, struct pf_annex *annex
 }
 
 /* For connections of which we may see one direction only: flags, no sequence numbers. */
-__inline enum pf_track track_sloppy(struct pf_state *state, const struct pf_annex *annex,
+__inline enum pf_track track_sloppy(struct pf_state *state, const struct pf_extension *extension,
 				    struct pf_scratch *s, struct pf_peer *x, struct pf_peer *y)
 {
 	__u8 flags = s->pd.tcp.flags;
@@ -233,11 +234,11 @@ __inline enum pf_track track_sloppy(struct pf_state *state, const struct pf_anne
 	bool seen = y->state == PF_TCPS_SYN_SENT || y->state == PF_TCPS_CLOSING;
 
 	if (advance(x, y, flags & ~TH_RST))
-		connect(state, annex, s);
+		connect(state, extension, s);
 	if (flags & TH_ACK && !seen) {
 		if (x->state == PF_TCPS_SYN_SENT && y->state < PF_TCPS_SYN_SENT) {
 			x->state = y->state = PF_TCPS_ESTABLISHED;
-			connect(state, annex, s);
+			connect(state, extension, s);
 		} else if (x->state == PF_TCPS_CLOSING && y->state == PF_TCPS_ESTABLISHED &&
 			   y->seqlo == 0) {
 			y->state = PF_TCPS_CLOSING;
@@ -249,7 +250,7 @@ __inline enum pf_track track_sloppy(struct pf_state *state, const struct pf_anne
 	return PF_TRACK_PASS;
 }
 
-__inline enum pf_track track_tcp(struct pf_state *state, struct pf_annex *annex,
+__inline enum pf_track track_tcp(struct pf_state *state, struct pf_extension *extension,
 				 struct pf_scratch *s, struct pf_peer *x, struct pf_peer *y)
 {
 	if ((s->pd.tcp.flags & (TH_SYN | TH_ACK)) == TH_SYN) {
@@ -270,16 +271,16 @@ __inline enum pf_track track_tcp(struct pf_state *state, struct pf_annex *annex,
 		}
 	}
 	if (state->flags & PF_STATE_SLOPPY)
-		return track_sloppy(state, annex, s, x, y);
+		return track_sloppy(state, extension, s, x, y);
 	/* all but this takes what comes from the far side of a state for its maker's, as in
 	 * OpenBSD */
-	return s->crosses_back ? track_full(state, annex, s, y, x) :
-				 track_full(state, annex, s, x, y);
+	return s->crosses_back ? track_full(state, extension, s, y, x) :
+				 track_full(state, extension, s, x, y);
 }
 
 /* The first packet of a connection, before there is a state. */
-__inline void create_tcp(struct pf_state *state, struct pf_annex *annex, struct pf_scratch *s,
-			 const struct pf_rule *rule)
+__inline void create_tcp(struct pf_state *state, struct pf_extension *extension,
+			 struct pf_scratch *s, const struct pf_rule *rule)
 {
 	const struct tcp *tcp = &s->pd.tcp;
 	struct pf_peer *src = &state->src, *dst = &state->dst;
@@ -304,10 +305,10 @@ __inline void create_tcp(struct pf_state *state, struct pf_annex *annex, struct 
 	dst->max_win = 1;
 	dst->state = PF_TCPS_CLOSED;
 	state->timeout = PF_TIMEOUT_TCP_FIRST;
-	if (annex && s->consumed) {	/* by synproxy: what does not pass is not counted */
+	if (extension && s->consumed) {	/* by synproxy: what does not pass is not counted */
 		src->state = PF_TCPS_PROXY_SRC;
 		src->seqhi = initial_sequence(s, PF_SECRET_SEQUENCE);
-		annex->proxy_mss = s->reply.mss;
+		extension->proxy_mss = s->reply.mss;
 		state->packets[0] = state->bytes[0] = 0;
 	}
 }

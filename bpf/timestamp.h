@@ -84,11 +84,11 @@ __inline void meet_timestamp(struct pf_scrub *scrub, const struct pf_scratch *s)
 
 /* The same of the side whose first packet this is, if the state's rule wants it or the other side
  * was met. */
-__inline void meet_other_timestamp(const struct pf_state *state, struct pf_annex *annex,
+__inline void meet_other_timestamp(const struct pf_state *state, struct pf_extension *extension,
 				   const struct pf_scratch *s, bool by_maker)
 {
-	struct pf_scrub *xs = by_maker ? &annex->scrub[0] : &annex->scrub[1];
-	const struct pf_scrub *ys = by_maker ? &annex->scrub[1] : &annex->scrub[0];
+	struct pf_scrub *xs = by_maker ? &extension->scrub[0] : &extension->scrub[1];
+	const struct pf_scrub *ys = by_maker ? &extension->scrub[1] : &extension->scrub[0];
 
 	if ((state->flags & PF_STATE_REASSEMBLE_TCP || ys->present) && !xs->present)
 		meet_timestamp(xs, s);
@@ -104,12 +104,12 @@ __inline void idle_out(struct pf_scrub *scrub, bool over, __u32 now)
  * Checks the timestamp of a segment that fits otherwise. X and Y are its sender and its receiver.
  * False if its connection cannot have sent it.
  */
-__inline bool track_timestamp(const struct pf_state *state, struct pf_annex *annex,
+__inline bool track_timestamp(const struct pf_state *state, struct pf_extension *extension,
 			      struct pf_scratch *s, const struct pf_peer *x,
 			      const struct pf_peer *y, bool by_maker)
 {
-	struct pf_scrub *xs = by_maker ? &annex->scrub[0] : &annex->scrub[1];
-	struct pf_scrub *ys = by_maker ? &annex->scrub[1] : &annex->scrub[0];
+	struct pf_scrub *xs = by_maker ? &extension->scrub[0] : &extension->scrub[1];
+	struct pf_scrub *ys = by_maker ? &extension->scrub[1] : &extension->scrub[0];
 	struct pf_stamp *stamp = &s->stamp;
 	/* OpenBSD leaves a number that it does not modulate in the order of the bytes on the wire,
 	 * and goes on with it */

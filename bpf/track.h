@@ -88,28 +88,28 @@ __inline void translate_by_state(const struct pf_state *state, struct pf_scratch
 	}
 }
 
-/* What few states want of their packets: remembered of this one's annex, or that there is none. */
-__inline void pass_by_annex(const struct pf_annex *annex, struct pf_scratch *s, bool forward,
-			    bool along)
+/* Takes over from the state's extension the actions on its packets; none without an extension. */
+__inline void pass_by_extension(const struct pf_extension *extension, struct pf_scratch *s,
+				bool forward, bool along)
 {
 	s->act.max_pkt_size = s->act.delay = s->match_count = 0;
 	__builtin_memset(s->source_nodes, 0, sizeof(s->source_nodes));
 	/* without one it is the main table's again, whatever rules said on the way in */
 	if (forward)
-		s->act.rtable = annex && annex->rtable ? annex->rtable : 1;
-	if (!annex)
+		s->act.rtable = extension && extension->rtable ? extension->rtable : 1;
+	if (!extension)
 		return;
-	s->act.max_pkt_size = annex->max_pkt_size;
-	s->act.delay = annex->delay;
-	route_by_annex(annex, s, along);
-	s->match_count = annex->match_count;
-	if (annex->match_count)
-		__builtin_memcpy(s->match, annex->match, sizeof(s->match));
-	__builtin_memcpy(s->source_nodes, annex->source_nodes, sizeof(s->source_nodes));
+	s->act.max_pkt_size = extension->max_pkt_size;
+	s->act.delay = extension->delay;
+	route_by_extension(extension, s, along);
+	s->match_count = extension->match_count;
+	if (extension->match_count)
+		__builtin_memcpy(s->match, extension->match, sizeof(s->match));
+	__builtin_memcpy(s->source_nodes, extension->source_nodes, sizeof(s->source_nodes));
 }
 
 /* The state passes the packet: remember what it wants, and count. */
-__inline void pass_by_state(struct pf_state *state, const struct pf_annex *annex,
+__inline void pass_by_state(struct pf_state *state, const struct pf_extension *extension,
 			    struct pf_scratch *s, bool forward, __u32 relation, __u32 kind)
 {
 	if (has_two_keys(state))
@@ -121,7 +121,7 @@ __inline void pass_by_state(struct pf_state *state, const struct pf_annex *annex
 	s->act.tag = state->tag;
 	s->act.set_prio[0] = state->set_prio[0];
 	s->act.set_prio[1] = state->set_prio[1];
-	pass_by_annex(annex, s, forward, goes_along(state, s, s->pd.direction));
+	pass_by_extension(extension, s, forward, goes_along(state, s, s->pd.direction));
 	s->act.queue[0] = state->queue[0];
 	s->act.queue[1] = state->queue[1];
 	s->rule.slot = state->rule_slot;
@@ -162,7 +162,7 @@ __global int track_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 {
 	struct pf_status *status = pf_status();
 	struct pf_state *state;
-	struct pf_annex *annex;
+	struct pf_extension *extension;
 	struct pf_peer *x, *y;		/* sender of the packet, or of the one quoted, and the other */
 	enum pf_track track;
 	bool forward, half = false;
@@ -172,7 +172,7 @@ __global int track_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 	state = bpf_map_lookup_elem(&states, &s->ref.index);
 	if (!state)
 		return PF_TRACK_GONE;
-	annex = annex_of(state, &s->ref.index);
+	extension = extension_of(state, &s->ref.index);
 
 	bpf_spin_lock(&state->lock);
 	if (state->serial != s->ref.serial || state->timeout >= PF_TIMEOUT_PURGE) {
@@ -199,15 +199,15 @@ __global int track_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 			track = PF_TRACK_WRONG_WAY;
 	} else if (s->pd.virtual_protocol == IPPROTO_TCP) {
 		half = half_open(&state->src);
-		track = track_proxy(state, annex, s, goes_along(state, s, s->pd.direction));
+		track = track_proxy(state, extension, s, goes_along(state, s, s->pd.direction));
 		if (track == PF_TRACK_PASS)
-			track = track_tcp(state, annex, s, x, y);
+			track = track_tcp(state, extension, s, x, y);
 		half = half && !half_open(&state->src);
 	} else {
 		track = track_other(state, s, x, y);
 	}
 	if (track == PF_TRACK_PASS && !s->connected)
-		pass_by_state(state, annex, s, forward, relation, kind);
+		pass_by_state(state, extension, s, forward, relation, kind);
 	bpf_spin_unlock(&state->lock);
 
 	if (half)
@@ -219,7 +219,7 @@ __global int track_state(struct pf_scratch *s, __u32 relation, __u32 kind)
  * they may end other states, and apart from track_state, whose stack they would not fit on. */
 __global int connect_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 {
-	struct pf_annex *annex;
+	struct pf_extension *extension;
 	struct pf_state *state;
 	int track = PF_TRACK_PASS;
 
@@ -231,16 +231,17 @@ __global int connect_state(struct pf_scratch *s, __u32 relation, __u32 kind)
 	if (!state)
 		return PF_TRACK_GONE;
 	/* it has the node of its source */
-	annex = annex_of(state, &s->ref.index);
-	if (!annex)
+	extension = extension_of(state, &s->ref.index);
+	if (!extension)
 		return PF_TRACK_GONE;
 	bpf_spin_lock(&state->lock);
 	if (state->serial != s->ref.serial)
 		track = PF_TRACK_GONE;
 	else if (state->src.state == PF_TCPS_PROXY_DST)
-		track = ask_server(state, annex, s);
+		track = ask_server(state, extension, s);
 	else
-		pass_by_state(state, annex, s, state->direction == s->pd.direction, relation, kind);
+		pass_by_state(state, extension, s, state->direction == s->pd.direction, relation,
+			      kind);
 	bpf_spin_unlock(&state->lock);
 	return track;
 }

@@ -44,7 +44,7 @@ struct pf_flow_record {
 	__u8 translated_address[2][16];	/* the same as the responder sees them */
 	__be16 port[2];
 	__be16 translated_port[2];
-	__u32 ifindex_in;		/* as in pf_annex */
+	__u32 ifindex_in;		/* as in pf_extension */
 	__u32 ifindex_out;
 	__u64 packets[2];		/* of the initiator, of the responder */
 	__u64 bytes[2];

@@ -153,12 +153,12 @@ enum pf_rule_flags {
 };
 
 /* The parts of a rule that plain.h can evaluate, from header fields only. */
-enum pf_plain {
-	PF_PLAIN_TEST = 1 << 0,		/* the criteria are header fields and interfaces */
+enum pf_fast_path {
+	PF_FAST_PATH_TEST = 1 << 0,		/* the criteria are header fields and interfaces */
 	/* passes the packet unchanged, or drops it without an answer, and counts it */
-	PF_PLAIN_VERDICT = 1 << 1,
+	PF_FAST_PATH_VERDICT = 1 << 1,
 	/* passes the packet unchanged, and creates a state without side effects */
-	PF_PLAIN_STATE = 1 << 2,
+	PF_FAST_PATH_STATE = 1 << 2,
 };
 
 struct pf_rule {
@@ -222,10 +222,10 @@ struct pf_rule {
 	__u32 set_end;			/* index of the last rule of its rule set plus 1 */
 	/* cell of the superblock's trees: in its first rule, or in all its rules if each matching
 	 * rule takes effect; else 0 */
-	__u32 segment;
+	__u32 superblock;
 	__u16 delay;			/* ms until the packets may leave; 0: no change */
 	__u8 leave_fragments;		/* legacy `scrub` rule: `fragment no reassemble` */
-	__u8 plain;			/* pf_plain */
+	__u8 fast_path;		/* pf_fast_path */
 };
 
 /* Lists of legacy rules, evaluated before the filter rules. `binat` makes two rules, for packets
@@ -239,7 +239,7 @@ enum pf_old_list {
 	PF_OLD_LISTS,
 };
 
-struct pf_stretch {			/* a range of the array of rules */
+struct pf_superblock {			/* a range of the array of rules */
 	__u32 first;
 	__u32 end;			/* index of the last rule plus 1 */
 };

@@ -44,7 +44,7 @@ struct pf_key_line {
 	__u32 entry[PF_KEY_ENTRIES];
 	/* Index plus 1 of the egress state of an entry's packets; 0: unknown. A prefetch hint: a
 	 * stale value costs a cache miss and nothing else. */
-	__u32 onward[PF_KEY_ENTRIES];
+	__u32 peer[PF_KEY_ENTRIES];
 };
 
 /* Parameters of the keyed hash of keys. */
@@ -88,7 +88,7 @@ enum pf_state_flags {			/* the low ones have OpenBSD's PFSTATE_* values */
 	PF_STATE_MAPPED = 0x40000,	/* has a reference to the endpoint mapping of its maker */
 	/* fast-path eligible: packets are only judged, counted and translated */
 	PF_STATE_SIMPLE = 0x80000,
-	PF_STATE_ANNEX = 0x100000,	/* has a state extension */
+	PF_STATE_EXTENSION = 0x100000,	/* has a state extension */
 	PF_STATE_SOCKET = 0x200000,	/* a connected socket of this host got its packets */
 };
 
@@ -182,7 +182,7 @@ struct pf_state {
 	/* second of the last accepted packet, from which the timeout runs */
 	__u32 expire;
 	__u32 rule_slot;
-	struct pf_state_ref onward;	/* the egress state of its packets; serial 0: none */
+	struct pf_state_ref peer;	/* the egress state of its packets; serial 0: none */
 	struct pf_path path;		/* cached route of the packets that leave */
 	/* of the anchor rule that called the rule; PF_IDLE_SLOT for none */
 	__u32 anchor_slot;
@@ -206,8 +206,8 @@ struct pf_state {
 	__u8 pad[4];
 };
 
-/* The state extension (annex.h): fields that few states have. Unused fields are zero. */
-struct pf_annex {
+/* The state extension (extension.h): fields that few states have. Unused fields are zero. */
+struct pf_extension {
 	struct pf_match_rule match[PF_MATCH_RULES];
 	__u32 match_count;
 	/* slot of the rule whose pool chose the source; counts states for least-states */
@@ -237,7 +237,7 @@ struct pf_annex {
 /* A state and its extension, as pfctl -L restores them. */
 struct pf_kept_state {
 	struct pf_state state;
-	struct pf_annex annex;		/* if the state has PF_STATE_ANNEX */
+	struct pf_extension extension;		/* if the state has PF_STATE_ANNEX */
 };
 
 /* ---- sources ------------------------------------------------------------------------------- */
@@ -275,7 +275,7 @@ struct pf_source_node {
 	__u32 creation;
 	__u32 expire;			/* second at which it is removed if it has no states */
 	__u8 chosen[16];		/* address that a pool chose; zero for none */
-	__u32 interface;		/* of a next hop: as pf_annex.hop_interface */
+	__u32 interface;		/* of a next hop: as pf_extension.hop_interface */
 	__u8 chosen_family;
 	__u8 pad[3];
 	/* number of the last sweep that removed a state of it; 0 for none */

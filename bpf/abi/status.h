@@ -47,13 +47,13 @@ struct pf_config {
 	__u32 syncookies_start;
 	__u32 syncookies_end;		/* adaptive: half-open states below which they end */
 	__u32 default_rule;		/* index of the rule that decides if no other rule does */
-	struct pf_stretch old[PF_OLD_LISTS];	/* legacy rules of the main rule set */
+	struct pf_superblock old[PF_OLD_LISTS];	/* legacy rules of the main rule set */
 	__u32 timeouts[PF_TIMEOUT_MAX];
 	__u32 fingerprints;		/* number of fingerprints */
 	__u32 sctp_ports;		/* 1 if a rule has ports of SCTP: read them */
 	__u32 fast_forward;		/* pf_fast_forward */
-	__u32 plain;			/* 1 if plain.h may evaluate the rules */
-	__u32 segment;			/* pf_rule.segment of the first rule of the main rule set */
+	__u32 fast_path;		/* 1 if plain.h may evaluate the rules */
+	__u32 superblock;			/* pf_rule.superblock of the first rule of the main rule set */
 	__u32 unattached;		/* pf_unattached */
 	/* most rules that one packet may be evaluated against; for pfctl */
 	__u32 longest_walk;

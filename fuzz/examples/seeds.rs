@@ -49,7 +49,7 @@ fn main() -> std::io::Result<()> {
     };
     let frame = [label.as_bytes(), &LINK, &ipv4(0, &[0, 7, 0, 9, 0, 8, 0, 0])].concat();
     write("divert", "frame", &frame)?;
-    let (envelope, packet) = envelope::open(&frame, NONCE).expect("a frame of ours");
+    let (envelope, packet) = envelope::from_frame(&frame, NONCE).expect("a frame of ours");
     write("divert", "message", &[envelope.as_bytes(), packet].concat())?;
     write("delay", "frames", &input(&delayed()))?;
     write("records", "rules", &records())?;
@@ -163,7 +163,7 @@ fn states() -> String {
         }
     }
     kept.state.direction = 1;
-    let tcp = SavedState::of(&kept, &memory, &record, 100);
+    let tcp = SavedState::from_kept(&kept, &memory, &record, 100);
     let udp = SavedState { id: 2, protocol: 17, delay: 30, ..tcp.clone() };
     let lines = [&tcp, &udp].map(|state| serde_json::to_string(state).expect("a state"));
     let head = r#"{"format":"skipstep states","version":1,"rules":"00"}"#;

@@ -18,7 +18,7 @@ const LIMIT: u32 = 8;
 
 /// Adds the nonce, which only the data plane knows, and a time that comes soon, unless the upper
 /// bit of `how` is set.
-fn marked(how: u8, frame: &[u8]) -> Vec<u8> {
+fn with_nonce(how: u8, frame: &[u8]) -> Vec<u8> {
     match Delayed::read_from_prefix(frame) {
         Ok((label, rest)) if how & 0x80 == 0 => {
             let due = label.due % 64;
@@ -37,7 +37,7 @@ fuzz_target!(|input: &[u8]| {
     let mut now = 0;
     for (how, frame) in frames(input) {
         now += u64::from(how & 0x3f);
-        if let Some(refusal) = delays.hold(&marked(how, frame)) {
+        if let Some(refusal) = delays.enqueue(&with_nonce(how, frame)) {
             assert_eq!(label(&refusal).order, delayed_order::REFUSED);
         }
         assert!(delays.counters().waiting <= LIMIT);

@@ -13,7 +13,7 @@ use zerocopy::{FromBytes, IntoBytes};
 const ETHERNET: usize = 14;
 
 /// Overwrites the first bytes with the nonce, which only the data plane knows.
-fn marked(bytes: &[u8]) -> Vec<u8> {
+fn with_nonce(bytes: &[u8]) -> Vec<u8> {
     let mut frame = bytes.to_vec();
     let length = frame.len().min(size_of_val(&NONCE));
     frame[..length].copy_from_slice(&NONCE.as_bytes()[..length]);
@@ -22,7 +22,7 @@ fn marked(bytes: &[u8]) -> Vec<u8> {
 
 /// Checks that a message of a program becomes a frame with all bytes of the packet, or is refused.
 fn check(message: &[u8]) {
-    let Some(frame) = envelope::close(message, NONCE) else { return };
+    let Some(frame) = envelope::to_frame(message, NONCE) else { return };
     let label = Diverted::read_from_prefix(&frame[ETHERNET..]).expect("a label").0;
     assert_eq!(label.nonce, NONCE);
     let packet = message.len() - size_of::<Envelope>();
@@ -31,9 +31,9 @@ fn check(message: &[u8]) {
 
 fuzz_target!(|bytes: &[u8]| {
     check(bytes);
-    if let Some((envelope, packet)) = envelope::open(&marked(bytes), NONCE) {
+    if let Some((envelope, packet)) = envelope::from_frame(&with_nonce(bytes), NONCE) {
         assert!(usize::from(envelope.link_length) <= ETHERNET);
         check(&[envelope.as_bytes(), packet].concat());
     }
-    envelope::open(bytes, NONCE);
+    envelope::from_frame(bytes, NONCE);
 });

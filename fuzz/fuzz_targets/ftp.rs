@@ -30,7 +30,7 @@ fuzz_target!(|bytes: &[u8]| {
                 continue;
             };
             let to = agreement.to;
-            assert_eq!(endpoint::extended(&endpoint::to_extended(to)), Some(to));
+            assert_eq!(endpoint::parse_extended(&endpoint::to_extended(to)), Some(to));
         }
     }
 });

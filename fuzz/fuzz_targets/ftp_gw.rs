@@ -63,12 +63,12 @@ fn connection() -> io::Result<(StdStream, StdStream)> {
 }
 
 /// The network of a session. The first connection is to a server that has already sent its bytes.
-struct Played {
+struct ScriptedNetwork {
     said: Vec<u8>,
     server: Arc<Mutex<Option<Socket>>>,
 }
 
-impl Network for Played {
+impl Network for ScriptedNetwork {
     fn resolve<'a>(&'a self, name: &'a str, port: u16) -> Later<'a, io::Result<Vec<SocketAddr>>> {
         let addresses = name.as_bytes().chunks(4).map(|bytes| {
             let mut four = [192, 0, 2, 7];
@@ -151,7 +151,7 @@ fn are_lines(bytes: &[u8]) {
 fuzz_target!(|bytes: &[u8]| {
     let [client, said] = sides(bytes);
     let server = Arc::new(Mutex::new(None));
-    let network = Played { said, server: server.clone() };
+    let network = ScriptedNetwork { said, server: server.clone() };
     let config = CONFIGURED.with(Config::clone);
     let gateway = Arc::new(Gateway::new(config, None, Box::new(network)));
     let (ours, mut theirs) = connection().expect("loopback");

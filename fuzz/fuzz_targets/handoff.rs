@@ -15,7 +15,7 @@ const LIMITS: FragmentLimits = FragmentLimits { pieces: 32, timeout: 60 };
 
 /// Adds the nonce, which only the data plane knows, unless the upper bit of `how` is set. Without
 /// the nonce hardly any frame passes the first check.
-fn marked(how: u8, frame: &[u8]) -> Vec<u8> {
+fn with_nonce(how: u8, frame: &[u8]) -> Vec<u8> {
     let mut frame = frame.to_vec();
     if how & 0x80 == 0
         && let Some(at) = frame.len().checked_sub(size_of::<Handoff>())
@@ -31,7 +31,7 @@ fuzz_target!(|input: &[u8]| {
     for (how, frame) in frames(input) {
         now += u32::from(how & 0x3f);
         fragments.expire(now);
-        for answer in fragments.answer(&marked(how, frame), now) {
+        for answer in fragments.answer(&with_nonce(how, frame), now) {
             let (_, handoff) = answer.split_at(answer.len() - size_of::<Handoff>());
             let handoff = Handoff::read_from_bytes(handoff).expect("of this length");
             assert_eq!(handoff.nonce, NONCE);

@@ -82,7 +82,7 @@ impl How {
 
 /// Returns offset and length, in bytes, of source address and source port in a header without
 /// options. The destination follows the source.
-fn places(bytes: &[u8]) -> [(usize, usize); 2] {
+fn field_ranges(bytes: &[u8]) -> [(usize, usize); 2] {
     match bytes.first().map(|first| first >> 4) {
         Some(6) => [(8, 16), (40, 2)],
         _ => [(12, 4), (20, 2)],
@@ -106,7 +106,7 @@ fn repair(bytes: &mut [u8]) {
 
 /// Gives `bytes` the reversed addresses and ports of `before`.
 fn answer(bytes: &mut [u8], before: &[u8]) {
-    for (start, length) in places(before) {
+    for (start, length) in field_ranges(before) {
         let end = start + 2 * length;
         if before.len() >= end && bytes.len() >= end {
             bytes[start..start + length].copy_from_slice(&before[start + length..end]);

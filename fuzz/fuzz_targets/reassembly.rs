@@ -8,7 +8,7 @@
 use libfuzzer_sys::fuzz_target;
 use skipstep_fuzz::frames;
 use skipstep_reassembly::{
-    Fragmentation, Outcome, Piece, Reassembler, refragment, refragment_ipv4,
+    FragmentFate, Fragmentation, Piece, Reassembler, refragment, refragment_ipv4,
 };
 
 /// Number of fragments that may wait.
@@ -21,7 +21,7 @@ const TIMEOUT: u32 = 60;
 fn fragments(packet: &[u8], longest: usize) -> Option<Vec<Vec<u8>>> {
     match packet.first()? >> 4 {
         4 => refragment_ipv4(packet, longest),
-        _ => refragment(packet, &Fragmentation::of(packet, longest)?, 7),
+        _ => refragment(packet, &Fragmentation::for_packet(packet, longest)?, 7),
     }
 }
 
@@ -30,7 +30,7 @@ fn joined(fragments: &[Vec<u8>]) -> Option<Vec<u8>> {
     let mut reassembler = Reassembler::new(usize::MAX, TIMEOUT);
     let mut whole = None;
     for fragment in fragments {
-        if let Outcome::Whole(found) = reassembler.add(Piece::parse(fragment, 0)?, 0) {
+        if let FragmentFate::Complete(found) = reassembler.add(Piece::parse(fragment, 0)?, 0) {
             whole = Some(found.bytes);
         }
     }
@@ -46,7 +46,7 @@ fuzz_target!(|input: &[u8]| {
         let Some(piece) = Piece::parse(packet, u32::from(how >> 6)) else { continue };
         let outcome = reassembler.add(piece, now);
         assert!(reassembler.pieces() <= LIMIT);
-        let Outcome::Whole(whole) = outcome else { continue };
+        let FragmentFate::Complete(whole) = outcome else { continue };
         assert!(whole.longest <= packet.len().max(usize::from(u16::MAX)));
         assert!(Piece::parse(&whole.bytes, 0).is_none(), "a whole datagram is no fragment");
         // the reassembler accepts 64 fragments in 4096 bytes, which shorter fragments would exceed

@@ -18,8 +18,8 @@ fuzz_target!(|bytes: &[u8]| {
     let (memory, record) = (Memory::default(), Record::default());
     for state in states {
         let Some(kept) = state.restored(&memory, &record, true, NOW) else { continue };
-        let again = SavedState::of(&kept, &memory, &record, NOW);
+        let again = SavedState::from_kept(&kept, &memory, &record, NOW);
         let twice = again.restored(&memory, &record, true, NOW).expect("it was put in place");
-        assert_eq!(SavedState::of(&twice, &memory, &record, NOW), again);
+        assert_eq!(SavedState::from_kept(&twice, &memory, &record, NOW), again);
     }
 });

@@ -221,7 +221,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         }
         for (name, evaluator) in evaluators {
             let mut engine = TestEngine::new(evaluator)?;
-            engine.search_where_cheaper();
+            engine.use_default_planner();
             for rules in RULES {
                 for load in Load::ALL {
                     let (cost, base) = measure(&mut engine, rules, load)
@@ -270,10 +270,10 @@ fn measure(engine: &mut TestEngine, rules: usize, load: Load) -> anyhow::Result<
         }
         Load::State => connect(engine)?,
     };
-    let trial = engine.bench(&packet, 100)?;
+    let trial = engine.time_packet(&packet, 100)?;
     ensure!(trial.returned == TCX_NEXT, "the packet did not pass: {}", trial.returned);
-    let cost = engine.bench(&packet, repeat(trial.duration))?;
-    let base = engine.bench_empty(&packet, repeat(Duration::from_nanos(10)))?;
+    let cost = engine.time_packet(&packet, repeat(trial.duration))?;
+    let base = engine.time_empty_program(&packet, repeat(Duration::from_nanos(10)))?;
     Ok((nanoseconds(cost.duration), nanoseconds(base.duration)))
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use skipstep_scenario::run::{self, Outcome};
+use skipstep_scenario::run::{self, CaseResult};
 use skipstep_scenario::{junit, parse};
 
 use crate::engines::Choice;
@@ -31,7 +31,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         given => given.to_vec(),
     };
     let files = files(&paths)?;
-    let mut suites: Vec<(String, Vec<Outcome>)> = Vec::new();
+    let mut suites: Vec<(String, Vec<CaseResult>)> = Vec::new();
     let choices = arguments.engine.available()?;
     for choice in &choices {
         let mut engine = choice.start()?;

@@ -48,7 +48,7 @@ pub struct Config {
     /// Index of the default rule, which decides if no other rule does.
     pub default_rule: u32,
     /// Ranges of legacy rules of the main rule set, by [`old_list`].
-    pub old: [Stretch; old_list::LISTS],
+    pub old: [Superblock; old_list::LISTS],
     /// Timeouts in seconds, by [`timeout`]; the adaptive ones are numbers of states.
     pub timeouts: [u32; timeout::MAX],
     /// Number of fingerprints.
@@ -58,9 +58,9 @@ pub struct Config {
     /// One of [`fast_forward`].
     pub fast_forward: u32,
     /// 1 if the fast path may evaluate the rules; it reads header fields only.
-    pub plain: u32,
-    /// [`crate::Rule::segment`] of the first rule of the main rule set.
-    pub segment: u32,
+    pub fast_path: u32,
+    /// [`crate::Rule::superblock`] of the first rule of the main rule set.
+    pub superblock: u32,
     /// One of [`unattached`].
     pub unattached: u32,
     /// Most rules that one packet may be evaluated against, as computed at load.
@@ -69,12 +69,12 @@ pub struct Config {
     pub unknown_systems: u64,
 }
 
-/// `struct pf_stretch`: a range of neighbouring rules.
+/// `struct pf_superblock`: a range of neighbouring rules.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
-pub struct Stretch {
+pub struct Superblock {
     /// Index of the first rule.
     pub first: u32,
     /// Index of the last rule plus 1.

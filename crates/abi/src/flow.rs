@@ -36,6 +36,6 @@ pub struct FlowRecord {
     pub tos: u8,
     /// 1: the responder sees other addresses or ports, in the same family.
     pub translated: u8,
-    #[allow(missing_docs)]
+    #[allow(missing_docs, reason = "the values are those of bpf/abi")]
     pub pad: u32,
 }

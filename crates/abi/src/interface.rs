@@ -48,7 +48,7 @@ pub struct Interface {
     pub name: [u8; IFNAMSIZ],
     /// Table of the interface's VRF, 0 without a VRF.
     pub rdomain: u32,
-    #[allow(missing_docs)]
+    #[allow(missing_docs, reason = "the values are those of bpf/abi")]
     pub pad: u32,
     /// Link-local IPv6 address of the interface, 0 for none.
     pub link_address: [u8; 16],
@@ -63,7 +63,7 @@ pub struct Interface {
 pub struct NearInterface {
     /// Number of the valid copy, 1 or 2; 0 if neither is valid.
     pub known: u32,
-    #[allow(missing_docs)]
+    #[allow(missing_docs, reason = "the values are those of bpf/abi")]
     pub pad: u32,
     /// The two copies.
     pub one: [Interface; 2],

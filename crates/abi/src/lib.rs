@@ -12,7 +12,6 @@ pub mod delayed;
 pub mod diverted;
 pub mod fingerprint;
 pub mod flow;
-pub mod forest;
 pub mod handoff;
 pub mod interface;
 pub mod limiter;
@@ -28,15 +27,15 @@ pub mod state;
 pub mod status;
 pub mod table;
 pub mod table_index;
+pub mod tree_set;
 pub mod verdict;
 
 pub use bridge::{BridgeAddress, BridgeKey, BridgePort, BridgeRule, BridgeRuleKey, BridgeStats};
-pub use config::{Config, Stretch};
+pub use config::{Config, Superblock};
 pub use delayed::{Delayed, Delayer};
 pub use diverted::{Diverted, Diverter};
 pub use fingerprint::Fingerprint;
 pub use flow::FlowRecord;
-pub use forest::Cell;
 pub use handoff::{Handoff, Reassembler};
 pub use interface::{Interface, InterfaceStats, NearInterface};
 pub use limiter::{Leaving, Limited, LimitedKey, LimitedSource, LimitedTurn, Limiter, LimiterUse};
@@ -48,12 +47,13 @@ pub use pool::{
 pub use rule::{Address, Owner, Port, Rule, RuleStates, RuleStats, RuleTable};
 pub use source::{SourceKey, SourceNode, SourceRef};
 pub use state::{
-    Annex, Flush, Flushed, KeptState, KeyHash, KeyLine, Kill, MatchRule, Path, Peer, Scrub, State,
-    StateKey, StateRef,
+    Extension, Flush, Flushed, KeptState, KeyHash, KeyLine, Kill, MatchRule, Path, Peer, Scrub,
+    State, StateKey, StateRef,
 };
 pub use status::{Counters, Outcome, Status, Syncookies, Test};
 pub use table::{EntryStats, Table, TableEntry, TableKey, TableStats};
 pub use table_index::{IndexCell, IndexEntry, IndexHead, IndexLine, IndexNode};
+pub use tree_set::Node;
 
 /// Version of the layout (`PF_ABI_VERSION`); pins of another version are refused.
 pub const VERSION: u32 = 70;

@@ -9,7 +9,7 @@ pub const LIMITER_KINDS: usize = 2;
 pub const LIMITER_NO_MATCH: u16 = 0x100;
 
 /// `enum pf_limiter_kind`: indexes of the limiter maps and of [`crate::Rule::limiter`].
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the values are those of bpf/abi")]
 pub mod limiter_kind {
     pub const STATE: u8 = 0;
     pub const SOURCE: u8 = 1;

@@ -43,8 +43,8 @@ pub const LIMIT_COUNTERS: [&str; LCOUNT_MAX] = [
 pub mod map {
     /// generation & 1 -> array of `struct pf_rule`
     pub const RULESETS: &str = "rulesets";
-    /// generation & 1, chunk -> array of `struct pf_cell`
-    pub const FORESTS: &str = "forests";
+    /// generation & 1, chunk -> array of `struct pf_node`
+    pub const TREE_SETS: &str = "tree_sets";
     /// generation & 1 -> `struct pf_config`
     pub const CONFIGS: &str = "configs";
     /// one `struct pf_status`
@@ -89,8 +89,8 @@ pub mod map {
     pub const STATE_KEYS: &str = "state_keys";
     /// index -> `struct pf_state`
     pub const STATES: &str = "states";
-    /// index -> `struct pf_annex`
-    pub const ANNEXES: &str = "annexes";
+    /// index -> `struct pf_extension`
+    pub const EXTENSIONS: &str = "extensions";
     /// stack of freed state indexes
     pub const FREE_STATES: &str = "free_states";
     /// `struct pf_source_key` -> index

@@ -13,7 +13,7 @@ pub mod purpose {
 }
 
 /// `enum pf_route_kind`: the rule's routing option.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the values are those of bpf/abi")]
 pub mod route_kind {
     pub const NO: u8 = 0;
     pub const ROUTE_TO: u8 = 1;
@@ -22,7 +22,7 @@ pub mod route_kind {
 }
 
 /// `enum pf_pool_kind`: the methods that choose an address from a pool.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the values are those of bpf/abi")]
 pub mod pool_kind {
     /// the first address of the pool
     pub const NONE: u8 = 0;

@@ -51,7 +51,7 @@ pub mod port_op {
 }
 
 /// `enum pf_rule_flags`: bits of [`Rule::flags`].
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the values are those of bpf/abi")]
 pub mod rule_flags {
     pub const QUICK: u32 = 1 << 0;
     pub const LOG: u32 = 1 << 1;
@@ -91,7 +91,7 @@ pub mod rule_flags {
 }
 
 /// `enum pf_source_flags`: bits of [`RuleStates::source_flags`].
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the values are those of bpf/abi")]
 pub mod source_flags {
     pub const TRACK: u32 = 1 << 0;
     pub const OVERLOAD: u32 = 1 << 1;
@@ -151,8 +151,9 @@ pub struct Owner {
     pub pad: [u8; 3],
 }
 
-/// `enum pf_plain`: the parts of a rule that the fast path can evaluate, from header fields only.
-pub mod plain {
+/// `enum pf_fast_path`: the parts of a rule that the fast path can evaluate, from header fields
+/// only.
+pub mod fast_path {
     /// The criteria are header fields and interfaces.
     pub const TEST: u8 = 1;
     /// The rule passes the packet unchanged or drops it without an answer, and counts it.
@@ -269,13 +270,13 @@ pub struct Rule {
     pub set_end: u32,
     /// Cell of the superblock's trees. Set in the first rule of a superblock, or in all its rules
     /// if each matching rule takes effect; else 0.
-    pub segment: u32,
+    pub superblock: u32,
     /// Milliseconds that packets wait before they leave, 0 for no change.
     pub delay: u16,
     /// 1 for a legacy `scrub` rule with `fragment no reassemble`.
     pub leave_fragments: u8,
-    /// Bits of [`plain`].
-    pub plain: u8,
+    /// Bits of [`fast_path`].
+    pub fast_path: u8,
 }
 
 /// `struct pf_rule_stats`: counters of one CPU, indexed by slot.
@@ -351,7 +352,7 @@ pub struct RuleStates {
 }
 
 /// `enum pf_divert_kind`: the rule's divert option.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the values are those of bpf/abi")]
 pub mod divert_kind {
     pub const NO: u8 = 0;
     pub const TO: u8 = 1;

@@ -73,7 +73,7 @@ pub struct SourceNode {
     pub expire: u32,
     /// Address that the pool chose, in network byte order; zero for none.
     pub chosen: [u8; 16],
-    /// Interface of the next hop, as [`crate::Annex::hop_interface`].
+    /// Interface of the next hop, as [`crate::Extension::hop_interface`].
     pub interface: u32,
     /// Family of `chosen`, [`crate::INET`] or [`crate::INET6`].
     pub chosen_family: u8,

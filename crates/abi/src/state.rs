@@ -7,7 +7,7 @@ use crate::limits::MATCH_RULES;
 use crate::source::NODE_KINDS;
 
 /// `enum pf_timeout`: indexes of the timeout arrays.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the values are those of bpf/abi")]
 pub mod timeout {
     pub const TCP_FIRST: usize = 0;
     pub const TCP_OPENING: usize = 1;
@@ -39,7 +39,7 @@ pub mod timeout {
 }
 
 /// `enum pf_tcp_state`: BSD's TCP states, as far as pf uses them.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the values are those of bpf/abi")]
 pub mod tcp_state {
     pub const CLOSED: u8 = 0;
     pub const LISTEN: u8 = 1;
@@ -69,7 +69,7 @@ pub mod other_state {
 }
 
 /// `enum pf_state_flags`: bits of [`State::flags`], the low ones OpenBSD's `PFSTATE_*`.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the values are those of bpf/abi")]
 pub mod state_flags {
     pub const ALLOW_OPTS: u32 = 0x0001;
     pub const SLOPPY: u32 = 0x0002;
@@ -88,7 +88,7 @@ pub mod state_flags {
     /// Fast-path eligible: packets are only judged, counted and translated.
     pub const SIMPLE: u32 = 0x80000;
     /// The state has a state extension.
-    pub const ANNEX: u32 = 0x100000;
+    pub const EXTENSION: u32 = 0x100000;
     /// A connected socket of this host has received the state's packets.
     pub const SOCKET: u32 = 0x200000;
 }
@@ -123,12 +123,12 @@ pub struct StateKey {
     pub family: u8,
     /// IP protocol.
     pub protocol: u8,
-    #[allow(missing_docs)]
+    #[allow(missing_docs, reason = "the values are those of bpf/abi")]
     pub pad: u8,
 }
 
 /// `enum pf_made`: the kinds of states that share a key space.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the values are those of bpf/abi")]
 pub mod made {
     pub const PLAIN: u8 = 0;
     /// an inbound state with two keys, or one with the same key as an outbound plain state
@@ -159,7 +159,7 @@ pub struct KeyLine {
     /// is a free entry.
     pub entry: [u32; KEY_ENTRIES],
     /// Prefetch hints: index plus 1 of the egress state of each entry's packets; 0: unknown.
-    pub onward: [u32; KEY_ENTRIES],
+    pub peer: [u32; KEY_ENTRIES],
 }
 
 /// `struct pf_key_hash`: parameters of the keyed hash.
@@ -307,7 +307,7 @@ pub struct Path {
 }
 
 /// `enum pf_express`: frames that XDP can send from one driver to a device.
-pub mod express {
+pub mod xdp_fast_path {
     /// No frames.
     pub const NOT: u8 = 0;
     /// Frames in one piece.
@@ -341,7 +341,7 @@ pub struct State {
     /// Slot of the rule that created the state.
     pub rule_slot: u32,
     /// The egress state of the packets; serial 0: none.
-    pub onward: StateRef,
+    pub peer: StateRef,
     /// Cached route of the packets that leave.
     pub path: Path,
     /// Slot of the anchor rule that called that rule, [`crate::limits::IDLE_SLOT`] for none.
@@ -379,13 +379,13 @@ pub struct State {
     pub pad: [u8; 4],
 }
 
-/// `struct pf_annex`: the state extension, fields that few states have, with
-/// [`state_flags::ANNEX`]. Unused fields are zero.
+/// `struct pf_extension`: the state extension, fields that few states have, with
+/// [`state_flags::EXTENSION`]. Unused fields are zero.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
-pub struct Annex {
+pub struct Extension {
     /// Match rules whose counters rise with the state's.
     pub r#match: [MatchRule; MATCH_RULES],
     /// Number of entries in use in `match`.
@@ -466,8 +466,8 @@ pub struct Flushed {
 pub struct KeptState {
     /// The state to restore.
     pub state: State,
-    /// Its state extension, with [`state_flags::ANNEX`].
-    pub annex: Annex,
+    /// Its state extension, with [`state_flags::EXTENSION`].
+    pub extension: Extension,
 }
 
 impl State {

@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub const REASON_MAX: usize = 19;
 
 /// `enum pf_state_counter`: indexes of [`Counters::state`].
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the values are those of bpf/abi")]
 pub mod state_counter {
     pub const SEARCHES: usize = 0;
     pub const INSERTS: usize = 1;
@@ -15,7 +15,7 @@ pub mod state_counter {
 }
 
 /// `enum pf_source_counter`: indexes of [`Counters::source`].
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the values are those of bpf/abi")]
 pub mod source_counter {
     pub const SEARCHES: usize = 0;
     pub const INSERTS: usize = 1;

@@ -1,7 +1,7 @@
 //! Verdicts, directions, actions and evaluators.
 
 /// `enum pf_verdict`: the verdicts on a packet.
-#[allow(clippy::module_inception)]
+#[allow(clippy::module_inception, reason = "a header and its enum have one name")]
 pub mod verdict {
     /// The packet passes.
     pub const PASS: u8 = 0;

@@ -34,8 +34,10 @@ pub fn address(host: &Host, anchor: &str, slots: &Slots) -> Result<abi::Address,
 /// Returns the family that an address criterion implies, or `None` if it fits both.
 pub fn family(host: &Host) -> Option<Family> {
     match &host.address {
-        Address::Net(net) => Some(Family::of(net.addr())),
-        Address::Masked(address, _) | Address::Range(address, _) => Some(Family::of(*address)),
+        Address::Net(net) => Some(Family::from_address(net.addr())),
+        Address::Masked(address, _) | Address::Range(address, _) => {
+            Some(Family::from_address(*address))
+        }
         _ => None,
     }
 }

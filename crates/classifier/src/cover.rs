@@ -20,15 +20,17 @@ pub fn cover(entries: &[TableEntry], most: usize) -> Vec<IpNet> {
         IpNet::V6(net) => Some((net.network().to_bits(), net.broadcast().to_bits())),
         IpNet::V4(_) => None,
     });
-    let inet = Networks::of(of_inet.collect(), 32).parts(most).into_iter().map(|(first, bits)| {
-        let net = Ipv4Net::new(Ipv4Addr::from_bits(first as u32), bits as u8);
-        IpNet::V4(net.expect("it has no more bits than an address"))
-    });
-    let inet6 =
-        Networks::of(of_inet6.collect(), 128).parts(most).into_iter().map(|(first, bits)| {
+    let inet =
+        Networks::from_ends(of_inet.collect(), 32).parts(most).into_iter().map(|(first, bits)| {
+            let net = Ipv4Net::new(Ipv4Addr::from_bits(first as u32), bits as u8);
+            IpNet::V4(net.expect("it has no more bits than an address"))
+        });
+    let inet6 = Networks::from_ends(of_inet6.collect(), 128).parts(most).into_iter().map(
+        |(first, bits)| {
             let net = Ipv6Net::new(Ipv6Addr::from_bits(first), bits as u8);
             IpNet::V6(net.expect("it has no more bits than an address"))
-        });
+        },
+    );
     inet.chain(inet6).collect()
 }
 
@@ -59,7 +61,7 @@ struct Part {
 }
 
 impl Networks {
-    fn of(mut ends: Vec<(u128, u128)>, width: u32) -> Self {
+    fn from_ends(mut ends: Vec<(u128, u128)>, width: u32) -> Self {
         ends.sort_unstable_by_key(|(first, last)| (*first, std::cmp::Reverse(*last)));
         let mut reached = None;
         ends.retain(|(_, last)| {
@@ -136,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn no_entry_is_outside() {
+    fn every_entry_is_covered() {
         for seed in 0..20 {
             let nets = drawn(1000, seed);
             let entries: Vec<TableEntry> = nets.iter().copied().map(TableEntry::from).collect();
@@ -166,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_far_apart_is_not_covered_by_one() {
+    fn distant_networks_have_separate_prefixes() {
         let nets = ["10.0.0.0/24", "10.0.1.0/24", "10.0.3.0/24", "198.51.100.0/24"];
         let entries: Vec<TableEntry> =
             nets.map(|net| TableEntry::from(net.parse::<IpNet>().unwrap())).into();

@@ -42,14 +42,14 @@ pub fn name(dynamic: &DynamicAddress) -> TableName {
 }
 
 fn is_meant(interface: &Interface, name: &str) -> bool {
-    name == "self" || interface.is(name)
+    name == "self" || interface.has_name_or_group(name)
 }
 
 fn of_interface(dynamic: &DynamicAddress, interface: &Interface) -> Vec<IpNet> {
     let mut seen = Vec::new();
     let mut nets = Vec::new();
     for address in &interface.addresses {
-        let family = Family::of(address.net.addr());
+        let family = Family::from_address(address.net.addr());
         let Some(chosen) = choose(dynamic, address) else {
             continue;
         };

@@ -12,14 +12,14 @@ use skipstep_abi::verdict::evaluator;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::skip::skip_steps;
 use skipstep_ruleset::{
-    AnchorCall, Evaluator, FastForward, OldList, Options, Rule, Ruleset, Syncookies, TableName,
+    AnchorCall, Evaluator, FastForward, LegacyList, Options, Rule, Ruleset, Syncookies, TableName,
     Unattached,
 };
 
 use crate::rule::Compiler;
-use crate::segment::Forestry;
 use crate::slots::Slots;
-use crate::standing::{Planted, Standing};
+use crate::superblock::AllTrees;
+use crate::unchanged::{CompiledSet, Unchanged};
 use crate::{Error, Names, Planner};
 
 /// Lists evaluated for a packet: three of legacy rules, then the filter rules.
@@ -45,9 +45,9 @@ pub struct Image {
     /// Fingerprints of operating systems, in the order of lookup.
     pub fingerprints: Vec<abi::Fingerprint>,
     /// Nodes of all trees.
-    pub cells: Vec<abi::Cell>,
+    pub nodes: Vec<abi::Node>,
     /// Position of each rule set and of its trees, by anchor path.
-    pub planted: BTreeMap<String, Planted>,
+    pub compiled_sets: BTreeMap<String, CompiledSet>,
     /// Most nodes that one search reads.
     pub longest_search: u32,
     /// Settings of the data plane.
@@ -84,7 +84,7 @@ fn count_anchors(ruleset: &Ruleset) -> usize {
 }
 
 /// Compiles a rule set to an image. `slots` has a slot for every rule and every table. Rule sets in
-/// `standing` are copied.
+/// `unchanged` are copied.
 ///
 /// # Errors
 /// Fails if the rule set exceeds a limit of the data plane, or if a rule uses a table without a
@@ -95,7 +95,7 @@ pub fn compile(
     slots: &Slots,
     names: &mut Names,
     planner: Planner,
-    standing: &Standing,
+    unchanged: &Unchanged,
 ) -> Result<Image, Error> {
     check_rules(ruleset)?;
     let groups = crate::interfaces::groups(ruleset, host);
@@ -112,16 +112,16 @@ pub fn compile(
         limiters: Vec::new(),
         fingerprints: Vec::new(),
         config: abi::Config::default(),
-        cells: Vec::new(),
-        planted: BTreeMap::new(),
+        nodes: Vec::new(),
+        compiled_sets: BTreeMap::new(),
         longest_search: 0,
     };
     let mut lists =
-        Lists { ruleset, slots, names, is_group: &is_group, standing, image: &mut image };
+        Lists { ruleset, slots, names, is_group: &is_group, unchanged, image: &mut image };
     lists.add(None)?;
-    let mut old = [abi::Stretch::default(); old_list::LISTS];
-    for list in OldList::ALL {
-        old[place_of(list)] = lists.add(Some(list))?;
+    let mut old = [abi::Superblock::default(); old_list::LISTS];
+    for list in LegacyList::ALL {
+        old[list_index(list)] = lists.add(Some(list))?;
     }
     let default_rule = image.rules.len() as u32;
     image.rules.push(default_of(default_rule));
@@ -134,25 +134,29 @@ pub fn compile(
     let walked: u32 = old.iter().map(|list| list.end - list.first).sum();
     let walked = if walked > 0 { walked + LISTS_OF_A_PACKET } else { 0 };
     let sets = &image.rule_sets;
-    let forestry = match ruleset.options.evaluator {
-        Evaluator::Compiled => {
-            crate::segment::plant(&mut image.rules, sets, planner, &slots.spread, standing)
-        }
-        _ => Forestry::bare(sets),
+    let all_trees = match ruleset.options.evaluator {
+        Evaluator::Compiled => crate::superblock::build_trees(
+            &mut image.rules,
+            sets,
+            planner,
+            &slots.expansions,
+            unchanged,
+        ),
+        _ => AllTrees::unsearched(sets),
     };
     let legacy = longest_legacy_walk(&old);
-    let filter = crate::segment::longest_walk(&forestry, &image.rules, &ruleset.options);
+    let filter = crate::superblock::longest_walk(&all_trees, &image.rules, &ruleset.options);
     let calls = image.rules.iter().any(|rule| rule.flags & rule_flags::ANCHOR != 0);
     let filter_rules = &image.rules[..old[0].first as usize];
     image.config = abi::Config {
         rules: main,
         steps: match calls {
-            true => MAX_STEPS.max(image.rules.len() as u32 + walked + forestry.steps),
-            false => main + walked + forestry.steps,
+            true => MAX_STEPS.max(image.rules.len() as u32 + walked + all_trees.steps),
+            false => main + walked + all_trees.steps,
         },
         default_rule,
-        segment: if main > 0 { image.rules[0].segment } else { 0 },
-        plain: u32::from(crate::plain::may_ask(&ruleset.options, &old, filter_rules)),
+        superblock: if main > 0 { image.rules[0].superblock } else { 0 },
+        fast_path: u32::from(crate::fast_path::may_evaluate(&ruleset.options, &old, filter_rules)),
         old,
         fingerprints: fingerprints.len() as u32,
         unknown_systems,
@@ -160,13 +164,13 @@ pub fn compile(
         ..config
     };
     image.fingerprints = fingerprints;
-    (image.cells, image.longest_search) = (forestry.cells, forestry.longest);
-    image.planted = forestry.sets;
+    (image.nodes, image.longest_search) = (all_trees.nodes, all_trees.longest);
+    image.compiled_sets = all_trees.sets;
     Ok(image)
 }
 
 /// Returns the most legacy rules that one packet may be evaluated against, of either direction.
-fn longest_legacy_walk(old: &[abi::Stretch; old_list::LISTS]) -> u32 {
+fn longest_legacy_walk(old: &[abi::Superblock; old_list::LISTS]) -> u32 {
     let of = |lists: [usize; 2]| lists.map(|list| old[list].end - old[list].first).iter().sum();
     let (inbound, outbound): (u32, u32) =
         (of([old_list::RDR, old_list::BINAT_IN]), of([old_list::BINAT_OUT, old_list::NAT]));
@@ -174,13 +178,13 @@ fn longest_legacy_walk(old: &[abi::Stretch; old_list::LISTS]) -> u32 {
 }
 
 /// Returns the index of a list in the configuration.
-fn place_of(list: OldList) -> usize {
+fn list_index(list: LegacyList) -> usize {
     match list {
-        OldList::Nat => old_list::NAT,
-        OldList::Rdr => old_list::RDR,
-        OldList::BinatOut => old_list::BINAT_OUT,
-        OldList::BinatIn => old_list::BINAT_IN,
-        OldList::Scrub => old_list::SCRUB,
+        LegacyList::Nat => old_list::NAT,
+        LegacyList::Rdr => old_list::RDR,
+        LegacyList::BinatOut => old_list::BINAT_OUT,
+        LegacyList::BinatIn => old_list::BINAT_IN,
+        LegacyList::Scrub => old_list::SCRUB,
     }
 }
 
@@ -197,14 +201,14 @@ struct Lists<'a> {
     slots: &'a Slots,
     names: &'a mut Names,
     is_group: &'a dyn Fn(&str) -> bool,
-    standing: &'a Standing,
+    unchanged: &'a Unchanged,
     image: &'a mut Image,
 }
 
 impl Lists<'_> {
     /// Appends the filter rules, or a list of legacy rules: those of the main rule set, then those
     /// of the anchors. Returns the indexes of the main rule set's rules.
-    fn add(&mut self, list: Option<OldList>) -> Result<abi::Stretch, Error> {
+    fn add(&mut self, list: Option<LegacyList>) -> Result<abi::Superblock, Error> {
         let start = self.image.rules.len();
         let sets = layout(self.ruleset, list, start);
         let end = sets.last().map_or(start, |(_, place)| place.end);
@@ -219,13 +223,13 @@ impl Lists<'_> {
         };
         for (path, place) in &sets {
             if list.is_none()
-                && let Some(standing) = self.standing.rules(path, place.start)
+                && let Some(unchanged) = self.unchanged.rules(path, place.start)
             {
-                let rules = self.ruleset.rules_of(path).iter().zip(standing);
-                self.image.rules.extend(rules.map(|(rule, standing)| {
+                let rules = self.ruleset.rules_of(path).iter().zip(unchanged);
+                self.image.rules.extend(rules.map(|(rule, unchanged)| {
                     let called = rule.anchor.as_deref().map_or(0..0, called);
                     let (call_first, call_end) = (called.start as u32, called.end as u32);
-                    abi::Rule { call_first, call_end, ..standing }
+                    abi::Rule { call_first, call_end, ..unchanged }
                 }));
                 continue;
             }
@@ -237,7 +241,7 @@ impl Lists<'_> {
                 let skip = step.map(|index| place.start as u32 + index);
                 let compiled = compiler.rule(rule, path, skip, slot);
                 let mut compiled = compiled.map_err(|error| error.on_line(rule.line))?;
-                let kind = list.map(OldList::kind);
+                let kind = list.map(LegacyList::kind);
                 let pools = crate::pool::pools(rule, kind, path, self.slots, compiler.names, slot);
                 let pools = pools.map_err(|error| error.on_line(rule.line))?;
                 compiled.set_end = place.end as u32;
@@ -252,14 +256,14 @@ impl Lists<'_> {
                 let table = overload_table(self.slots, rule, path);
                 let of_rule = crate::rule::states(rule, &compiled, table);
                 if list.is_none() {
-                    compiled.plain = crate::plain::of(&compiled, &of_rule);
+                    compiled.fast_path = crate::fast_path::fast_path_parts(&compiled, &of_rule);
                 }
                 let old = if list.is_some() { compiled.action.into() } else { 0 };
                 states.push((slot, abi::RuleStates { old, ..of_rule }));
                 self.image.rules.push(compiled);
             }
             // The second list of `binat` has the same rules as the first.
-            if !states.is_empty() && list != Some(OldList::BinatIn) {
+            if !states.is_empty() && list != Some(LegacyList::BinatIn) {
                 let of_set = self.image.states.entry(path.clone()).or_default();
                 if of_set.is_empty() {
                     // Move, not copy: many rules make many megabytes.
@@ -273,7 +277,7 @@ impl Lists<'_> {
         if list.is_none() {
             self.image.rule_sets = sets;
         }
-        Ok(abi::Stretch { first: main.start as u32, end: main.end as u32 })
+        Ok(abi::Superblock { first: main.start as u32, end: main.end as u32 })
     }
 }
 
@@ -287,14 +291,14 @@ fn overload_table(slots: &Slots, rule: &Rule, path: &str) -> Option<u32> {
 fn contents<'a>(
     ruleset: &'a Ruleset,
     slots: &Slots,
-    list: Option<OldList>,
+    list: Option<LegacyList>,
     path: &str,
 ) -> (Cow<'a, [Rule]>, Vec<u32>) {
     let of = |slots: &BTreeMap<String, Vec<u32>>| slots.get(path).cloned().unwrap_or_default();
     let Some(list) = list else {
         return (ruleset.rules_of(path).into(), of(&slots.rules));
     };
-    let all = ruleset.old_rules_of(path).iter().zip(of(&slots.old_rules));
+    let all = ruleset.legacy_rules_of(path).iter().zip(of(&slots.legacy_rules));
     let those = all.filter(|(old, _)| old.kind == list.kind());
     let (rules, slots): (Vec<Rule>, _) = those.map(|(old, slot)| (old.seen_in(list), slot)).unzip();
     (rules.into(), slots)
@@ -302,20 +306,24 @@ fn contents<'a>(
 
 /// Returns the slots of an anchor's `scrub` rules that do not reassemble fragments.
 fn leaving_fragments(ruleset: &Ruleset, slots: &Slots, path: &str) -> BTreeSet<u32> {
-    let slots = slots.old_rules.get(path).into_iter().flatten();
-    let all = ruleset.old_rules_of(path).iter().zip(slots);
+    let slots = slots.legacy_rules.get(path).into_iter().flatten();
+    let all = ruleset.legacy_rules_of(path).iter().zip(slots);
     all.filter(|(old, _)| old.leave_fragments).map(|(_, slot)| *slot).collect()
 }
 
 /// Returns the rule sets with the indexes of their rules: the main rule set, then the anchors. The
 /// children of an anchor are neighbours, sorted by name, so a wildcard call is one range of rules.
-fn layout(ruleset: &Ruleset, list: Option<OldList>, start: usize) -> Vec<(String, Range<usize>)> {
+fn layout(
+    ruleset: &Ruleset,
+    list: Option<LegacyList>,
+    start: usize,
+) -> Vec<(String, Range<usize>)> {
     let mut paths: Vec<&str> = ruleset.anchors.keys().map(String::as_str).collect();
     paths.sort_by_key(|path| path.rsplit_once('/').unwrap_or(("", path)));
     let length = |path| match list {
         None => ruleset.rules_of(path).len(),
         Some(list) => {
-            ruleset.old_rules_of(path).iter().filter(|old| old.kind == list.kind()).count()
+            ruleset.legacy_rules_of(path).iter().filter(|old| old.kind == list.kind()).count()
         }
     };
     let mut end = start;

@@ -33,7 +33,8 @@ fn interface(
     skip: [&[String]; 2],
     names: &mut Names,
 ) -> Result<abi::Interface, Error> {
-    let skipped = |generation: usize| skip[generation].iter().any(|name| interface.is(name));
+    let skipped =
+        |generation: usize| skip[generation].iter().any(|name| interface.has_name_or_group(name));
     let mut groups = 0;
     for group in &interface.groups {
         groups |= 1 << names.groups.number(group)?;
@@ -66,7 +67,9 @@ pub fn groups(ruleset: &Ruleset, host: &Host) -> BTreeSet<String> {
     });
     let is_group = |name: &&String| {
         let stands = STANDING_GROUPS.contains(&name.as_str());
-        !stands && host.interface(name).is_none() && host.interfaces.iter().any(|one| one.is(name))
+        !stands
+            && host.interface(name).is_none()
+            && host.interfaces.iter().any(|one| one.has_name_or_group(name))
     };
     names.filter(is_group).cloned().collect()
 }

@@ -7,30 +7,30 @@
 //! a slot to each, and [`compile`] makes the [`Image`]. This crate does not need the kernel.
 
 pub mod address;
-mod asked;
-mod boxes;
 pub mod cover;
 pub mod dynamic;
 pub mod error;
+mod fast_path;
 mod fingerprint;
 pub mod image;
 pub mod interfaces;
 pub mod limiter;
+mod metadata;
 pub mod names;
 mod packets;
-mod plain;
 mod planner;
 pub mod pool;
+mod rects;
 pub mod route_label;
 pub mod rule;
 pub mod sample;
-mod segment;
 mod slots;
-pub mod spread;
-mod standing;
+mod superblock;
+pub mod table_expansion;
 mod table_index;
 pub mod tables;
 pub mod tree;
+mod unchanged;
 mod walk;
 
 pub use error::Error;
@@ -39,7 +39,7 @@ pub use interfaces::{groups, interfaces};
 pub use names::{Names, Registry};
 pub use planner::Planner;
 pub use slots::Slots;
-pub use standing::{Planted, Standing};
 pub use table_index::table_index;
 pub use tables::{TableUse, tables};
+pub use unchanged::{CompiledSet, Unchanged};
 pub use walk::LONG_WALK;

@@ -10,7 +10,7 @@ use crate::slots::Slots;
 const NANOSECONDS: u64 = 1_000_000_000;
 
 /// Returns the index of a limiter in the map of limiters. `source` is true for a source limiter.
-pub fn place(source: bool, id: u32) -> u32 {
+pub fn map_index(source: bool, id: u32) -> u32 {
     let kind = if source { limiter_kind::SOURCE } else { limiter_kind::STATE };
     u32::from(kind) * LIMITERS + id
 }
@@ -35,7 +35,7 @@ pub(crate) fn limiter(limiter: &Limiter, slots: &Slots) -> (u32, abi::Limiter) {
         inet6_mask: limiter.inet6_mask.unwrap_or(128),
         pad: [0; 2],
     };
-    (place(limiter.source, limiter.id), compiled)
+    (map_index(limiter.source, limiter.id), compiled)
 }
 
 /// Compiles a rule's use of a limiter: the limiter's number and flag, or 0 for none.

@@ -1,7 +1,7 @@
 //! Kinds of packets, each of which has its own tree set.
 
 use skipstep_abi as abi;
-use skipstep_abi::forest::forest_of;
+use skipstep_abi::tree_set::tree_set_of;
 
 use crate::tree::{Covering, Space};
 
@@ -26,16 +26,16 @@ pub(crate) struct Packets {
 }
 
 impl Packets {
-    pub fn new(direction: u8, forest: usize) -> Self {
-        let (family, kind) = match forest.checked_sub(forest_of::INET6) {
+    pub fn new(direction: u8, tree_set: usize) -> Self {
+        let (family, kind) = match tree_set.checked_sub(tree_set_of::INET6) {
             Some(kind) => (abi::INET6, kind),
-            None => (abi::INET, forest),
+            None => (abi::INET, tree_set),
         };
         let (protocol, follows) = match kind {
-            forest_of::TCP => (TCP, false),
-            forest_of::TCP_FOLLOWS => (TCP, true),
-            forest_of::UDP => (UDP, false),
-            forest_of::OTHER => (0, false),
+            tree_set_of::TCP => (TCP, false),
+            tree_set_of::TCP_FOLLOWS => (TCP, true),
+            tree_set_of::UDP => (UDP, false),
+            tree_set_of::OTHER => (0, false),
             _ => (0, true),
         };
         Packets { direction, family, protocol, all_protocols: false, follows }
@@ -47,8 +47,8 @@ impl Packets {
         Packets { protocol: 0, all_protocols: true, follows: false, ..*self }
     }
 
-    /// True if `rules` are exactly the boxes in `all`, those of all protocols, that such packets
-    /// can match.
+    /// True if `rules` are exactly the rectangles in `all`, those of all protocols, that such
+    /// packets can match.
     pub fn is_part_of<const N: usize>(
         &self,
         space: &Space<N>,
@@ -58,13 +58,13 @@ impl Packets {
         let axis = space.protocol();
         let any = u32::from(u8::MAX);
         let ours = all.iter().filter(|rule| {
-            let (low, high) = (rule.region.low[axis], rule.region.high[axis]);
+            let (low, high) = (rule.rect.low[axis], rule.rect.high[axis]);
             low != high || self.are_among(low as u8)
         });
         let seen = ours.map(|rule| {
             let mut rule = *rule;
             if self.protocol != 0 {
-                (rule.region.low[axis], rule.region.high[axis]) = (0, any);
+                (rule.rect.low[axis], rule.rect.high[axis]) = (0, any);
             }
             rule
         });

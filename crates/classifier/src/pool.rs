@@ -6,7 +6,7 @@ use skipstep_abi as abi;
 use skipstep_abi::pool::{pool_kind, purpose, route_kind};
 use skipstep_abi::{PoolKey, PoolMember, PoolMemberKey, address_bytes};
 use skipstep_ruleset::{
-    OldKind, Pool, PoolAddress, PoolKind, PoolPorts, RouteKind, Rule, TableName,
+    LegacyKind, Pool, PoolAddress, PoolKind, PoolPorts, RouteKind, Rule, TableName,
 };
 
 use crate::slots::Slots;
@@ -31,7 +31,7 @@ pub struct Pools {
 /// Fails if a table has no slot, or an interface name is too long or gets no number.
 pub fn pools(
     rule: &Rule,
-    old: Option<OldKind>,
+    old: Option<LegacyKind>,
     anchor: &str,
     slots: &Slots,
     names: &mut Names,
@@ -42,7 +42,7 @@ pub fn pools(
     for (purpose, pool) in by_purpose(rule) {
         let prefix = match (&rule.af_to, purpose) {
             (Some(af_to), purpose::NAT) => af_to.prefix(&rule.destination.host),
-            (Some(af_to), purpose::RDR) => af_to.kept(),
+            (Some(af_to), purpose::RDR) => af_to.kept_bits(),
             _ => 0,
         };
         let members = match &pool.address {
@@ -53,7 +53,7 @@ pub fn pools(
             first,
             prefix,
             old: u8::from(old.is_some()),
-            binat: u8::from(old == Some(OldKind::Binat)),
+            binat: u8::from(old == Some(LegacyKind::Binat)),
             members: members.len() as u16,
             endpoint_independent: u8::from(pool.endpoint_independent),
             prefer_ipv6: u8::from(pool.prefer_ipv6),
@@ -74,10 +74,10 @@ fn ports(ports: PoolPorts, purpose: u32) -> abi::Pool {
     let none = abi::Pool::default();
     match (ports, purpose) {
         (PoolPorts::Range(low, high), _) => abi::Pool { low, high, ..none },
-        (PoolPorts::Unsaid, purpose::NAT) => {
+        (PoolPorts::Default, purpose::NAT) => {
             abi::Pool { low: DYNAMIC_PORTS.0, high: DYNAMIC_PORTS.1, ..none }
         }
-        (PoolPorts::Unsaid | PoolPorts::Static, _) => none,
+        (PoolPorts::Default | PoolPorts::Static, _) => none,
         (PoolPorts::MapE { offset, length, id }, _) => {
             abi::Pool { port_set: id, set_offset: offset, set_length: length, ..none }
         }

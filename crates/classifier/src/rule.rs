@@ -8,7 +8,7 @@ use skipstep_abi::rule::{divert_kind, rule_flags as flags, source_flags};
 use skipstep_abi::verdict::{action, direction};
 use skipstep_ruleset::{
     Action, Address, AnchorCall, BlockReturn, Direction, Divert, Family, InterfaceMatch, KeepKind,
-    Not, OldList, Rule, SourceTrack, StateOptions,
+    LegacyList, Not, Rule, SourceTrack, StateOptions,
 };
 
 use crate::address::{address, family, owner, port};
@@ -57,7 +57,7 @@ impl Compiler<'_> {
         let tcp_flags = rule.tcp_flags.map_or((0, 0), |flags| (flags.set, flags.mask));
         let queue = self.queues(rule.set_queue.as_deref())?;
         let (ordinary, lowdelay) = rule.set_prio.unwrap_or_default();
-        let answer = Answer::of(rule.block_return);
+        let answer = Answer::from_block_return(rule.block_return);
         let called = rule.anchor.as_deref().map_or(0..0, self.called);
         Ok(abi::Rule {
             skip,
@@ -109,10 +109,10 @@ impl Compiler<'_> {
             os: 0,
             limiter: [rule.state_limiter, rule.source_limiter].map(crate::limiter::used),
             set_end: 0,
-            segment: 0,
+            superblock: 0,
             delay: rule.set_delay.unwrap_or(0),
             leave_fragments: 0,
-            plain: 0,
+            fast_path: 0,
         })
     }
 
@@ -236,7 +236,7 @@ struct Answer {
 }
 
 impl Answer {
-    fn of(block_return: BlockReturn) -> Self {
+    fn from_block_return(block_return: BlockReturn) -> Self {
         let (inet, inet6) = PORT_UNREACHABLE;
         match block_return {
             BlockReturn::Drop => Answer { flag: 0, ttl: 0, inet: (0, 0), inet6: (0, 0) },
@@ -318,16 +318,16 @@ fn family_number(family: Option<Family>) -> u8 {
 
 /// Returns the action of a legacy rule in a list. A rule without a pool is an exception; an anchor
 /// call has the action of an exception, which is never used.
-pub fn old_action(list: OldList, rule: &Rule) -> u8 {
+pub fn old_action(list: LegacyList, rule: &Rule) -> u8 {
     let translates = rule.nat.is_some() || rule.rdr.is_some();
     match (list, translates) {
-        (OldList::Scrub, _) => action::SCRUB,
-        (OldList::Nat, true) => action::NAT,
-        (OldList::Nat, false) => action::NO_NAT,
-        (OldList::Rdr, true) => action::RDR,
-        (OldList::Rdr, false) => action::NO_RDR,
-        (OldList::BinatOut | OldList::BinatIn, true) => action::BINAT,
-        (OldList::BinatOut | OldList::BinatIn, false) => action::NO_BINAT,
+        (LegacyList::Scrub, _) => action::SCRUB,
+        (LegacyList::Nat, true) => action::NAT,
+        (LegacyList::Nat, false) => action::NO_NAT,
+        (LegacyList::Rdr, true) => action::RDR,
+        (LegacyList::Rdr, false) => action::NO_RDR,
+        (LegacyList::BinatOut | LegacyList::BinatIn, true) => action::BINAT,
+        (LegacyList::BinatOut | LegacyList::BinatIn, false) => action::NO_BINAT,
     }
 }
 

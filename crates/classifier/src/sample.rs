@@ -3,11 +3,11 @@
 
 use fastrand::Rng;
 
-use crate::tree::{Covering, INET6, Region};
+use crate::tree::{Covering, INET6, Rect};
 
 /// The shape of a list of rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ListShape {
     /// An access list: which clients reach which ports of our hosts.
     Access,
     /// A firewall: many rules have one address `any`, and ports are ranges.
@@ -24,33 +24,33 @@ pub enum Kind {
     Single,
 }
 
-impl Kind {
+impl ListShape {
     /// All shapes.
-    pub const ALL: [Kind; 7] = [
-        Kind::Access,
-        Kind::Firewall,
-        Kind::Chain,
-        Kind::Ports,
-        Kind::Wide,
-        Kind::Pairs,
-        Kind::Single,
+    pub const ALL: [ListShape; 7] = [
+        ListShape::Access,
+        ListShape::Firewall,
+        ListShape::Chain,
+        ListShape::Ports,
+        ListShape::Wide,
+        ListShape::Pairs,
+        ListShape::Single,
     ];
 
     /// True if only an adversary would write such rules.
     pub fn is_adversarial(self) -> bool {
-        matches!(self, Kind::Ports | Kind::Wide | Kind::Pairs | Kind::Single)
+        matches!(self, ListShape::Ports | ListShape::Wide | ListShape::Pairs | ListShape::Single)
     }
 
     /// Returns the name in printed results.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Access => "access",
-            Kind::Firewall => "firewall",
-            Kind::Chain => "chain",
-            Kind::Ports => "ports",
-            Kind::Wide => "wide",
-            Kind::Pairs => "pairs",
-            Kind::Single => "single",
+            ListShape::Access => "access",
+            ListShape::Firewall => "firewall",
+            ListShape::Chain => "chain",
+            ListShape::Ports => "ports",
+            ListShape::Wide => "wide",
+            ListShape::Pairs => "pairs",
+            ListShape::Single => "single",
         }
     }
 }
@@ -60,29 +60,29 @@ const ANY_PORT: (u32, u32) = (0, 0xffff);
 const TCP: u32 = 6;
 const UDP: u32 = 17;
 
-/// Draws `count` rules for IPv4, in order. One in eight has a criterion besides its box.
-pub fn rules(kind: Kind, count: usize, seed: u64) -> Vec<Covering<6>> {
+/// Draws `count` rules for IPv4, in order. One in eight has a criterion besides its rectangle.
+pub fn rules(kind: ListShape, count: usize, seed: u64) -> Vec<Covering<6>> {
     let mut draw = Draw::new(count, seed);
     (0..count).map(|number| draw.rule(kind, number)).collect()
 }
 
 /// Draws the same rules for IPv6: prefixes are 32 bits longer, and hosts are whole addresses.
-pub fn rules6(kind: Kind, count: usize, seed: u64) -> Vec<Covering<12>> {
-    let of = |Covering { region: Region { low, high }, whole, hides, order }| {
-        let mut region = INET6.whole;
+pub fn rules6(kind: ListShape, count: usize, seed: u64) -> Vec<Covering<12>> {
+    let of = |Covering { rect: Rect { low, high }, whole, hides, order }| {
+        let mut rect = INET6.whole;
         for (address, at) in [(0, 0), (1, 4)] {
             let (first, last) = (lengthen(low[address], false), lengthen(high[address], true));
             if (low[address], high[address]) != ANY {
-                region.low[at..at + 4].copy_from_slice(&first);
-                region.high[at..at + 4].copy_from_slice(&last);
+                rect.low[at..at + 4].copy_from_slice(&first);
+                rect.high[at..at + 4].copy_from_slice(&last);
             }
             if low[address] == high[address] {
-                region.high[at..at + 4].copy_from_slice(&first);
+                rect.high[at..at + 4].copy_from_slice(&first);
             }
         }
-        region.low[8..].copy_from_slice(&low[2..]);
-        region.high[8..].copy_from_slice(&high[2..]);
-        Covering { region, whole, hides, order }
+        rect.low[8..].copy_from_slice(&low[2..]);
+        rect.high[8..].copy_from_slice(&high[2..]);
+        Covering { rect, whole, hides, order }
     };
     rules(kind, count, seed).into_iter().map(of).collect()
 }
@@ -91,12 +91,12 @@ fn lengthen(word: u32, last: bool) -> [u32; 4] {
     [0x2001_0db8, word, if last { u32::MAX } else { 0 }, if last { u32::MAX } else { 0 }]
 }
 
-/// Draws `count` packets, each in the box of a random rule.
+/// Draws `count` packets, each in the rectangle of a random rule.
 pub fn packets<const N: usize>(rules: &[Covering<N>], count: usize, seed: u64) -> Vec<[u32; N]> {
     let mut random = Rng::with_seed(seed);
     let mut one = || {
-        let region = &rules[random.usize(..rules.len())].region;
-        std::array::from_fn(|axis| random.u32(region.low[axis]..=region.high[axis]))
+        let rect = &rules[random.usize(..rules.len())].rect;
+        std::array::from_fn(|axis| random.u32(rect.low[axis]..=rect.high[axis]))
     };
     (0..count).map(|_| one()).collect()
 }
@@ -118,31 +118,31 @@ impl Draw {
         Self { random, networks }
     }
 
-    fn rule(&mut self, kind: Kind, number: usize) -> Covering<6> {
+    fn rule(&mut self, kind: ListShape, number: usize) -> Covering<6> {
         let fields = self.addresses_and_ports(kind, number);
         let protocol = match kind {
-            Kind::Pairs | Kind::Single | Kind::Wide => (0, 0xff),
+            ListShape::Pairs | ListShape::Single | ListShape::Wide => (0, 0xff),
             _ => [(TCP, TCP), (TCP, TCP), (UDP, UDP)][self.random.usize(..3)],
         };
         let interface = if self.random.u32(..4) == 0 { self.random.u32(1..4) } else { 0 };
         let interface = if interface == 0 { (0, 0xff) } else { (interface, interface) };
         let [source, destination, from, to] = fields;
         let fields = [source, destination, from, to, protocol, interface];
-        let region = Region { low: fields.map(|(low, _)| low), high: fields.map(|(_, high)| high) };
+        let rect = Rect { low: fields.map(|(low, _)| low), high: fields.map(|(_, high)| high) };
         let whole = self.random.u32(..8) != 0;
-        Covering { region, whole, hides: whole, order: number as u32 }
+        Covering { rect, whole, hides: whole, order: number as u32 }
     }
 
     /// Draws source and destination, then their ports.
-    fn addresses_and_ports(&mut self, kind: Kind, number: usize) -> [(u32, u32); 4] {
+    fn addresses_and_ports(&mut self, kind: ListShape, number: usize) -> [(u32, u32); 4] {
         match kind {
-            Kind::Access => [
+            ListShape::Access => [
                 self.address([6, 2, 2]),
                 self.address([0, 1, 9]),
                 ANY_PORT,
                 self.service([8, 1, 1]),
             ],
-            Kind::Firewall => self.of_hosts(|draw| {
+            ListShape::Firewall => self.of_hosts(|draw| {
                 [
                     draw.address([5, 3, 2]),
                     draw.address([3, 2, 5]),
@@ -150,7 +150,7 @@ impl Draw {
                     draw.service([4, 4, 2]),
                 ]
             }),
-            Kind::Chain => self.of_hosts(|draw| {
+            ListShape::Chain => self.of_hosts(|draw| {
                 [
                     draw.address([1, 3, 6]),
                     draw.address([1, 3, 6]),
@@ -158,13 +158,13 @@ impl Draw {
                     draw.service([3, 1, 6]),
                 ]
             }),
-            Kind::Ports => [ANY, ANY, self.ports(), self.ports()],
-            Kind::Wide => [self.prefix(0..=10), self.prefix(0..=10), ANY_PORT, self.ports()],
-            Kind::Pairs => {
+            ListShape::Ports => [ANY, ANY, self.ports(), self.ports()],
+            ListShape::Wide => [self.prefix(0..=10), self.prefix(0..=10), ANY_PORT, self.ports()],
+            ListShape::Pairs => {
                 let pairs = [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]];
                 self.some(&pairs[number % pairs.len()])
             }
-            Kind::Single => self.some(&[number % 4]),
+            ListShape::Single => self.some(&[number % 4]),
         }
     }
 

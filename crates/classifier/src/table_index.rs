@@ -35,10 +35,12 @@ pub fn table_index(entries: Vec<IndexEntry>, secret: [u32; 4]) -> Vec<IndexCell>
         left_over.extend(networks);
         left_over.sort_unstable_by_key(|entry| (entry.address, entry.entry.prefix));
         let first = ordered.len() as u32 + 1;
-        let networks: Vec<Network> =
-            (first..).zip(&left_over).map(|(number, entry)| Network::of(entry, number)).collect();
+        let networks: Vec<Network> = (first..)
+            .zip(&left_over)
+            .map(|(number, entry)| Network::from_entry(entry, number))
+            .collect();
         ordered.extend(left_over);
-        head.networks[six] = trie.plant(&networks);
+        head.networks[six] = trie.build(&networks);
     }
     let mut cells = vec![IndexCell::default()];
     append(&mut cells, &ordered);
@@ -134,7 +136,7 @@ struct Network {
 }
 
 impl Network {
-    fn of(entry: &IndexEntry, number: u32) -> Self {
+    fn from_entry(entry: &IndexEntry, number: u32) -> Self {
         Network {
             bits: u128::from_be_bytes(entry.address),
             prefix: entry.entry.prefix.into(),
@@ -157,17 +159,17 @@ struct Trie {
 
 impl Trie {
     /// Adds a trie of networks, sorted, and returns the value at which its search begins.
-    fn plant(&mut self, networks: &[Network]) -> u32 {
+    fn build(&mut self, networks: &[Network]) -> u32 {
         match networks {
             // The network of all addresses has no bit to branch by.
-            [all, rest @ ..] if all.prefix == 0 => self.grow(rest, all.word),
-            _ => self.grow(networks, 0),
+            [all, rest @ ..] if all.prefix == 0 => self.add_networks(rest, all.word),
+            _ => self.add_networks(networks, 0),
         }
     }
 
     /// Adds the nodes of sorted networks with at least one bit, and returns the value that leads to
     /// them. `otherwise` is the longest match outside of them.
-    fn grow(&mut self, networks: &[Network], otherwise: u32) -> u32 {
+    fn add_networks(&mut self, networks: &[Network], otherwise: u32) -> u32 {
         let (Some(first), Some(last)) = (networks.first(), networks.last()) else {
             return otherwise;
         };
@@ -187,7 +189,7 @@ impl Trie {
             } else {
                 let inside = rest.iter().take_while(|other| other.byte(depth) == byte).count();
                 let (inside, behind) = rest.split_at(inside);
-                values[byte] = self.grow(inside, values[byte]);
+                values[byte] = self.add_networks(inside, values[byte]);
                 rest = behind;
             }
         }
@@ -364,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_of_hosts_asks_no_networks() {
+    fn a_table_of_hosts_needs_no_trie() {
         let mut rng = fastrand::Rng::with_seed(2);
         let hosts: BTreeMap<u128, IndexEntry> = (0..20_000)
             .map(|_| u128::from(rng.u32(1..)) << 96)
@@ -378,7 +380,7 @@ mod tests {
 
     /// Hosts that all hash to one bucket, as an attacker who knows the secret would choose them.
     #[test]
-    fn hosts_that_crowd_a_line_are_found_all_the_same() {
+    fn hosts_of_a_full_bucket_are_found() {
         let secret = [5, 6, 7, 8];
         let all = (1u32..).map(|number| entry(u128::from(number) << 96, 32, false, false));
         let low = all.filter(|entry| hash(&secret, entry) >> 53 == 0).take(500);
@@ -390,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_takes_no_more_than_its_own_room() {
+    fn long_prefixes_do_not_multiply_nodes() {
         let mut rng = fastrand::Rng::with_seed(3);
         let entries: BTreeMap<u128, IndexEntry> = (0..1000)
             .map(|_| rng.u128(..) & !1)

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use skipstep_abi::limits::TABLE_SLOTS;
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Address, OldKind, Pool, Ruleset, TableEntry, TableName};
+use skipstep_ruleset::{Address, LegacyKind, Pool, Ruleset, TableEntry, TableName};
 
 use crate::{Error, dynamic, route_label};
 
@@ -106,7 +106,7 @@ fn pooled(ruleset: &Ruleset) -> BTreeSet<String> {
         tables.chain(interfaces.into_iter().map(|address| dynamic::name(address).name)).collect()
     };
     // `binat` takes the new address from the criterion that it compares sources with.
-    let binat = ruleset.all_old_rules().filter(|(_, old)| old.kind == OldKind::Binat);
+    let binat = ruleset.all_legacy_rules().filter(|(_, old)| old.kind == LegacyKind::Binat);
     let sources = binat.filter_map(|(_, old)| match &old.rule.source.host.address {
         Address::Dynamic(address) => Some(dynamic::name(address).name),
         _ => None,

@@ -12,23 +12,23 @@ use crate::packets::Packets;
 /// (docs/reference/performance.md).
 pub const LONG_WALK: u32 = 20_000;
 
-/// Returns, for each kind of packet, the most rules of `stretch` that one packet is evaluated
+/// Returns, for each kind of packet, the most rules of `superblock` that one packet is evaluated
 /// against. Assumes that no `quick` rule matches.
 ///
 /// A mismatch in a property that all packets of a kind share always skips rules. Every other
 /// criterion may match or not, so the longest of all paths counts.
 pub(crate) fn longest_walks(
     rules: &[abi::Rule],
-    stretch: Range<usize>,
+    superblock: Range<usize>,
     kinds: &[Packets],
 ) -> Vec<u32> {
     // For each rule: the longest path from there, for each kind. One pass serves all kinds, because
     // rules are far larger than this table.
-    let mut longest = vec![0u32; (stretch.len() + 1) * kinds.len()];
-    for index in stretch.clone().rev() {
+    let mut longest = vec![0u32; (superblock.len() + 1) * kinds.len()];
+    for index in superblock.clone().rev() {
         let rule = &rules[index];
         let place =
-            |next: usize| (next.clamp(index + 1, stretch.end) - stretch.start) * kinds.len();
+            |next: usize| (next.clamp(index + 1, superblock.end) - superblock.start) * kinds.len();
         let (behind, skips) = (place(index + 1), rule.skip.map(|next| place(next as usize)));
         let asks_interface = rule.interface_match != interface_match::NONE;
         for (which, kind) in kinds.iter().enumerate() {
@@ -40,7 +40,7 @@ pub(crate) fn longest_walks(
                 }
                 None => Skip::ALL.into_iter().map(over).fold(longest[behind + which], u32::max),
             };
-            longest[(index - stretch.start) * kinds.len() + which] = 1 + rest;
+            longest[(index - superblock.start) * kinds.len() + which] = 1 + rest;
         }
     }
     longest.truncate(kinds.len());

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use skipstep_abi as abi;
-use skipstep_abi::forest::{FOREST_NONE, FOREST_WALK, forest_of};
 use skipstep_abi::interface::interface_match;
 use skipstep_abi::rule::{address_kind, port_op, rule_flags};
-use skipstep_classifier::{Error, Image, Names, Planner, Slots, Standing, compile, tables};
+use skipstep_abi::tree_set::{TREE_SET_NONE, TREE_SET_WALK, tree_set_of};
+use skipstep_classifier::{Error, Image, Names, Planner, Slots, Unchanged, compile, tables};
 use skipstep_pfconf::Context;
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
@@ -43,7 +43,7 @@ fn image_with(text: &str, names: &mut Names) -> Result<Image, Error> {
     let mut slots = 1..;
     let some = |_: &str, count| slots.by_ref().take(count).collect();
     let slots = slots_of(&ruleset, some)?;
-    compile(&ruleset, &host(), &slots, names, Planner::default(), &Standing::default())
+    compile(&ruleset, &host(), &slots, names, Planner::default(), &Unchanged::default())
 }
 
 /// Returns slots for tables and for rules; `some` returns the number of rules of a rule set.
@@ -56,9 +56,9 @@ fn slots_of(
     let mut of = |path: &str, count| (path.to_owned(), some(path, count));
     Ok(Slots {
         rules: paths().map(|path| of(path, ruleset.rules_of(path).len())).collect(),
-        old_rules: paths().map(|path| of(path, ruleset.old_rules_of(path).len())).collect(),
+        legacy_rules: paths().map(|path| of(path, ruleset.legacy_rules_of(path).len())).collect(),
         tables: named.zip(1..).collect(),
-        spread: BTreeMap::new(),
+        expansions: BTreeMap::new(),
     })
 }
 
@@ -221,13 +221,13 @@ fn anchors_stand_behind_the_main_rule_set_and_siblings_together() {
 }
 
 #[test]
-fn lists_of_old_rules_stand_behind_the_filter_rules() {
+fn lists_of_legacy_rules_follow_the_filter_rules() {
     let image = image(
         "nat on em0 from 10.0.0.0/8 -> 192.0.2.1\nno binat from 10.0.0.9 to any\n\
          binat from 10.0.0.5 to any -> 192.0.2.5\nrdr from any to 192.0.2.7 -> 10.0.0.7\npass\n",
     );
-    let stretches = image.config.old.map(|list| (list.first, list.end));
-    assert_eq!(stretches, [(1, 2), (2, 3), (3, 5), (5, 7), (7, 7)]);
+    let superblocks = image.config.old.map(|list| (list.first, list.end));
+    assert_eq!(superblocks, [(1, 2), (2, 3), (3, 5), (5, 7), (7, 7)]);
     assert_eq!((image.config.rules, image.config.default_rule, image.config.steps), (1, 7, 11));
 }
 
@@ -238,7 +238,7 @@ fn without_anchors_no_more_steps_are_made_than_there_are_rules() {
 }
 
 #[test]
-fn stretches_of_rules_that_only_decide_are_searched() {
+fn runs_of_rules_that_only_decide_are_superblocks() {
     let decide = "pass proto tcp to port 1\nblock proto tcp to port 2\n".repeat(4);
     let rules = format!(
         "match proto udp\n{decide}pass proto tcp to port 3\n\
@@ -246,16 +246,17 @@ fn stretches_of_rules_that_only_decide_are_searched() {
     );
     let image = image(&rules);
     let begins: Vec<usize> =
-        (0..image.rules.len()).filter(|index| image.rules[*index].segment != 0).collect();
+        (0..image.rules.len()).filter(|index| image.rules[*index].superblock != 0).collect();
     // Eight rules between those with a criterion on tags are too few for a superblock of their own.
     // The superblock with all of these rules has a search for candidates, from wherever evaluation
     // enters.
     let expected: Vec<usize> = [1].into_iter().chain(10..20).chain([20]).collect();
     assert_eq!(begins, expected);
-    let end = |index: usize| image.cells[image.rules[index].segment as usize].word[0];
+    let end = |index: usize| image.nodes[image.rules[index].superblock as usize].word[0];
     assert_eq!((end(1), end(10), end(20)), (10, 20, 36));
     let meets_all = |index: usize| {
-        image.cells[image.rules[index].segment as usize].word[abi::forest::STRETCH_MEETS_ALL]
+        image.nodes[image.rules[index].superblock as usize].word
+            [abi::tree_set::SUPERBLOCK_MEETS_ALL]
     };
     assert_eq!((meets_all(1), meets_all(10), meets_all(20)), (0, 1, 0));
     assert_eq!(image.config.evaluator, abi::verdict::evaluator::COMPILED);
@@ -265,22 +266,22 @@ fn stretches_of_rules_that_only_decide_are_searched() {
 }
 
 #[test]
-fn skips_into_a_stretch_lead_to_its_beginning() {
+fn skips_into_a_superblock_lead_to_its_first_rule() {
     let same = "pass in on em0 proto tcp to port 1\n";
     let rules = format!("match in on em0\n{}pass in on em1\n", same.repeat(9));
     let searched = image(&rules);
     assert_eq!(searched.rules[0].skip[0], 1, "the first rule on another interface is within");
     let walked = image(&format!("set evaluator skip-steps\n{rules}"));
     assert_eq!(walked.rules[0].skip[0], 10);
-    assert!(walked.cells.is_empty());
+    assert!(walked.nodes.is_empty());
 }
 
 /// Compiles a rule set whose rules keep their slots, because each anchor has its own.
-fn image_beside(text: &str, names: &mut Names, standing: &Standing) -> Image {
+fn image_beside(text: &str, names: &mut Names, unchanged: &Unchanged) -> Image {
     let ruleset = parse(text);
     let first = |path: &str| 1000 * path.bytes().map(u32::from).sum::<u32>() + 1;
     let slots = slots_of(&ruleset, |path, count| (first(path)..).take(count).collect()).unwrap();
-    compile(&ruleset, &host(), &slots, names, Planner::default(), standing).unwrap()
+    compile(&ruleset, &host(), &slots, names, Planner::default(), unchanged).unwrap()
 }
 
 /// Returns `many` rules in superblocks, some of them with side effects.
@@ -293,7 +294,7 @@ fn searched(many: u16) -> String {
 }
 
 #[test]
-fn what_stands_is_as_if_it_were_compiled() {
+fn reused_rule_sets_equal_compiled_ones() {
     let text = |changed: u16| {
         format!(
             "match in on em0\n{}anchor \"a/*\"\nanchor b {{\n{}}}\nanchor a {{\n\
@@ -306,13 +307,13 @@ fn what_stands_is_as_if_it_were_compiled() {
     };
     for (before, after) in [(0, 90), (90, 0), (60, 200), (200, 60), (3, 4)] {
         let mut names = Names::default();
-        let before = image_beside(&text(before), &mut names, &Standing::default());
-        let mut sets = before.planted.clone();
+        let before = image_beside(&text(before), &mut names, &Unchanged::default());
+        let mut sets = before.compiled_sets.clone();
         sets.retain(|path, _| path != "a/x");
-        assert!(["", "b", "a/z"].iter().all(|path| sets[*path].cells.len() > 20));
-        let standing = Standing { rules: before.rules, cells: before.cells, sets };
-        let whole = image_beside(&text(after), &mut names, &Standing::default());
-        let image = image_beside(&text(after), &mut names, &standing);
+        assert!(["", "b", "a/z"].iter().all(|path| sets[*path].nodes.len() > 20));
+        let unchanged = Unchanged { rules: before.rules, nodes: before.nodes, sets };
+        let whole = image_beside(&text(after), &mut names, &Unchanged::default());
+        let image = image_beside(&text(after), &mut names, &unchanged);
         assert!(image.states.keys().all(|path| path == "a/x"), "the others were compiled");
         assert_eq!(Image { states: whole.states.clone(), ..image }, whole);
     }
@@ -320,36 +321,36 @@ fn what_stands_is_as_if_it_were_compiled() {
 
 /// Returns the positions of the tree sets of the first superblock, for inbound and for outbound
 /// packets.
-fn forests(image: &Image) -> [Vec<u32>; 2] {
-    let head = image.rules[0].segment as usize;
-    [head, head + 1].map(|cell| image.cells[cell].word[1..=abi::forest::FORESTS].to_vec())
+fn tree_sets(image: &Image) -> [Vec<u32>; 2] {
+    let head = image.rules[0].superblock as usize;
+    [head, head + 1].map(|node| image.nodes[node].word[1..=abi::tree_set::TREE_SETS].to_vec())
 }
 
 #[test]
-fn kinds_of_packets_that_mean_the_same_to_rules_share_a_forest() {
+fn kinds_of_packets_with_the_same_boxes_share_a_tree_set() {
     let image = image(&"block proto udp to port 7\n".repeat(9));
-    let [inbound, outbound] = forests(&image);
+    let [inbound, outbound] = tree_sets(&image);
     assert_eq!(inbound, outbound);
-    let (inet, inet6) = (inbound[forest_of::UDP], inbound[forest_of::INET6 + forest_of::UDP]);
-    assert!(inet > FOREST_WALK && inet6 > FOREST_WALK && inet != inet6);
+    let (inet, inet6) = (inbound[tree_set_of::UDP], inbound[tree_set_of::INET6 + tree_set_of::UDP]);
+    assert!(inet > TREE_SET_WALK && inet6 > TREE_SET_WALK && inet != inet6);
 }
 
 #[test]
-fn what_skip_steps_pass_over_is_not_searched() {
+fn rules_that_skip_steps_pass_over_have_no_tree() {
     let ports: String =
         (1..=9).map(|port| format!("block in proto tcp to port {port}\n")).collect();
-    let [inbound, outbound] = forests(&image(&format!("pass\n{ports}")));
-    let searched: Vec<bool> = inbound.iter().map(|place| *place != FOREST_WALK).collect();
+    let [inbound, outbound] = tree_sets(&image(&format!("pass\n{ports}")));
+    let searched: Vec<bool> = inbound.iter().map(|place| *place != TREE_SET_WALK).collect();
     // TCP segments that begin a connection and others, over IPv4 and IPv6.
     let tcp = [true, true, false, false, false];
     assert_eq!(searched, [tcp, tcp].concat());
-    assert_eq!(outbound, [FOREST_WALK; abi::forest::FORESTS]);
+    assert_eq!(outbound, [TREE_SET_WALK; abi::tree_set::TREE_SETS]);
 
     // With many interfaces no skip step leads over all rules.
     let interfaces: String =
         (0..9).map(|n| format!("block in on em{} proto tcp to port 1\n", n % 2)).collect();
-    let [inbound, _] = forests(&image(&interfaces));
-    assert_eq!(inbound[forest_of::UDP], FOREST_NONE);
+    let [inbound, _] = tree_sets(&image(&interfaces));
+    assert_eq!(inbound[tree_set_of::UDP], TREE_SET_NONE);
 }
 
 /// Compiles settings and 25,000 rules that name a network each.

@@ -46,8 +46,8 @@ impl Anchors {
     /// # Errors
     /// Fails if a text has an error, or if the kernel refuses the change.
     pub fn change(&mut self, changes: &[(u32, String)]) -> Result<Unsettled> {
-        self.look_around()?;
-        self.follow()?;
+        self.refresh_host()?;
+        self.reopen_if_replaced()?;
         let changes = changes.iter().map(|(id, rules)| {
             let path = self.path(*id);
             let ruleset = read(&path, rules, &self.host)?;
@@ -71,7 +71,7 @@ impl Anchors {
     /// # Errors
     /// Fails if the instance no longer exists, or if the kernel refuses the change.
     pub fn remove_all(&mut self) -> Result<()> {
-        self.follow()?;
+        self.reopen_if_replaced()?;
         Ok(self.instance.clear_anchors(self.owner.prefix())?)
     }
 
@@ -97,14 +97,14 @@ impl Anchors {
     /// # Errors
     /// Fails if the interfaces cannot be read.
     pub fn is_own(&mut self, address: IpAddr) -> Result<bool> {
-        self.look_around()?;
+        self.refresh_host()?;
         let mut interfaces = self.host.interfaces.iter();
         Ok(interfaces
             .any(|interface| interface.addresses.iter().any(|own| own.net.addr() == address)))
     }
 
     /// Reads the interfaces again if they have changed.
-    fn look_around(&mut self) -> Result<()> {
+    fn refresh_host(&mut self) -> Result<()> {
         if self.changes.changed()? {
             self.host = host::read()?;
         }
@@ -117,7 +117,7 @@ impl Anchors {
     }
 
     /// Opens the instance again if a new one has replaced it.
-    fn follow(&mut self) -> Result<()> {
+    fn reopen_if_replaced(&mut self) -> Result<()> {
         if !self.instance.is_current() {
             self.instance = Instance::open(&self.name).context("the filter is gone")?;
             self.owner = self.instance.own_anchors(self.program)?;

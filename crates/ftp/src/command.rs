@@ -57,8 +57,8 @@ impl Command {
     pub fn meaning(&self) -> Verb {
         let argument = self.text();
         match self.verb.as_str() {
-            "PORT" => endpoint::numbers(argument).map_or(Verb::Garbled, Verb::Port),
-            "EPRT" => endpoint::extended(argument).map_or(Verb::Garbled, Verb::ExtendedPort),
+            "PORT" => endpoint::parse_numbers(argument).map_or(Verb::Garbled, Verb::Port),
+            "EPRT" => endpoint::parse_extended(argument).map_or(Verb::Garbled, Verb::ExtendedPort),
             "PASV" => Verb::Passive,
             "EPSV" if argument.eq_ignore_ascii_case("ALL") => Verb::OnlyExtendedPassive,
             "EPSV" => Verb::ExtendedPassive,
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     fn command(text: &str) -> Command {
-        Command::parse(&Line::of(text))
+        Command::parse(&Line::from_text(text))
     }
 
     #[test]
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_verb_is_no_command() {
+    fn a_line_without_a_verb_is_no_command() {
         for text in ["", "12 x", "PASV\tx", "PORT1,2,3,4,5,6", "VERYLONGVERB x", "\u{e9}PASV"] {
             assert_eq!(command(text).verb, "", "{text}");
             assert_eq!(command(text).meaning(), Verb::Other, "{text}");

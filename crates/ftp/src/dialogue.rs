@@ -121,10 +121,10 @@ impl<N> Dialogue<N> {
             (Verb::Port(to), 200..=299) => agreed(Mode::Active, to, false),
             (Verb::ExtendedPort(to), 200..=299) => agreed(Mode::Active, to, true),
             (Verb::Passive, 227) => {
-                agreed(Mode::Passive, endpoint::of_passive(&reply.text)?, false)
+                agreed(Mode::Passive, endpoint::parse_passive(&reply.text)?, false)
             }
             (Verb::ExtendedPassive, 229) => {
-                let port = endpoint::of_extended_passive(&reply.text)?;
+                let port = endpoint::parse_extended_passive(&reply.text)?;
                 agreed(Mode::Passive, Endpoint::new(self.server.ip(), port), true)
             }
             _ => None,
@@ -142,7 +142,7 @@ mod tests {
         let mut agreed = Vec::new();
         for line in lines {
             let (side, text) = line.split_at(2);
-            let line = Line::of(text);
+            let line = Line::from_text(text);
             if side == "> " {
                 dialogue.command(&Command::parse(&line), ()).unwrap();
             } else if let Some(agreement) = dialogue.reply(&line).and_then(|a| a.agreement) {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn no_reply_but_the_one_to_the_command_counts() {
+    fn only_the_reply_to_the_command_counts() {
         // the server's text, or a reply to another command, looks like the answer
         for lines in [
             &["< 220-x", "< 227 (1,2,3,4,5,6)", "< 220 hello"][..],
@@ -219,9 +219,9 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_never_waits_is_none() {
+    fn a_client_that_never_waits_is_refused() {
         let mut dialogue = Dialogue::new("192.0.2.1:21".parse().unwrap());
-        let noop = Command::parse(&Line::of("NOOP"));
+        let noop = Command::parse(&Line::from_text("NOOP"));
         for _ in 0..MOST_WAITING {
             assert_eq!(dialogue.command(&noop, ()), Ok(()));
         }

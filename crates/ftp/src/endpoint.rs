@@ -16,7 +16,7 @@ pub type Endpoint = SocketAddr;
 pub const LOWEST_PORT: u16 = 1024;
 
 /// Parses `h1,h2,h3,h4,p1,p2`, the notation of `PORT`.
-pub fn numbers(text: &str) -> Option<Endpoint> {
+pub fn parse_numbers(text: &str) -> Option<Endpoint> {
     let mut numbers = [0; 6];
     let mut words = text.split(',');
     for number in &mut numbers {
@@ -41,16 +41,16 @@ pub fn to_numbers(endpoint: Endpoint) -> Option<String> {
 }
 
 /// Parses the text after `227`: six numbers, in parentheses or not (RFC 1123 section 4.1.2.6).
-pub fn of_passive(text: &str) -> Option<Endpoint> {
+pub fn parse_passive(text: &str) -> Option<Endpoint> {
     let start = text.find(|c: char| c.is_ascii_digit())?;
     let inside = &text[start..];
     let end = inside.find(|c: char| !c.is_ascii_digit() && c != ',').unwrap_or(inside.len());
-    numbers(&inside[..end])
+    parse_numbers(&inside[..end])
 }
 
 /// Parses `|1|10.0.0.1|port|`, the notation of `EPRT`. Any printable ASCII character except digits
 /// and space can stand for `|`.
-pub fn extended(text: &str) -> Option<Endpoint> {
+pub fn parse_extended(text: &str) -> Option<Endpoint> {
     let [family, address, port] = fields(text)?;
     let address: IpAddr = address.parse().ok()?;
     let named = match address {
@@ -68,7 +68,7 @@ pub fn to_extended(endpoint: Endpoint) -> String {
 }
 
 /// Parses the port in the text after `229`: `(|||port|)`. The address is the server's.
-pub fn of_extended_passive(text: &str) -> Option<u16> {
+pub fn parse_extended_passive(text: &str) -> Option<u16> {
     let (_, inside) = text.split_once('(')?;
     let (inside, _) = inside.rsplit_once(')')?;
     let [_, _, port] = fields(inside)?;
@@ -96,58 +96,61 @@ mod tests {
 
     #[test]
     fn six_numbers_are_an_address_and_a_port() {
-        assert_eq!(numbers("10,0,0,1,200,13"), endpoint("10.0.0.1:51213"));
+        assert_eq!(parse_numbers("10,0,0,1,200,13"), endpoint("10.0.0.1:51213"));
         for wrong in ["10,0,0,1,200", "10,0,0,1,200,13,1", "10,0,0,256,0,1", "10,0,0,+1,0,1", ""] {
-            assert_eq!(numbers(wrong), None, "{wrong}");
+            assert_eq!(parse_numbers(wrong), None, "{wrong}");
         }
     }
 
     #[test]
     fn a_passive_answer_needs_no_parentheses() {
         let wanted = endpoint("10.0.0.1:51213");
-        assert_eq!(of_passive("Entering Passive Mode (10,0,0,1,200,13)."), wanted);
-        assert_eq!(of_passive("Entering Passive Mode 10,0,0,1,200,13"), wanted);
-        assert_eq!(of_passive("=10,0,0,1,200,13"), wanted);
-        assert_eq!(of_passive("Entering Passive Mode (10,0,0,1,200)"), None);
+        assert_eq!(parse_passive("Entering Passive Mode (10,0,0,1,200,13)."), wanted);
+        assert_eq!(parse_passive("Entering Passive Mode 10,0,0,1,200,13"), wanted);
+        assert_eq!(parse_passive("=10,0,0,1,200,13"), wanted);
+        assert_eq!(parse_passive("Entering Passive Mode (10,0,0,1,200)"), None);
     }
 
     #[test]
     fn the_family_is_that_of_the_address() {
-        assert_eq!(extended("|1|10.0.0.1|51213|"), endpoint("10.0.0.1:51213"));
-        assert_eq!(extended("!2!2001:db8::1!51213!"), endpoint("[2001:db8::1]:51213"));
+        assert_eq!(parse_extended("|1|10.0.0.1|51213|"), endpoint("10.0.0.1:51213"));
+        assert_eq!(parse_extended("!2!2001:db8::1!51213!"), endpoint("[2001:db8::1]:51213"));
         for wrong in ["|2|10.0.0.1|1|", "|1|::1|1|", "|3|10.0.0.1|1|", "|1|10.0.0.1|1", "|1|a|1|"] {
-            assert_eq!(extended(wrong), None, "{wrong}");
+            assert_eq!(parse_extended(wrong), None, "{wrong}");
         }
-        assert_eq!(extended("|1|10.0.0.1|65536|"), None);
-        assert_eq!(extended("11110.0.0.1111"), None);
+        assert_eq!(parse_extended("|1|10.0.0.1|65536|"), None);
+        assert_eq!(parse_extended("11110.0.0.1111"), None);
     }
 
     #[test]
     fn an_extended_passive_answer_names_the_port_only() {
-        assert_eq!(of_extended_passive("Entering Extended Passive Mode (|||51213|)"), Some(51213));
+        assert_eq!(
+            parse_extended_passive("Entering Extended Passive Mode (|||51213|)"),
+            Some(51213)
+        );
         // RFC 2428 leaves address and family empty; a server that fills them in names itself
-        assert_eq!(of_extended_passive("ok (|1|10.0.0.1|51213|)."), Some(51213));
-        assert_eq!(of_extended_passive("ok |||51213|"), None);
-        assert_eq!(of_extended_passive("ok (||51213|)"), None);
+        assert_eq!(parse_extended_passive("ok (|1|10.0.0.1|51213|)."), Some(51213));
+        assert_eq!(parse_extended_passive("ok |||51213|"), None);
+        assert_eq!(parse_extended_passive("ok (||51213|)"), None);
     }
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(address: [u8; 16], four: bool, port: u16) {
+        fn formatted_endpoints_parse(address: [u8; 16], four: bool, port: u16) {
             let ip = match four {
                 true => IpAddr::from([address[0], address[1], address[2], address[3]]),
                 false => IpAddr::from(address),
             };
             let endpoint = Endpoint::new(ip, port);
-            prop_assert_eq!(extended(&to_extended(endpoint)), Some(endpoint));
+            prop_assert_eq!(parse_extended(&to_extended(endpoint)), Some(endpoint));
             if let Some(text) = to_numbers(endpoint) {
-                prop_assert_eq!(numbers(&text), Some(endpoint));
+                prop_assert_eq!(parse_numbers(&text), Some(endpoint));
             }
         }
 
         #[test]
-        fn no_text_is_too_odd_to_be_read(text: String) {
-            let _ = (numbers(&text), of_passive(&text), extended(&text), of_extended_passive(&text));
+        fn no_text_makes_a_parser_panic(text: String) {
+            let _ = (parse_numbers(&text), parse_passive(&text), parse_extended(&text), parse_extended_passive(&text));
         }
     }
 }

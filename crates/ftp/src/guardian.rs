@@ -34,7 +34,7 @@ const LONGEST: usize = 4096;
 
 /// Longest delay of `Close` orders, which nobody waits for, so that they share a change with
 /// others.
-const COMPANY: Duration = Duration::from_millis(50);
+const CLOSE_DELAY: Duration = Duration::from_millis(50);
 
 /// The change that a request leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,7 +96,7 @@ fn serve<R: DeserializeOwned>(
 ) -> Result<()> {
     let mut requests = Requests { stream, bytes: Vec::new() };
     while let Some(asked) = requests.next(None)? {
-        let until = Instant::now() + COMPANY;
+        let until = Instant::now() + CLOSE_DELAY;
         let mut judge = |asked: &R| order(anchors, asked).transpose();
         let mut orders: Vec<_> = asked.iter().filter_map(&mut judge).collect();
         let can_wait = |order: &Result<Order>| matches!(order, Ok(Order::Close(_)));
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_come_is_read_at_once() {
+    fn all_received_requests_are_returned_together() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let mut requests = Requests { stream: &ours, bytes: Vec::new() };
         theirs.write_all(b"1\n2\n3").unwrap();

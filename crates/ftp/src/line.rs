@@ -38,7 +38,7 @@ pub struct Line {
 
 impl Line {
     /// Creates a line to send.
-    pub fn of(text: &str) -> Line {
+    pub fn from_text(text: &str) -> Line {
         Line { raw: format!("{text}\r\n").into_bytes(), text: text.as_bytes().to_vec() }
     }
 
@@ -152,7 +152,7 @@ mod tests {
             assert_eq!(lines.next_line(), Ok(None));
         }
         lines.push(b"\n");
-        assert_eq!(lines.next_line(), Ok(Some(Line::of("NOOP"))));
+        assert_eq!(lines.next_line(), Ok(Some(Line::from_text("NOOP"))));
         assert!(!lines.is_within_line());
     }
 
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn two_readings_of_a_line_are_none() {
+    fn ambiguous_lines_are_refused() {
         assert_eq!(lines(b"PORT 1,2\rPASV\n"), Err(Malformed::BareReturn));
         assert_eq!(lines(b"PA\0SV\r\n"), Err(Malformed::Nul));
         assert_eq!(lines(b"RETR a\xff\0b\r\n"), Err(Malformed::Nul));

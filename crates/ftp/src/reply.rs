@@ -63,7 +63,10 @@ mod tests {
 
     fn codes(text: &str) -> Vec<u16> {
         let mut replies = Replies::default();
-        text.lines().filter_map(|line| replies.take(&Line::of(line))).map(|r| r.code).collect()
+        text.lines()
+            .filter_map(|line| replies.take(&Line::from_text(line)))
+            .map(|r| r.code)
+            .collect()
     }
 
     #[test]
@@ -79,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_code_is_no_reply() {
+    fn a_line_without_a_code_is_no_reply() {
         assert_eq!(codes("hello\n2000 x\n0 x\n99\n700 x\n22x y\n200\tok"), [0; 0]);
     }
 }

@@ -77,7 +77,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let path = arguments.key.as_ref().context("--key: a file with a key")?;
     let key = Key::read(path)?;
-    let at = place(arguments.cpu)?;
+    let at = measuring_placement(arguments.cpu)?;
     let interrupt = Interrupt::watch()?;
     let listener = listen(arguments.listen)?;
     println!("ready: waits for a controller at {}", listener.local_addr().context("address")?);
@@ -87,7 +87,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 /// Returns the placement of measurements. Pins this thread, and the threads that it starts, to the
 /// other CPUs, if there are any.
-fn place(wanted: Option<usize>) -> anyhow::Result<Placement> {
+fn measuring_placement(wanted: Option<usize>) -> anyhow::Result<Placement> {
     let cpus = placement::cpus()?;
     let cpu = wanted.or(cpus.last().copied()).context("no CPU")?;
     anyhow::ensure!(cpus.contains(&cpu), "--cpu {cpu}: there are only {cpus:?}");
@@ -133,7 +133,7 @@ impl Agent {
                 };
                 let peer = channel::plain(peer);
                 match self.strangers.admit(&stream, peer) {
-                    Ok(number) => _ = scope.spawn(move || self.meet(stream, peer, number)),
+                    Ok(number) => _ = scope.spawn(move || self.serve_peer(stream, peer, number)),
                     Err(why) => log(peer, &format!("not heard: {why}")),
                 }
             }
@@ -142,7 +142,7 @@ impl Agent {
     }
 
     /// Makes the handshake with a peer, and serves it unless another controller is served.
-    fn meet(&self, stream: TcpStream, peer: SocketAddr, number: u64) {
+    fn serve_peer(&self, stream: TcpStream, peer: SocketAddr, number: u64) {
         let greeted = Channel::to_controller(stream, &self.key, &self.interrupt);
         let had_to_leave = !self.strangers.remove(number);
         let mut channel = match greeted {
@@ -158,7 +158,7 @@ impl Agent {
                 log(peer, &format!("refused: {other} is being served"));
                 let why = format!("it serves another controller, {other}: one at a time");
                 // a peer that does not get the message sees that the connection is closed
-                let _ = channel.say(&Answer::Failed(why));
+                let _ = channel.send(&Answer::Failed(why));
                 return;
             }
         };
@@ -169,7 +169,7 @@ impl Agent {
             Err(why) => log(peer, &format!("is not served any more: {why}")),
         }
         if let Err(Broken::Interrupted) = outcome {
-            let _ = channel.say(&Answer::Failed("it was interrupted".to_owned()));
+            let _ = channel.send(&Answer::Failed("it was interrupted".to_owned()));
         }
     }
 

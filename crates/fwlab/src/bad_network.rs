@@ -37,7 +37,7 @@ const TURN: usize = 64;
 
 /// Impairment rates in percent of the frames. A frame suffers at most one impairment.
 #[derive(Clone, Copy, clap::Args)]
-pub struct Badness {
+pub struct Impairment {
     /// Percent of the frames that are lost
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
     loss: f64,
@@ -69,7 +69,7 @@ fn percent(text: &str) -> Result<f64, String> {
 /// device fails.
 pub fn join(
     names: [&str; 2],
-    badness: Badness,
+    impairment: Impairment,
     seed: u64,
     duration: Duration,
 ) -> anyhow::Result<()> {
@@ -78,7 +78,7 @@ pub fn join(
         signal_hook::flag::register(signal, Arc::clone(&end))?;
     }
     let mut devices = [Tap::new(names[0])?, Tap::new(names[1])?];
-    let mut lines = [Line::new(badness, seed), Line::new(badness, !seed)];
+    let mut lines = [Line::new(impairment, seed), Line::new(impairment, !seed)];
     println!("ready");
     let start = Instant::now();
     let mut buffer = vec![0; LONGEST];
@@ -115,7 +115,7 @@ fn wait(devices: &[Tap; 2]) -> anyhow::Result<()> {
 
 /// One direction of the joined pair.
 struct Line {
-    badness: Badness,
+    impairment: Impairment,
     random: fastrand::Rng,
     /// Reordered frames that wait to be overtaken, the oldest first.
     held: VecDeque<Held>,
@@ -146,14 +146,20 @@ struct Done {
 }
 
 impl Line {
-    fn new(badness: Badness, seed: u64) -> Line {
+    fn new(impairment: Impairment, seed: u64) -> Line {
         let random = fastrand::Rng::with_seed(seed);
-        Line { badness, random, held: VecDeque::new(), arriving: Vec::new(), done: Done::default() }
+        Line {
+            impairment,
+            random,
+            held: VecDeque::new(),
+            arriving: Vec::new(),
+            done: Done::default(),
+        }
     }
 
     /// Takes a frame from a device and decides its fate.
     fn carry(&mut self, frame: &[u8], now: Instant) {
-        let Badness { loss, duplicate, reorder, truncate } = self.badness;
+        let Impairment { loss, duplicate, reorder, truncate } = self.impairment;
         let drawn = self.random.f64() * 100.0;
         let place = self.random.usize(..);
         self.done.taken += 1;
@@ -210,13 +216,13 @@ impl fmt::Display for Done {
 mod tests {
     use super::*;
 
-    const GOOD: Badness = Badness { loss: 0.0, duplicate: 0.0, reorder: 0.0, truncate: 0.0 };
+    const GOOD: Impairment = Impairment { loss: 0.0, duplicate: 0.0, reorder: 0.0, truncate: 0.0 };
 
     /// Returns the frames that arrive if `frames` frames of 100 bytes, each filled with its number,
     /// are sent.
-    fn arrivals(badness: Badness, seed: u64, frames: u8) -> (Vec<Vec<u8>>, Done) {
+    fn arrivals(impairment: Impairment, seed: u64, frames: u8) -> (Vec<Vec<u8>>, Done) {
         let now = Instant::now();
-        let mut line = Line::new(badness, seed);
+        let mut line = Line::new(impairment, seed);
         for number in 0..frames {
             line.carry(&[number; 100], now);
         }
@@ -232,8 +238,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_is_what_happened() {
-        let all = Badness { loss: 10.0, duplicate: 10.0, reorder: 10.0, truncate: 10.0 };
+    fn counters_match_the_frames() {
+        let all = Impairment { loss: 10.0, duplicate: 10.0, reorder: 10.0, truncate: 10.0 };
         let (arrived, done) = arrivals(all, 7, 250);
         assert!(done.lost > 0 && done.repeated > 0 && done.overtaken > 0 && done.cut > 0);
         assert_eq!(arrived.len() as u64, 250 - done.lost + done.repeated);
@@ -246,22 +252,22 @@ mod tests {
 
     #[test]
     fn the_seed_decides() {
-        let bad = Badness { loss: 20.0, ..GOOD };
+        let bad = Impairment { loss: 20.0, ..GOOD };
         assert_eq!(arrivals(bad, 3, 250), arrivals(bad, 3, 250));
         assert_ne!(arrivals(bad, 3, 250), arrivals(bad, 4, 250));
     }
 
     #[test]
-    fn five_frames_overtake_one_that_is_held_and_time_lets_it_go() {
+    fn a_reordered_frame_is_overtaken_by_five_or_delivered_in_time() {
         let now = Instant::now();
-        let mut line = Line::new(Badness { reorder: 25.0, ..GOOD }, 1);
+        let mut line = Line::new(Impairment { reorder: 25.0, ..GOOD }, 1);
         let mut number = 0;
         while line.held.is_empty() {
             line.carry(&[number; 20], now);
             number += 1;
         }
         line.arriving.clear();
-        line.badness = GOOD;
+        line.impairment = GOOD;
         for after in number..number + 5 {
             line.carry(&[after; 20], now);
         }
@@ -269,7 +275,7 @@ mod tests {
         let expected = (number..number + 5).chain([number - 1]).collect::<Vec<_>>();
         assert_eq!(order, expected);
 
-        line.badness = Badness { reorder: 25.0, ..GOOD };
+        line.impairment = Impairment { reorder: 25.0, ..GOOD };
         while line.held.is_empty() {
             line.carry(&[0; 20], now);
         }

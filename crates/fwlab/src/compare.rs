@@ -53,12 +53,12 @@ pub struct Comparison {
     /// Differences that may explain the result.
     pub notes: Vec<String>,
     /// The systems at each point that both runs have.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<ComparedSystem>,
 }
 
 /// The comparison of one system at one point.
 #[derive(Debug, Serialize)]
-pub struct Cell {
+pub struct ComparedSystem {
     /// Title of the series.
     pub series: String,
     /// Unit of the values.
@@ -122,7 +122,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&comparison)?);
     } else {
-        print!("{}", text::of(&comparison));
+        print!("{}", text::comparison_text(&comparison));
         if arguments.picture {
             print!("{}", text::pictures(&comparison));
         }
@@ -139,17 +139,24 @@ pub fn compare(before: &Run, after: &Run) -> Result<Comparison, Vec<String>> {
     comparable::check(before, after)?;
     let mut notes = comparable::notes(before, after);
     let mut cells = Vec::new();
-    for old in &before.series {
-        let Some(new) = after.series.iter().find(|new| new.title == old.title) else { continue };
-        for old_point in &old.points {
-            let Some(new_point) = new.points.iter().find(|new| new.at == old_point.at) else {
+    for earlier in &before.series {
+        let Some(later) = after.series.iter().find(|later| later.title == earlier.title) else {
+            continue;
+        };
+        for earlier_point in &earlier.points {
+            let Some(later_point) = later.points.iter().find(|later| later.at == earlier_point.at)
+            else {
                 continue;
             };
-            if let Some(why) = old_point.void.as_ref().or(new_point.void.as_ref()) {
-                notes.push(format!("{}: left out: {why}", place(old, old_point)));
+            if let Some(why) = earlier_point.void.as_ref().or(later_point.void.as_ref()) {
+                notes.push(format!("{}: left out: {why}", point_name(earlier, earlier_point)));
                 continue;
             }
-            cells.extend(compare_point([before, after], [old, new], [old_point, new_point]));
+            cells.extend(compare_point(
+                [before, after],
+                [earlier, later],
+                [earlier_point, later_point],
+            ));
         }
     }
     if cells.is_empty() {
@@ -172,7 +179,7 @@ pub fn compare(before: &Run, after: &Run) -> Result<Comparison, Vec<String>> {
     })
 }
 
-fn place(series: &Series, point: &Point) -> String {
+fn point_name(series: &Series, point: &Point) -> String {
     match (&series.dimension, point.at) {
         (Some(dimension), Some(at)) => format!("{}, {} {at}", series.title, dimension.name),
         _ => series.title.clone(),
@@ -180,30 +187,34 @@ fn place(series: &Series, point: &Point) -> String {
 }
 
 /// Compares every system that both points have. Each pair is the earlier and the later one.
-fn compare_point(runs: [&Run; 2], series: [&Series; 2], points: [&Point; 2]) -> Vec<Cell> {
+fn compare_point(
+    runs: [&Run; 2],
+    series: [&Series; 2],
+    points: [&Point; 2],
+) -> Vec<ComparedSystem> {
     let noise = [0, 1].map(|i| summary::noise(runs[i], points[i]));
     let noise = noise[0].zip(noise[1]).map(|(one, other)| f64::max(one, other));
-    let cell = |old: &System| {
-        let new = runs[1].systems.iter().find(|new| new.id == old.id)?;
-        let reference = reference(old, runs, points);
-        let pairs = points.map(|point| ratios(point, &old.id, reference));
+    let cell = |earlier: &System| {
+        let later = runs[1].systems.iter().find(|later| later.id == earlier.id)?;
+        let reference = reference(earlier, runs, points);
+        let pairs = points.map(|point| ratios(point, &earlier.id, reference));
         let change = change_interval(&pairs[0], &pairs[1], SEED)?;
         let quotients = pairs.each_ref().map(|pairs| -> Vec<f64> {
             pairs.iter().map(|(value, reference)| value / reference).collect()
         });
-        let median = |point: &Point| crate::stats::median(&values(point, &old.id));
-        Some(Cell {
+        let median = |point: &Point| crate::stats::median(&values(point, &earlier.id));
+        Some(ComparedSystem {
             series: series[0].title.clone(),
             unit: series[0].quantity.unit.clone(),
             at: series[0].dimension.as_ref().map(|d| d.name.clone()).zip(points[0].at),
-            system: old.id.clone(),
-            label: old.label.clone(),
+            system: earlier.id.clone(),
+            label: earlier.label.clone(),
             before: median(points[0])?,
             after: median(points[1])?,
             reference: reference.map(str::to_string),
             p: mann_whitney(&quotients[0], &quotients[1])?.p,
             noise,
-            configuration_differs: old.sha256 != new.sha256,
+            configuration_differs: earlier.sha256 != later.sha256,
             verdict: judge(change, noise.unwrap_or(0.0), series[0].quantity.better),
             change,
             quotients,
@@ -287,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_is_found_and_what_did_not_is_not() {
+    fn only_real_changes_are_found() {
         let comparison = compare(&example::run(), &scaled(0.8, "nft@100")).unwrap();
         assert_eq!(verdict(&comparison, "nft@100"), Verdict::Better);
         assert_eq!(verdict(&comparison, "nft@1000"), Verdict::Noise);
@@ -321,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_smaller_than_the_placebo_differs_is_noise() {
+    fn changes_within_the_placebos_noise_do_not_count() {
         let surely = Interval { low: 0.985, middle: 0.99, high: 0.995 };
         assert_eq!(judge(surely, 0.005, Better::Lower), Verdict::Better);
         assert_eq!(judge(surely, 0.02, Better::Lower), Verdict::Noise);
@@ -337,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_is_not() {
+    fn runs_that_cannot_be_compared_are_refused() {
         refused(|run| run.mode = Mode::Queue, "mode: cost against queue");
         refused(
             |run| run.environment.cpu.model = "Slow".to_string(),
@@ -366,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_should_be_known_is_noted() {
+    fn differences_of_machines_are_noted() {
         let mut other = example::run();
         other.environment.kernel = "6.19".to_string();
         other.complete = false;
@@ -377,7 +388,7 @@ mod tests {
         nft.configuration = "another".to_string();
         nft.sha256 = sha256("another");
         let comparison = compare(&example::run(), &other).unwrap();
-        let printed = text::of(&comparison);
+        let printed = text::comparison_text(&comparison);
         for expected in [
             "kernel: 6.18.1 #1 SMP against 6.19",
             "the later run is not complete: interrupted",
@@ -394,7 +405,7 @@ mod tests {
     #[test]
     fn the_text_is_a_table() {
         let comparison = compare(&example::run(), &scaled(0.8, "nft@100")).unwrap();
-        let printed = text::of(&comparison);
+        let printed = text::comparison_text(&comparison);
         let line = printed.lines().find(|line| line.contains("better")).unwrap();
         let words: Vec<&str> = line.split_whitespace().collect();
         assert_eq!(words[..3], ["100", "nftables", "flat"], "{printed}");

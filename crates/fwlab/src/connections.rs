@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub use beside::{Beside, Counter, call_beside};
 pub use client::call;
-pub use outcome::{Outcome, Setup, Times};
+pub use outcome::{CallSummary, Setup, Times};
 pub use ports::Ports;
 pub use server::{MOST_BYTES, Service};
 
@@ -109,14 +109,14 @@ impl Calls {
     }
 
     /// Returns the server address and port of an allowed attempt.
-    fn door(&self, number: u64) -> SocketAddr {
+    fn server_of(&self, number: u64) -> SocketAddr {
         let turn = number / self.clients.len().max(1) as u64;
         let port = self.server.port() + (turn % u64::from(self.ports.max(1))) as u16;
         SocketAddr::new(self.server.ip(), port)
     }
 
     /// Returns the allowed ports of the server.
-    pub fn doors(&self) -> Vec<u16> {
+    pub fn server_ports(&self) -> Vec<u16> {
         (self.server.port()..=u16::MAX).take(self.ports.into()).collect()
     }
 
@@ -277,16 +277,16 @@ mod tests {
     fn each_address_goes_to_each_port() {
         let two = clients(Family::V4)[..2].to_vec();
         let calls = Calls { ports: 2, clients: two, ..calls(0, Family::V4) };
-        assert_eq!(calls.doors(), [80, 81]);
-        let ways = (0..8).map(|number| (calls.client(number), calls.door(number)));
+        assert_eq!(calls.server_ports(), [80, 81]);
+        let ways = (0..8).map(|number| (calls.client(number), calls.server_of(number)));
         let ways: std::collections::HashSet<_> = ways.collect();
         assert_eq!(ways.len(), 4);
         let routed = Calls { clients: Vec::new(), ..calls };
-        assert_eq!((routed.client(3), routed.door(3).port()), (None, 81));
+        assert_eq!((routed.client(3), routed.server_of(3).port()), (None, 81));
     }
 
     #[test]
-    fn what_calls_take_is_known_before() {
+    fn duration_and_simultaneous_connections_are_planned() {
         let calls = Calls { count: 5000, rate: 1000.0, ..calls(0, Family::V4) };
         assert_eq!((calls.at_once(), calls.length()), (1800, Some(Duration::from_secs(5))));
         let held = Calls { hold: true, close: Some(500.0), ..calls.clone() };

@@ -6,7 +6,7 @@ use std::io;
 use perf_event::events::{Event, Hardware};
 use perf_event::{Builder, Counter};
 
-/// The cycle counter of one CPU. It runs only during [`Cycles::of`].
+/// The cycle counter of one CPU. It runs only during [`Cycles::count_during`].
 #[derive(Debug)]
 pub struct Cycles(Counter);
 
@@ -27,7 +27,7 @@ impl Cycles {
 
     /// Calls a function. Returns its result and the cycles of the CPU meanwhile, or None if the
     /// counter did not run all the time.
-    pub fn of<T>(&mut self, work: impl FnOnce() -> T) -> (T, Option<u64>) {
+    pub fn count_during<T>(&mut self, work: impl FnOnce() -> T) -> (T, Option<u64>) {
         let started = self.0.reset().and_then(|()| self.0.enable()).is_ok();
         let done = work();
         let stopped = self.0.disable().is_ok();
@@ -40,7 +40,7 @@ impl Cycles {
 }
 
 /// Returns the reason if cycles cannot be counted on a CPU, or None if they can.
-pub fn why_not(cpu: usize) -> Option<String> {
+pub fn no_cycles_reason(cpu: usize) -> Option<String> {
     Cycles::on(cpu).err().map(|error| format!("CPU {cpu} has no counter for this: {error}"))
 }
 
@@ -56,11 +56,11 @@ mod tests {
     /// one. Root is needed, because the clock counts all processes of a CPU.
     #[test]
     #[ignore = "needs root"]
-    fn only_what_happens_meanwhile_is_counted() {
+    fn only_cycles_during_the_call_are_counted() {
         let mut clock = Cycles::counting(Software::CPU_CLOCK, 0).unwrap();
         let mut wait = |time: Duration| {
             let start = Instant::now();
-            clock.of(|| while start.elapsed() < time {}).1.unwrap()
+            clock.count_during(|| while start.elapsed() < time {}).1.unwrap()
         };
         let (long, short) = (wait(Duration::from_millis(40)), wait(Duration::from_millis(5)));
         assert!((38_000_000..400_000_000).contains(&long), "{long}");
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_cpu_that_is_not_there_has_a_reason() {
-        let why = why_not(1 << 14).unwrap();
-        assert!(why.starts_with("CPU 16384 has no counter for this: "), "{why}");
+        let reason = no_cycles_reason(1 << 14).unwrap();
+        assert!(reason.starts_with("CPU 16384 has no counter for this: "), "{reason}");
     }
 }

@@ -15,6 +15,6 @@ pub(crate) fn here() -> Environment {
         &["netperf", "-V"],
     ]);
     let last = placement::cpus().ok().and_then(|cpus| cpus.last().copied());
-    environment.no_cycles = last.and_then(cycles::why_not);
+    environment.no_cycles = last.and_then(cycles::no_cycles_reason);
     environment
 }

@@ -45,7 +45,7 @@ pub struct Load {
 }
 
 /// Totals of a load.
-pub struct Outcome {
+pub struct LoadTotals {
     sessions: u64,
     bytes: u64,
     elapsed: Duration,
@@ -66,7 +66,7 @@ pub fn run(load: &Load) -> anyhow::Result<()> {
     }
 }
 
-fn measure(load: &Load) -> anyhow::Result<Outcome> {
+fn measure(load: &Load) -> anyhow::Result<LoadTotals> {
     let (sessions, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
     let start = Instant::now();
     let duration = Duration::from_secs_f64(load.seconds);
@@ -92,7 +92,7 @@ fn measure(load: &Load) -> anyhow::Result<Outcome> {
         anyhow::Ok(())
     })?;
     let (sessions, bytes) = (sessions.into_inner(), bytes.into_inner());
-    Ok(Outcome { sessions, bytes, elapsed: start.elapsed() })
+    Ok(LoadTotals { sessions, bytes, elapsed: start.elapsed() })
 }
 
 fn stay(load: &Load, count: u32) -> anyhow::Result<()> {
@@ -122,10 +122,10 @@ impl Session {
         let mut session =
             Session { control: BufReader::with_capacity(1024, control), server, active: false };
         session.expect(220)?;
-        if session.ask(&format!("USER {user}"), &[230, 331])?.0 == 331 {
-            session.ask("PASS fwlab@", &[230])?;
+        if session.send_command(&format!("USER {user}"), &[230, 331])?.0 == 331 {
+            session.send_command("PASS fwlab@", &[230])?;
         }
-        session.ask("TYPE I", &[200])?;
+        session.send_command("TYPE I", &[200])?;
         Ok(session)
     }
 
@@ -148,11 +148,11 @@ impl Session {
 
     /// Requests a file over a data connection that the client opens.
     fn connect(&mut self, file: &str) -> anyhow::Result<TcpStream> {
-        let (_, text) = self.ask("EPSV", &[229])?;
+        let (_, text) = self.send_command("EPSV", &[229])?;
         let port = text.split('|').nth(3).and_then(|port| port.parse().ok());
         let port = port.with_context(|| format!("no port in '{text}'"))?;
         let data = connect(SocketAddr::new(self.server.ip(), port))?;
-        self.ask(&format!("RETR {file}"), &[125, 150])?;
+        self.send_command(&format!("RETR {file}"), &[125, 150])?;
         Ok(data)
     }
 
@@ -162,8 +162,8 @@ impl Session {
         let listener = TcpListener::bind((own, 0))?;
         let family = if own.is_ipv4() { 1 } else { 2 };
         let port = listener.local_addr()?.port();
-        self.ask(&format!("EPRT |{family}|{own}|{port}|"), &[200])?;
-        self.ask(&format!("RETR {file}"), &[125, 150])?;
+        self.send_command(&format!("EPRT |{family}|{own}|{port}|"), &[200])?;
+        self.send_command(&format!("RETR {file}"), &[125, 150])?;
         let data =
             crate::sockets::listener::accept(&listener, PATIENCE).context("no data connection")?;
         data.set_read_timeout(Some(PATIENCE))?;
@@ -181,7 +181,7 @@ impl Session {
         self.expect(221)
     }
 
-    fn ask(&mut self, command: &str, wanted: &[u16]) -> anyhow::Result<(u16, String)> {
+    fn send_command(&mut self, command: &str, wanted: &[u16]) -> anyhow::Result<(u16, String)> {
         self.control.get_mut().write_all(format!("{command}\r\n").as_bytes())?;
         let (code, text) = self.reply()?;
         ensure!(wanted.contains(&code), "{}: '{command}' was answered {code} {text}", self.server);
@@ -217,7 +217,7 @@ fn connect(to: SocketAddr) -> anyhow::Result<TcpStream> {
     Ok(stream)
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for LoadTotals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.elapsed.as_secs_f64();
         let (sessions, bytes) = (self.sessions as f64 / seconds, self.bytes as f64 / seconds);

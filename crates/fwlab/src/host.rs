@@ -15,7 +15,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 use skipstep_kernel::lab::child::end_with_this_thread;
 
-use crate::program::{run, said_first};
+use crate::program::{first_message, run};
 use crate::{pins, process};
 
 /// Directory in which `ip netns` keeps namespaces.
@@ -122,10 +122,10 @@ impl Host {
 
         let name = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let place = self.place()?;
+        let namespace = self.namespace()?;
         let ((started, outcome), (stay, told)) = (channel(), channel());
         let keeper = thread::spawn(move || {
-            let child = place
+            let child = namespace
                 .enter()
                 .and_then(|()| end_with_this_thread(&mut command).spawn().with_context(|| name));
             // the caller waits for the result; the thread then waits until the caller drops `stay`
@@ -158,7 +158,7 @@ impl Host {
                 if let Some(mut pipe) = child.stderr.take() {
                     pipe.read_to_end(&mut said).context("standard error")?;
                 }
-                bail!("{}", said_first(&String::from_utf8_lossy(&said), &status.to_string()));
+                bail!("{}", first_message(&String::from_utf8_lossy(&said), &status.to_string()));
             }
         }
         Ok(())
@@ -190,16 +190,18 @@ impl Host {
     /// # Errors
     /// Fails if the namespace no longer exists.
     pub fn enter(&self) -> anyhow::Result<()> {
-        self.place()?.enter()
+        self.namespace()?.enter()
     }
 
     /// Opens the network namespace of this host.
-    fn place(&self) -> anyhow::Result<Place> {
+    fn namespace(&self) -> anyhow::Result<Namespace> {
         if !self.is_made {
-            return Ok(Place(None));
+            return Ok(Namespace(None));
         }
         let path = PathBuf::from(NAMESPACES).join(&self.name);
-        File::open(&path).map(|file| Place(Some(file))).with_context(|| path.display().to_string())
+        File::open(&path)
+            .map(|file| Namespace(Some(file)))
+            .with_context(|| path.display().to_string())
     }
 
     /// Returns the number of packets that its interfaces have received.
@@ -224,9 +226,9 @@ impl Host {
 }
 
 /// The network namespace of a host, or None for the host of this program.
-struct Place(Option<File>);
+struct Namespace(Option<File>);
 
-impl Place {
+impl Namespace {
     fn enter(self) -> anyhow::Result<()> {
         let Some(file) = self.0 else { return Ok(()) };
         setns(file, CloneFlags::CLONE_NEWNET).context("network namespace")
@@ -254,7 +256,7 @@ fn remove(name: &str) -> anyhow::Result<()> {
             let _ = kill(Pid::from_raw(process), Signal::SIGKILL);
         }
     }
-    pins::forget(name);
+    pins::remove_instance(name);
     run(Command::new("ip").args(["netns", "delete", name]), "").map(drop)
 }
 
@@ -295,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_who_made_a_host() {
+    fn host_names_contain_the_process() {
         assert_eq!(maker("fwlab-12-router-client"), Some(12));
         assert_eq!(maker("fwlab-x-client"), None);
         assert_eq!(maker("skipstep-12-client"), None);

@@ -60,7 +60,7 @@ impl Interrupt {
     ///
     /// # Errors
     /// Fails if `outcome` is an error.
-    pub fn blame<T>(&self, outcome: anyhow::Result<T>) -> anyhow::Result<T> {
+    pub fn or_interrupted<T>(&self, outcome: anyhow::Result<T>) -> anyhow::Result<T> {
         outcome.or_else(|error| self.check().map_err(anyhow::Error::from).and(Err(error)))
     }
 }

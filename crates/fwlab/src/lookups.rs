@@ -10,7 +10,7 @@ pub mod classbench;
 mod header;
 
 use anyhow::{Context as _, bail, ensure};
-use skipstep_classifier::sample::{self, Kind};
+use skipstep_classifier::sample::{self, ListShape};
 use skipstep_classifier::tree::{Covering, INET, INET6, Space};
 use skipstep_kernel::testing::{FAILED, LookupPacket, Lookups, NO_RULE, PACKETS};
 use skipstep_pfconf::Context;
@@ -43,7 +43,7 @@ pub struct Loaded {
 
 impl List {
     /// Draws a sample of `count` rules, of IPv6 if `six` is true, otherwise of IPv4.
-    pub fn sample(kind: Kind, count: usize, six: bool) -> List {
+    pub fn sample(kind: ListShape, count: usize, six: bool) -> List {
         let name = format!("{}{}", kind.name(), if six { " IPv6" } else { "" });
         if six {
             let rules = sample::rules6(kind, count, 1);
@@ -76,7 +76,8 @@ impl List {
         for rule in rules {
             header::write_rule(&mut text, space, rule);
         }
-        let headers = (0..).zip(points).map(|(number, point)| Header::of(space, point, number));
+        let headers =
+            (0..).zip(points).map(|(number, point)| Header::from_point(space, point, number));
         List { name, text, rules: rules.len(), headers: headers.collect() }
     }
 

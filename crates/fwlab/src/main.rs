@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use skipstep_fwlab::bad_network::Badness;
+use skipstep_fwlab::bad_network::Impairment;
 use skipstep_fwlab::interrupt::Interrupt;
 use skipstep_fwlab::request_response::Protocol;
 use skipstep_fwlab::{
@@ -127,7 +127,7 @@ enum Command {
         #[arg(long, default_value_t = 1)]
         seed: u64,
         #[command(flatten)]
-        badness: Badness,
+        impairment: Impairment,
         /// Seconds until the devices are removed, unless a signal ends the command earlier
         #[arg(long, default_value_t = 60.0, value_parser = seconds)]
         seconds: f64,
@@ -169,8 +169,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Measure { arguments } => measure::run(&arguments)?,
         Command::Paper { arguments } => paper::run(&arguments)?,
         Command::Raw { arguments } => raw::run(&arguments)?,
-        Command::BadNetwork { one, other, seed, badness, seconds } => {
-            bad_network::join([&one, &other], badness, seed, Duration::from_secs_f64(seconds))?;
+        Command::BadNetwork { one, other, seed, impairment, seconds } => {
+            bad_network::join([&one, &other], impairment, seed, Duration::from_secs_f64(seconds))?;
         }
         Command::Speed { arguments } => speed::run(&arguments)?,
         Command::Search { search } => return search::run(&search),

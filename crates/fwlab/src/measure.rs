@@ -25,14 +25,14 @@ use crate::results::{self, Better, Dimension, Mode, Point, Quantity, Run, Series
 use crate::rounds;
 use crate::rules::{MOST_RULES, Rules};
 use crate::seconds;
-use crate::sockets::{Kind, Talk, Way};
+use crate::sockets::{ServerAddress, Talk, TrafficKind};
 use crate::system::{self, System};
 use crate::topology::{End, Topology};
 use crate::wire::{Interfaces, Wire};
 use apart::Ends;
 use plan::Plan;
 pub(crate) use subject::described;
-use subject::{Bench, Spot};
+use subject::{Candidate, Testbed};
 
 /// The mode as a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -63,7 +63,7 @@ pub struct Arguments {
     rules_transport: Option<Transport>,
     /// Traffic of the client's sockets instead of the generator's frames, in the mode cost
     #[arg(long, value_enum, value_name = "KIND")]
-    traffic: Option<Kind>,
+    traffic: Option<TrafficKind>,
     /// Number of simultaneous clients, with --traffic
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     clients: u16,
@@ -114,7 +114,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let watch = results::Watch::begin();
     let mut run = Run::begin(arguments.mode(), environment::here());
     run.series.push(arguments.series());
-    let outcome = interrupt.blame(measure_points(arguments, &mut run, &watch, &interrupt));
+    let outcome = interrupt.or_interrupted(measure_points(arguments, &mut run, &watch, &interrupt));
     (run.seconds, run.environment.steal) = watch.end();
     match &outcome {
         Ok(()) => run.complete = true,
@@ -136,29 +136,29 @@ fn measure_points(
 ) -> anyhow::Result<()> {
     let counts = if arguments.mode() == Mode::Wire { vec![0] } else { arguments.rules.clone() };
     for &count in &counts {
-        let spots = arguments.spots(count)?;
+        let candidates = arguments.candidates(count)?;
         let plan = arguments.plan()?;
         let mut labs = Vec::new();
-        for spot in &spots {
+        for candidate in &candidates {
             interrupt.check()?;
-            labs.push(spot.lab()?);
+            labs.push(candidate.lab()?);
         }
-        let mut benches = Vec::new();
-        for (spot, lab) in spots.iter().zip(&labs) {
+        let mut testbeds = Vec::new();
+        for (candidate, lab) in candidates.iter().zip(&labs) {
             interrupt.check()?;
-            match Bench::new(spot, lab.as_ref(), &plan, interrupt) {
-                Ok(bench) => benches.push(bench),
+            match Testbed::new(candidate, lab.as_ref(), &plan, interrupt) {
+                Ok(testbed) => testbeds.push(testbed),
                 Err(error) if error.is::<Interrupted>() => return Err(error),
-                Err(error) if spot.may_be_skipped() && arguments.systems.is_empty() => {
-                    eprintln!("fwlab: {} is left out: {error:#}", spot.name());
+                Err(error) if candidate.may_be_skipped() && arguments.systems.is_empty() => {
+                    eprintln!("fwlab: {} is left out: {error:#}", candidate.name());
                 }
-                Err(error) => return Err(error.context(spot.name())),
+                Err(error) => return Err(error.context(candidate.name())),
             }
         }
-        for bench in &benches {
-            bench.describe(run)?;
+        for testbed in &testbeds {
+            testbed.describe(run)?;
         }
-        let ceiling = benches.iter_mut().find_map(Bench::ceiling).transpose()?;
+        let ceiling = testbeds.iter_mut().find_map(Testbed::ceiling).transpose()?;
         run.series[0].points.push(Point {
             at: (counts.len() > 1).then_some(f64::from(count)),
             ceiling,
@@ -166,22 +166,22 @@ fn measure_points(
             samples: Vec::new(),
         });
         let mut subjects: Vec<Box<dyn rounds::Subject + '_>> = Vec::new();
-        for bench in benches {
-            subjects.push(Box::new(bench));
+        for testbed in testbeds {
+            subjects.push(Box::new(testbed));
         }
         let progress = Progress::new(arguments.rounds, count);
-        let place = run.series[0].points.len() - 1;
+        let index = run.series[0].points.len() - 1;
         let seed = arguments.load.seed;
         rounds::run(&mut subjects, arguments.rounds, seed, interrupt, |samples, done| {
-            let point = &mut run.series[0].points[place];
+            let point = &mut run.series[0].points[index];
             point.samples.extend(samples);
-            progress.tell(done);
+            progress.print(done);
             (run.seconds, run.environment.steal) = watch.end();
             run.incomplete_because = Some(format!("{done} rounds of {}", arguments.rounds));
             arguments.write(run)
         })?;
-        let void = table::void(run, &run.series[0], &run.series[0].points[place]);
-        run.series[0].points[place].void = void;
+        let void = table::void(run, &run.series[0], &run.series[0].points[index]);
+        run.series[0].points[index].void = void;
     }
     run.incomplete_because = None;
     Ok(())
@@ -245,7 +245,7 @@ impl Arguments {
                 || self.mode() == Mode::Wire,
             "--mtu: up to {KERNEL_MTU} with frames made in the kernel; --engine packet does without it"
         );
-        for program in self.traffic.map_or(&[][..], Kind::programs) {
+        for program in self.traffic.map_or(&[][..], TrafficKind::programs) {
             // agents look for the programs on their own machines
             let is_there = self.agents.are_given() || system::is_there(program);
             ensure!(is_there, "--traffic: no such program: {program}: install it");
@@ -264,8 +264,8 @@ impl Arguments {
     /// Checks that the system fits into the topology, and lets the load through.
     fn ensure_of_use(&self, system: &dyn System) -> anyhow::Result<()> {
         let name = system.name();
-        ensure!(system.stands_in(self.topology), "{name}: not in the topology {}", self.topology);
-        let traffic = self.traffic.map_or("frames", Kind::name);
+        ensure!(system.supports(self.topology), "{name}: not in the topology {}", self.topology);
+        let traffic = self.traffic.map_or("frames", TrafficKind::name);
         ensure!(
             system.takes(self.traffic, self.load.transport),
             "{name}: {traffic} over {} do not get through it, see --traffic and --transport",
@@ -313,13 +313,13 @@ impl Arguments {
     }
 
     /// Returns the systems, with cable, plain routers or bridges and placebo first.
-    fn spots(&self, count: u32) -> anyhow::Result<Vec<Spot>> {
+    fn candidates(&self, count: u32) -> anyhow::Result<Vec<Candidate>> {
         if self.agents.are_given() {
             let (agents, interfaces) = (self.agents.clone(), self.interfaces.clone());
-            return Ok(vec![Spot::Apart(Ends { agents, interfaces })]);
+            return Ok(vec![Candidate::Apart(Ends { agents, interfaces })]);
         }
         if self.interfaces.names().is_some() {
-            return Ok(vec![Spot::Wire(Wire::of(&self.interfaces)?)]);
+            return Ok(vec![Candidate::Wire(Wire::from_interfaces(&self.interfaces)?)]);
         }
         let rules = Rules {
             count,
@@ -329,22 +329,22 @@ impl Arguments {
             topology: self.topology,
         };
         let plain = if self.topology == Topology::Bridge { "bridge" } else { "router" };
-        let spot = |system: Box<dyn System>, is_placebo: bool| {
-            Spot::new(system, is_placebo, rules, self.mode() == Mode::Queue).with_mtu(self.mtu)
+        let candidate = |system: Box<dyn System>, is_placebo: bool| {
+            Candidate::new(system, is_placebo, rules, self.mode() == Mode::Queue).with_mtu(self.mtu)
         };
         let named = |name: &str| system::named(name).map_err(anyhow::Error::msg);
-        let mut spots = Vec::new();
+        let mut candidates = Vec::new();
         if self.mode() == Mode::Cost {
-            spots.push(spot(named("null")?, false));
+            candidates.push(candidate(named("null")?, false));
         }
-        spots.extend([spot(named(plain)?, false), spot(named(plain)?, true)]);
+        candidates.extend([candidate(named(plain)?, false), candidate(named(plain)?, true)]);
         for system in system::all() {
             let name = system.name();
             let wanted = match &self.systems[..] {
                 [] => system.filters() && self.ensure_of_use(&*system).is_ok(),
                 some => some.iter().any(|one| one == name),
             };
-            if !wanted || spots.iter().any(|spot| spot.name() == name) {
+            if !wanted || candidates.iter().any(|candidate| candidate.name() == name) {
                 continue;
             }
             match system::missing(&*system) {
@@ -352,10 +352,10 @@ impl Arguments {
                     eprintln!("fwlab: {name} is left out: no such program: {program}");
                 }
                 Some(program) => bail!("{name}: no such program: {program}: install it"),
-                None => spots.push(spot(system, false)),
+                None => candidates.push(candidate(system, false)),
             }
         }
-        Ok(spots)
+        Ok(candidates)
     }
 
     fn plan(&self) -> anyhow::Result<Plan> {
@@ -403,7 +403,7 @@ impl Arguments {
             clients: self.clients.into(),
             active: false,
             to: self.to,
-            way: Way::Straight,
+            way: ServerAddress::Straight,
         })
     }
 
@@ -412,7 +412,7 @@ impl Arguments {
             Mode::Cost => ("time per packet", "ns"),
             Mode::Queue | Mode::Wire => ("forwarding rate", "frames/s"),
         };
-        let (name, unit) = self.traffic.map_or(frames, Kind::quantity);
+        let (name, unit) = self.traffic.map_or(frames, TrafficKind::quantity);
         let is_time = unit == "ns";
         let rules = Dimension { name: "rules".to_owned(), unit: String::new() };
         Series {
@@ -422,7 +422,7 @@ impl Arguments {
                 (None, false) => "Frames that come through".to_owned(),
             },
             load: results::Load {
-                kind: self.traffic.map_or("raw", Kind::name).to_owned(),
+                kind: self.traffic.map_or("raw", TrafficKind::name).to_owned(),
                 protocol: Some(self.load.transport.to_string()),
                 family: Some(if self.load.ip == Family::V4 { "inet" } else { "inet6" }.to_owned()),
                 size: self.load.size.single().map(u64::from),
@@ -452,7 +452,7 @@ impl Arguments {
         };
         let both = if self.both_ways { " and back" } else { "" };
         let way = format!("from {} to {}{both}", end(self.from), end(self.to));
-        match self.traffic.map(Kind::programs) {
+        match self.traffic.map(TrafficKind::programs) {
             None => format!("{way}, {}", self.load.details()),
             Some([]) => way,
             Some(programs) => format!("{way}, by {}", programs.join(" and ")),
@@ -478,7 +478,7 @@ impl Progress {
     }
 
     /// Prints the progress, and the estimated time until the end.
-    fn tell(&self, done: u32) {
+    fn print(&self, done: u32) {
         let mut error = std::io::stderr();
         if !error.is_terminal() || done == 0 {
             return;

@@ -30,7 +30,7 @@ use study::{Extent, Study};
 
 /// The papers of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Which {
+enum PaperChoice {
     /// Adamo and Tablò: request and response by number of rules, through a router and a bridge
     AdamoTablo,
     /// Hartmeier: throughput, loss and latency, by rules and by states
@@ -50,14 +50,14 @@ enum Which {
 pub struct Arguments {
     /// Paper to repeat
     #[arg(value_enum)]
-    paper: Which,
+    paper: PaperChoice,
     #[command(flatten)]
-    how: How,
+    options: StudyOptions,
 }
 
 /// The extent of the measurement, the systems, and the folder of the result.
 #[derive(Debug, Clone, clap::Args)]
-pub struct How {
+pub struct StudyOptions {
     /// As few cells as will show that everything works; figures say nothing
     #[arg(long, conflicts_with_all = ["quick", "full"])]
     smoke: bool,
@@ -130,16 +130,16 @@ fn all() -> Vec<Box<dyn Paper>> {
 /// Fails if a paper cannot be repeated on this machine, if a file cannot be written, or if a signal
 /// arrives.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let interrupt = arguments.how.begin("paper")?;
+    let interrupt = arguments.options.begin("paper")?;
     let mut failed = Vec::new();
     for paper in all() {
-        let wanted = arguments.paper == Which::All
+        let wanted = arguments.paper == PaperChoice::All
             || arguments.paper.to_possible_value().is_some_and(|w| w.get_name() == paper.name());
         if !wanted {
             continue;
         }
-        match repeat(&*paper, &arguments.how, &interrupt) {
-            Err(error) if error.is::<Interrupted>() || arguments.paper != Which::All => {
+        match repeat(&*paper, &arguments.options, &interrupt) {
+            Err(error) if error.is::<Interrupted>() || arguments.paper != PaperChoice::All => {
                 return Err(error);
             }
             Err(error) => {
@@ -159,25 +159,25 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Fails if it cannot be measured on this machine, or if a signal arrives.
-pub(crate) fn run_alone(paper: &dyn Paper, how: &How) -> anyhow::Result<()> {
-    let interrupt = how.begin(paper.name())?;
-    repeat(paper, how, &interrupt)
+pub(crate) fn run_alone(paper: &dyn Paper, options: &StudyOptions) -> anyhow::Result<()> {
+    let interrupt = options.begin(paper.name())?;
+    repeat(paper, options, &interrupt)
 }
 
-fn repeat(paper: &dyn Paper, how: &How, interrupt: &Interrupt) -> anyhow::Result<()> {
+fn repeat(paper: &dyn Paper, options: &StudyOptions, interrupt: &Interrupt) -> anyhow::Result<()> {
     let watch = results::Watch::begin();
     let mut run = Run::begin(paper.mode(), environment::here());
     let mut differences: Vec<String> = paper.differences().into_iter().map(str::to_owned).collect();
-    differences.push(how.extent().words().to_owned());
+    differences.push(options.extent().words().to_owned());
     run.paper = Some(results::Paper {
         title: paper.title().to_owned(),
         source: paper.source().to_owned(),
         differences,
         tables: Vec::new(),
     });
-    let file = how.out.as_ref().map(|folder| folder.join(format!("{}.json", paper.name())));
-    let mut study = Study::new(run, watch, how, file, interrupt)?;
-    let outcome = interrupt.blame(paper.measure(&mut study));
+    let file = options.out.as_ref().map(|folder| folder.join(format!("{}.json", paper.name())));
+    let mut study = Study::new(run, watch, options, file, interrupt)?;
+    let outcome = interrupt.or_interrupted(paper.measure(&mut study));
     let mut run = study.end(&outcome);
     if run.series.is_empty() {
         return outcome;
@@ -187,8 +187,8 @@ fn repeat(paper: &dyn Paper, how: &How, interrupt: &Interrupt) -> anyhow::Result
     if let Some(paper) = &mut run.paper {
         paper.tables = tables;
     }
-    print!("{}", text::of(&run));
-    if let Some(folder) = &how.out {
+    print!("{}", text::run_text(&run));
+    if let Some(folder) = &options.out {
         let file = |end: &str| folder.join(format!("{}.{end}", paper.name()));
         run.write(&file("json")).with_context(|| file("json").display().to_string())?;
         let runs = std::slice::from_ref(&run);
@@ -199,7 +199,7 @@ fn repeat(paper: &dyn Paper, how: &How, interrupt: &Interrupt) -> anyhow::Result
     outcome
 }
 
-impl How {
+impl StudyOptions {
     /// Checks the arguments and rights, makes the folder, and removes the hosts of killed runs.
     fn begin(&self, command: &str) -> anyhow::Result<Interrupt> {
         ensure!(nix::unistd::geteuid().is_root(), "{command}: needs root, to make networks");

@@ -8,7 +8,7 @@ use crate::program::{beside, run};
 
 /// Removes the skipstep instance of a namespace that is about to be deleted. Its programs and maps
 /// are pinned in the BPF file system, and would outlive the namespace.
-pub fn forget(namespace: &str) {
+pub fn remove_instance(namespace: &str) {
     let path = PathBuf::from("/run/netns").join(namespace);
     let Ok(inode) = std::fs::metadata(&path).map(|metadata| metadata.ino()) else { return };
     if Path::new(&format!("/sys/fs/bpf/skipstep/netns-{inode}")).exists() {

@@ -186,7 +186,7 @@ impl Watch {
 impl Disturbance {
     /// Returns the reason to doubt a measurement in which the thread needed the CPU for `busy`
     /// without a break. None if it had the CPU.
-    pub fn why(&self, busy: Duration) -> Option<String> {
+    pub fn doubt_if_busy(&self, busy: Duration) -> Option<String> {
         let switches = FEW_SWITCHES * (busy.as_secs() as i64).max(1);
         self.beyond(busy.saturating_sub(self.own), busy / 50, TICK, switches)
     }
@@ -194,13 +194,13 @@ impl Disturbance {
     /// Returns the disturbance without the context switches, for a thread without real-time
     /// priority. The kernel's own threads interrupt such a thread often, all the more if the other
     /// CPUs are busy. Only the time that they take matters.
-    pub fn of_ordinary(self) -> Disturbance {
+    pub fn without_switches(self) -> Disturbance {
         Disturbance { switches: 0, ..self }
     }
 
     /// Returns the reason to doubt a measurement of this length, if the thread did not need the CPU
     /// all the time. All time that others had the CPU counts. None if it was little.
-    pub fn why_in(&self, time: Duration) -> Option<String> {
+    pub fn doubt_within(&self, time: Duration) -> Option<String> {
         let switches = FEW_SWITCHES * (time.as_secs() as i64).max(1);
         self.beyond(self.others, (2 * TICK).max(time / 50), TICK.max(time / 100), switches)
     }
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_disturbs_is_named() {
+    fn disturbances_are_named() {
         let disturbance = |steal, others, switches| Disturbance {
             own: Duration::ZERO,
             others: TICK * others,
@@ -277,21 +277,21 @@ mod tests {
             switches,
         };
         let moment = Duration::from_millis(100);
-        assert_eq!(disturbance(0, 2, 4).why_in(moment), None);
-        assert!(disturbance(1, 0, 0).why_in(moment).unwrap().contains("stolen"));
-        assert!(disturbance(0, 3, 0).why_in(moment).unwrap().contains("others"));
-        assert!(disturbance(0, 0, 5).why_in(moment).unwrap().contains("switches"));
+        assert_eq!(disturbance(0, 2, 4).doubt_within(moment), None);
+        assert!(disturbance(1, 0, 0).doubt_within(moment).unwrap().contains("stolen"));
+        assert!(disturbance(0, 3, 0).doubt_within(moment).unwrap().contains("others"));
+        assert!(disturbance(0, 0, 5).doubt_within(moment).unwrap().contains("switches"));
         let minute = Duration::from_secs(60);
-        assert_eq!(disturbance(59, 120, 240).why_in(minute), None, "more time, more of all");
-        assert!(disturbance(60, 0, 0).why_in(minute).unwrap().contains("600 ms stolen"));
+        assert_eq!(disturbance(59, 120, 240).doubt_within(minute), None, "more time, more of all");
+        assert!(disturbance(60, 0, 0).doubt_within(minute).unwrap().contains("600 ms stolen"));
         let busy = Duration::from_millis;
         let had = Disturbance { own: Duration::from_millis(99), ..disturbance(0, 9, 0) };
-        assert_eq!(had.why(busy(100)), None, "others had the CPU while it slept");
-        assert!(had.why(busy(110)).unwrap().contains("11.0 ms"));
+        assert_eq!(had.doubt_if_busy(busy(100)), None, "others had the CPU while it slept");
+        assert!(had.doubt_if_busy(busy(110)).unwrap().contains("11.0 ms"));
         let left = Disturbance { own: Duration::from_millis(99), ..disturbance(0, 0, 40) };
-        assert!(left.why(busy(100)).unwrap().contains("40 involuntary switches"));
-        assert_eq!(left.of_ordinary().why(busy(100)), None, "they took a hundredth");
-        assert!(left.of_ordinary().why(busy(110)).unwrap().contains("11.0 ms"));
+        assert!(left.doubt_if_busy(busy(100)).unwrap().contains("40 involuntary switches"));
+        assert_eq!(left.without_switches().doubt_if_busy(busy(100)), None, "they took a hundredth");
+        assert!(left.without_switches().doubt_if_busy(busy(110)).unwrap().contains("11.0 ms"));
     }
 
     #[test]

@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_of_a_process_is_told() {
+    fn user_time_of_a_process_is_read() {
         assert!(user_time(std::process::id()).is_some());
         assert_eq!(user_time(u32::MAX), None);
     }

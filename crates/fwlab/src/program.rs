@@ -29,12 +29,16 @@ pub fn run(command: &mut Command, input: &str) -> anyhow::Result<String> {
     });
     let output = output.with_context(|| name.clone())?;
     let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{name}: {}", said_first(&said, &output.status.to_string()));
+    ensure!(
+        output.status.success(),
+        "{name}: {}",
+        first_message(&said, &output.status.to_string())
+    );
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Returns the first line of `said` that is not blank, or `otherwise` if there is none.
-pub(crate) fn said_first<'s>(said: &'s str, otherwise: &'s str) -> &'s str {
+pub(crate) fn first_message<'s>(said: &'s str, otherwise: &'s str) -> &'s str {
     said.lines().find(|line| !line.trim().is_empty()).unwrap_or(otherwise)
 }
 

@@ -13,7 +13,7 @@ mod source;
 use std::time::Duration;
 
 use anyhow::ensure;
-use skipstep_kernel::lab::Hook;
+use skipstep_kernel::lab::XdpMode;
 
 use crate::host;
 use crate::interrupt::Interrupt;
@@ -50,7 +50,7 @@ pub struct Arguments {
 }
 
 /// Number of frames of the calibration.
-const TASTE: u64 = 1 << 16;
+const CALIBRATION: u64 = 1 << 16;
 
 /// Makes the network, sends the frames, and prints the result.
 ///
@@ -79,14 +79,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let at = Placement { cpu: measuring_cpu()?, priority: 1 };
     let mut flood = Flood::new(&lab, load, *from, *to)?;
-    if flood.hook() == Hook::Generic {
+    if flood.hook() == XdpMode::Generic {
         println!("the sink is not in the driver, which cannot: frames cost more than they need to");
     }
     let pace = match rate {
         Some(rate) => Pace::steady(*rate, Duration::from_secs_f64(arguments.seconds)),
         None => {
-            let taste = flood.trial(&Pace::fast(TASTE), at, &interrupt)?;
-            Pace::fast(((taste.rate() * arguments.seconds) as u64).clamp(1, i32::MAX as u64))
+            let calibration = flood.trial(&Pace::fast(CALIBRATION), at, &interrupt)?;
+            Pace::fast(((calibration.rate() * arguments.seconds) as u64).clamp(1, i32::MAX as u64))
         }
     };
     let trial = flood.trial(&pace, at, &interrupt)?;

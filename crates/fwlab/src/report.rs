@@ -108,10 +108,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 /// Returns the report of the runs as an HTML page.
 pub fn html(runs: &[Run]) -> String {
-    html::page(&content::title(runs), &content::of(runs))
+    html::page(&content::title(runs), &content::report_blocks(runs))
 }
 
 /// Returns the report of the runs as Markdown.
 pub fn markdown(runs: &[Run]) -> String {
-    markdown::text(&content::of(runs))
+    markdown::text(&content::report_blocks(runs))
 }

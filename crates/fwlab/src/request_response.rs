@@ -24,7 +24,7 @@ pub enum Protocol {
 }
 
 /// The result of a test.
-pub struct Outcome {
+pub struct Transactions {
     /// Time of each transaction in nanoseconds, ascending.
     times: Vec<u64>,
     /// Time from the first request to the last response.
@@ -43,30 +43,30 @@ pub fn measure(
     size: usize,
     duration: Duration,
     interrupt: &Interrupt,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<Transactions> {
     let context = || format!("no answer from {server}");
     match protocol {
         Protocol::Tcp => {
             let mut asker = TcpAsker::connect(server, size).with_context(context)?;
-            repeat(duration, server, interrupt, || asker.ask().with_context(context))
+            repeat(duration, server, interrupt, || asker.exchange().with_context(context))
         }
         Protocol::Udp => {
             let mut asker = UdpAsker::connect(server, size).with_context(context)?;
-            repeat(duration, server, interrupt, || asker.ask().with_context(context))
+            repeat(duration, server, interrupt, || asker.exchange().with_context(context))
         }
     }
 }
 
-/// Repeats `ask`, which returns true if the response arrived.
+/// Repeats `exchange`, which returns true if the response arrived.
 fn repeat(
     duration: Duration,
     server: SocketAddr,
     interrupt: &Interrupt,
-    mut ask: impl FnMut() -> anyhow::Result<bool>,
-) -> anyhow::Result<Outcome> {
+    mut exchange: impl FnMut() -> anyhow::Result<bool>,
+) -> anyhow::Result<Transactions> {
     let warm = Instant::now();
     while warm.elapsed() < duration / 10 {
-        ask()?;
+        exchange()?;
     }
     let mut times = Vec::with_capacity(1 << 18);
     let mut lost = 0;
@@ -74,7 +74,7 @@ fn repeat(
     let mut now = start;
     while now - start < duration {
         interrupt.check()?;
-        let answered = ask()?;
+        let answered = exchange()?;
         let then = std::mem::replace(&mut now, Instant::now());
         if answered {
             times.push(u64::try_from((now - then).as_nanos()).unwrap_or(u64::MAX));
@@ -84,7 +84,7 @@ fn repeat(
     }
     anyhow::ensure!(!times.is_empty(), "no answer from {server} to {lost} requests");
     times.sort_unstable();
-    Ok(Outcome { times, elapsed: now - start, lost })
+    Ok(Transactions { times, elapsed: now - start, lost })
 }
 
 struct TcpAsker {
@@ -101,7 +101,7 @@ impl TcpAsker {
         Ok(TcpAsker { stream, request: vec![b'q'; size], response: vec![0; size] })
     }
 
-    fn ask(&mut self) -> std::io::Result<bool> {
+    fn exchange(&mut self) -> std::io::Result<bool> {
         self.stream.write_all(&self.request)?;
         self.stream.read_exact(&mut self.response)?;
         Ok(true)
@@ -127,7 +127,7 @@ impl UdpAsker {
         Ok(UdpAsker { socket, serial: 0, request: vec![b'q'; size], response: vec![0; size] })
     }
 
-    fn ask(&mut self) -> std::io::Result<bool> {
+    fn exchange(&mut self) -> std::io::Result<bool> {
         self.serial += 1;
         self.request[..8].copy_from_slice(&self.serial.to_be_bytes());
         self.socket.send(&self.request)?;
@@ -143,7 +143,7 @@ impl UdpAsker {
     }
 }
 
-impl Outcome {
+impl Transactions {
     /// Returns the times of the transactions in nanoseconds, ascending.
     pub fn times(&self) -> &[u64] {
         &self.times
@@ -155,7 +155,7 @@ impl Outcome {
     }
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for Transactions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let microseconds = |share: f64| {
             let last = self.times.len() - 1;
@@ -201,11 +201,11 @@ mod tests {
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut asker = UdpAsker::connect(server.local_addr().unwrap(), 8).unwrap();
         asker.socket.set_read_timeout(Some(MOMENT)).unwrap();
-        assert!(!asker.ask().unwrap());
+        assert!(!asker.exchange().unwrap());
         let mut buffer = [0; 8];
         let (length, client) = server.recv_from(&mut buffer).unwrap();
         server.send_to(&buffer[..length], client).unwrap();
-        assert!(!asker.ask().unwrap());
+        assert!(!asker.exchange().unwrap());
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub struct Measured {
     /// The measured value, in the unit of the series.
     pub value: f64,
     /// The reason for which the value is doubtful. None if nothing disturbed the trial.
-    pub why: Option<String>,
+    pub doubt: Option<String>,
     /// The number of frames sent, received, lost and so on. None if the trial counted none.
     pub counts: Option<Counts>,
     /// The latencies of the frames. None if the trial measured none.
@@ -69,14 +69,14 @@ fn sample(subject: &mut dyn Subject, round: u32, position: u32) -> anyhow::Resul
     let mut repeats = Vec::new();
     let measured = loop {
         let measured = subject.trial()?;
-        match &measured.why {
+        match &measured.doubt {
             Some(why) if repeats.len() < REPEATS => {
                 repeats.push(Repeat { value: measured.value, why: why.clone() });
             }
             _ => break measured,
         }
     };
-    let Measured { value, why, counts, latency } = measured;
+    let Measured { value, doubt: why, counts, latency } = measured;
     let sample = Sample::new(round, position, subject.id(), value);
     Ok(Sample { repeats, doubtful: why, counts, latency, ..sample })
 }
@@ -99,7 +99,7 @@ mod tests {
         fn trial(&mut self) -> anyhow::Result<Measured> {
             self.trials += 1.0;
             let why = (self.trials <= self.disturbed as f64).then(|| "noise".to_owned());
-            Ok(Measured { value: self.trials, why, counts: None, latency: None })
+            Ok(Measured { value: self.trials, doubt: why, counts: None, latency: None })
         }
     }
 

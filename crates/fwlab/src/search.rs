@@ -158,7 +158,7 @@ pub trait Measurer {
 }
 
 /// A place where searches run with several kinds of frames.
-trait Place {
+trait Site {
     /// Returns the highest rate of such frames that can be offered here, in frames a second.
     fn most(&mut self, load: &Load) -> anyhow::Result<f64>;
 
@@ -258,7 +258,7 @@ pub struct Record {
 const MOST_TRIALS: usize = 5000;
 
 /// The trials of a search, with their records.
-pub struct Bench<'m> {
+pub struct TrialRunner<'m> {
     measurer: &'m mut dyn Measurer,
     waits: Waits,
     /// The records of all trials so far.
@@ -269,11 +269,11 @@ pub struct Bench<'m> {
     pub besides: Besides,
 }
 
-impl<'m> Bench<'m> {
-    /// Makes a bench for a measurer.
-    pub fn new(measurer: &'m mut dyn Measurer, waits: Waits) -> Bench<'m> {
+impl<'m> TrialRunner<'m> {
+    /// Makes a runner for a measurer.
+    pub fn new(measurer: &'m mut dyn Measurer, waits: Waits) -> TrialRunner<'m> {
         let besides = Besides::Nothing;
-        Bench { measurer, waits, records: Vec::new(), listener: None, besides }
+        TrialRunner { measurer, waits, records: Vec::new(), listener: None, besides }
     }
 
     /// Returns the description of a reset of the device.
@@ -287,7 +287,7 @@ impl<'m> Bench<'m> {
     /// Does a trial at one rate for some seconds.
     ///
     /// # Errors
-    /// Fails as [`Bench::run`] does.
+    /// Fails as [`TrialRunner::run`] does.
     pub fn steady(&mut self, rate: f64, seconds: f64) -> Result<(Record, Trial), Failure> {
         let besides = self.besides;
         self.run(&Order { phases: &[Phase { rate, seconds }], besides })

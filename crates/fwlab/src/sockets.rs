@@ -30,7 +30,7 @@ pub use server::{CHARGEN, HTTP, Server, TCP_PORTS};
 /// The kind of a load of sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum TrafficKind {
     /// a request, its answer, and so on, over one connection
     Rr,
     /// connect, a request, its answer, close, and so on
@@ -61,7 +61,7 @@ pub enum Kind {
 
 /// The address by which clients reach the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Way {
+pub enum ServerAddress {
     /// The server's own address.
     Straight,
     /// The address of the host in the middle, whose configuration names the server.
@@ -75,64 +75,66 @@ pub enum Way {
     Each,
 }
 
-impl Way {
+impl ServerAddress {
     /// Returns the address to which clients connect.
     pub fn address(self, to: End, family: Family) -> IpAddr {
         match self {
-            Way::Straight | Way::Each => to.address(family),
-            Way::Proxy | Way::Named => End::Client.gateway(family),
-            Way::At(address) => address,
+            ServerAddress::Straight | ServerAddress::Each => to.address(family),
+            ServerAddress::Proxy | ServerAddress::Named => End::Client.gateway(family),
+            ServerAddress::At(address) => address,
         }
     }
 
     /// Returns the user name of an FTP session with a server.
     pub fn user(self, server: IpAddr) -> String {
         match (self, server) {
-            (Way::Named, IpAddr::V4(server)) => format!("anonymous@{server}"),
-            (Way::Named, IpAddr::V6(server)) => format!("anonymous@[{server}]"),
+            (ServerAddress::Named, IpAddr::V4(server)) => format!("anonymous@{server}"),
+            (ServerAddress::Named, IpAddr::V6(server)) => format!("anonymous@[{server}]"),
             _ => "anonymous".to_owned(),
         }
     }
 }
 
-impl Kind {
+impl TrafficKind {
     /// Returns the name of the load in results.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Rr => "rr",
-            Kind::Crr => "crr",
-            Kind::Send => "send",
-            Kind::Receive => "receive",
-            Kind::Both => "both",
-            Kind::Ping => "ping",
-            Kind::Http => "http",
-            Kind::Ftp => "ftp",
-            Kind::FtpBulk => "ftp-bulk",
-            Kind::Iperf3 => "iperf3",
-            Kind::Iperf3Reverse => "iperf3-reverse",
-            Kind::NetperfRr => "netperf-rr",
-            Kind::NetperfCrr => "netperf-crr",
+            TrafficKind::Rr => "rr",
+            TrafficKind::Crr => "crr",
+            TrafficKind::Send => "send",
+            TrafficKind::Receive => "receive",
+            TrafficKind::Both => "both",
+            TrafficKind::Ping => "ping",
+            TrafficKind::Http => "http",
+            TrafficKind::Ftp => "ftp",
+            TrafficKind::FtpBulk => "ftp-bulk",
+            TrafficKind::Iperf3 => "iperf3",
+            TrafficKind::Iperf3Reverse => "iperf3-reverse",
+            TrafficKind::NetperfRr => "netperf-rr",
+            TrafficKind::NetperfCrr => "netperf-crr",
         }
     }
 
     /// Returns the name and the unit of the measured value.
     pub fn quantity(self) -> (&'static str, &'static str) {
         match self {
-            Kind::Rr | Kind::NetperfRr => ("transactions", "1/s"),
-            Kind::Crr | Kind::NetperfCrr => ("connections", "1/s"),
-            Kind::Send | Kind::Receive | Kind::Both | Kind::FtpBulk => ("throughput", "Mbit/s"),
-            Kind::Iperf3 | Kind::Iperf3Reverse => ("throughput", "Mbit/s"),
-            Kind::Ping => ("round trip", "ns"),
-            Kind::Http => ("pages", "1/s"),
-            Kind::Ftp => ("sessions", "1/s"),
+            TrafficKind::Rr | TrafficKind::NetperfRr => ("transactions", "1/s"),
+            TrafficKind::Crr | TrafficKind::NetperfCrr => ("connections", "1/s"),
+            TrafficKind::Send | TrafficKind::Receive | TrafficKind::Both | TrafficKind::FtpBulk => {
+                ("throughput", "Mbit/s")
+            }
+            TrafficKind::Iperf3 | TrafficKind::Iperf3Reverse => ("throughput", "Mbit/s"),
+            TrafficKind::Ping => ("round trip", "ns"),
+            TrafficKind::Http => ("pages", "1/s"),
+            TrafficKind::Ftp => ("sessions", "1/s"),
         }
     }
 
     /// Returns the external programs of the load, which must be in the path of client and server.
     pub fn programs(self) -> &'static [&'static str] {
         match self {
-            Kind::Iperf3 | Kind::Iperf3Reverse => &["iperf3"],
-            Kind::NetperfRr | Kind::NetperfCrr => &["netperf", "netserver"],
+            TrafficKind::Iperf3 | TrafficKind::Iperf3Reverse => &["iperf3"],
+            TrafficKind::NetperfRr | TrafficKind::NetperfCrr => &["netperf", "netserver"],
             _ => &[],
         }
     }
@@ -140,8 +142,8 @@ impl Kind {
     /// Returns true if the load can use a transport protocol.
     pub fn takes(self, transport: Transport) -> bool {
         match self {
-            Kind::Rr | Kind::NetperfRr => true,
-            Kind::Ping => transport == Transport::Udp,
+            TrafficKind::Rr | TrafficKind::NetperfRr => true,
+            TrafficKind::Ping => transport == Transport::Udp,
             _ => transport == Transport::Tcp,
         }
     }
@@ -151,7 +153,7 @@ impl Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Talk {
     /// The kind of the load.
-    pub kind: Kind,
+    pub kind: TrafficKind,
     /// The transport protocol.
     pub transport: Transport,
     /// The address family.
@@ -167,14 +169,16 @@ pub struct Talk {
     /// The end of the network that is the server.
     pub to: End,
     /// The address by which clients reach the server.
-    pub way: Way,
+    pub way: ServerAddress,
 }
 
 impl Talk {
     /// Returns the load of client `number`, with that client's server.
     fn of_client(&self, number: usize) -> Talk {
         match self.way {
-            Way::Each => Talk { way: Way::At(self.to.address_of(number, self.family)), ..*self },
+            ServerAddress::Each => {
+                Talk { way: ServerAddress::At(self.to.address_of(number, self.family)), ..*self }
+            }
             _ => *self,
         }
     }
@@ -182,7 +186,7 @@ impl Talk {
 
 /// The result of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Heard {
+pub struct TalkResult {
     /// The value, in the unit of its kind.
     pub value: f64,
     /// The times of the transactions, or None if the load has no transactions.
@@ -193,7 +197,7 @@ pub struct Heard {
 
 /// The result of one client, and the time in which it ran.
 struct Turn {
-    said: client::Said,
+    said: client::ClientResult,
     begin: Instant,
     end: Instant,
 }
@@ -212,7 +216,12 @@ fn together<'t>(turns: impl Iterator<Item = &'t Turn> + Clone) -> f64 {
 ///
 /// # Errors
 /// Fails if the server cannot be reached, or if a signal arrives.
-pub fn talk(lab: &Lab, talk: &Talk, at: Placement, interrupt: &Interrupt) -> anyhow::Result<Heard> {
+pub fn talk(
+    lab: &Lab,
+    talk: &Talk,
+    at: Placement,
+    interrupt: &Interrupt,
+) -> anyhow::Result<TalkResult> {
     let others = lab.device().into_iter().chain([lab.end(talk.to)]).collect();
     talk_from(lab.end(End::Client), others, talk, at, interrupt)
 }
@@ -228,7 +237,7 @@ pub fn talk_from(
     talk: &Talk,
     at: Placement,
     interrupt: &Interrupt,
-) -> anyhow::Result<Heard> {
+) -> anyhow::Result<TalkResult> {
     let kin = KinWatch::begin(at.cpu, others)?;
     let one = &|number: usize| -> anyhow::Result<(Turn, Disturbance)> {
         host.enter()?;
@@ -252,9 +261,9 @@ pub fn talk_from(
     let times: Vec<_> = all.iter().filter_map(|(turn, _)| turn.said.latency.as_ref()).collect();
     let latency = (!times.is_empty()).then(|| Latency::merged(times.iter().copied()));
     let value = match (talk.kind, &latency) {
-        (Kind::Ping, Some(latency)) => latency.quantile(0.5).unwrap_or_default() as f64,
+        (TrafficKind::Ping, Some(latency)) => latency.quantile(0.5).unwrap_or_default() as f64,
         _ if talk.kind.programs().is_empty() => together(all.iter().map(|(turn, _)| turn)),
         _ => all.iter().map(|(turn, _)| turn.said.value).sum(),
     };
-    Ok(Heard { value, latency, disturbance })
+    Ok(TalkResult { value, latency, disturbance })
 }

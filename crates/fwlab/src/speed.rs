@@ -16,13 +16,13 @@ use skipstep_classifier::sample;
 use crate::family::Family;
 use crate::paper::series::{costs, series, talk};
 use crate::paper::states::{DRAWN, Limit, Room};
-use crate::paper::study::{Block, Cell, Extent, Study, Work};
-use crate::paper::{How, Paper, run_alone};
+use crate::paper::study::{Block, Extent, PlannedPoint, Study, Work};
+use crate::paper::{Paper, StudyOptions, run_alone};
 use crate::raw::extension::Extension;
 use crate::raw::frame::Transport::{self, Tcp, Udp};
 use crate::raw::load::{Engine, Load, Sizes, Vary};
 use crate::results::{Finding, Run, Table};
-use crate::sockets::Kind;
+use crate::sockets::TrafficKind;
 use crate::system::System;
 use crate::topology::Topology;
 
@@ -95,7 +95,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FOLDER")]
     classbench: Option<PathBuf>,
     #[command(flatten)]
-    how: How,
+    options: StudyOptions,
 }
 
 /// Measures, prints the table, and writes the result.
@@ -109,7 +109,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         only => only,
     };
     let classbench = arguments.classbench.clone();
-    run_alone(&Speed { parts: parts.to_vec(), classbench }, &arguments.how)
+    run_alone(&Speed { parts: parts.to_vec(), classbench }, &arguments.options)
 }
 
 struct Speed {
@@ -177,7 +177,7 @@ impl Speed {
     /// Returns the estimated seconds of a round in the parts that do not measure single packets.
     fn round_of_others(&self, part: Part) -> f64 {
         let lists =
-            sample::Kind::ALL.len() + self.classbench.iter().len() * lookups::CLASSBENCH.len();
+            sample::ListShape::ALL.len() + self.classbench.iter().len() * lookups::CLASSBENCH.len();
         match part {
             Part::Reloads => reloads::ROUND,
             Part::Loading => loading::ROUND * loading::CARGOES.len() as f64,
@@ -193,7 +193,7 @@ impl Part {
     ///
     /// # Errors
     /// Fails if the file of a table cannot be written.
-    fn blocks(self, study: &mut Study) -> anyhow::Result<Vec<(Block, Vec<Cell>)>> {
+    fn blocks(self, study: &mut Study) -> anyhow::Result<Vec<(Block, Vec<PlannedPoint>)>> {
         Ok(match self {
             Part::Hit => {
                 let systems = [
@@ -221,7 +221,7 @@ impl Part {
 }
 
 /// Plans packets of few states that cross a bridge.
-fn on_bridge(study: &mut Study) -> (Block, Vec<Cell>) {
+fn on_bridge(study: &mut Study) -> (Block, Vec<PlannedPoint>) {
     let systems = ["skipstep-bridge", "skipstep-bridge-xdp"];
     let (mut block, cells) = cost(study, BRIDGED, FEW_RULES, load(Family::V4), &systems);
     block.topology = Topology::Bridge;
@@ -229,7 +229,7 @@ fn on_bridge(study: &mut Study) -> (Block, Vec<Cell>) {
 }
 
 /// Plans rules without states: few rules, many rules, and IPv6.
-fn rules(study: &mut Study) -> Vec<(Block, Vec<Cell>)> {
+fn rules(study: &mut Study) -> Vec<(Block, Vec<PlannedPoint>)> {
     let mut blocks = Vec::new();
     for count in MANY_RULES {
         let systems: &[&str] = match count {
@@ -250,11 +250,13 @@ fn rules(study: &mut Study) -> Vec<(Block, Vec<Cell>)> {
 }
 
 /// Plans the loads of sockets. Loads of programs that are not installed are left out.
-fn all_sockets(study: &mut Study) -> Vec<(Block, Vec<Cell>)> {
+fn all_sockets(study: &mut Study) -> Vec<(Block, Vec<PlannedPoint>)> {
     let mut blocks = Vec::new();
-    for (title, kind, transport, size) in
-        [(TCP_RR, Kind::Rr, Tcp, 1024), (UDP_RR, Kind::Rr, Udp, 64), (IPERF3, Kind::Iperf3, Tcp, 0)]
-    {
+    for (title, kind, transport, size) in [
+        (TCP_RR, TrafficKind::Rr, Tcp, 1024),
+        (UDP_RR, TrafficKind::Rr, Udp, 64),
+        (IPERF3, TrafficKind::Iperf3, Tcp, 0),
+    ] {
         if kind.programs().iter().all(|program| crate::system::is_there(program)) {
             blocks.push(sockets(study, title, kind, transport, size));
         } else {
@@ -301,8 +303,8 @@ fn cost(
     count: u32,
     load: Load,
     systems: &[&str],
-) -> (Block, Vec<Cell>) {
-    let cell = Cell {
+) -> (Block, Vec<PlannedPoint>) {
+    let cell = PlannedPoint {
         series: costs(title.to_owned(), &load, study.seconds, "rules"),
         at: Some(count.into()),
         work: Work::Cost { seconds: study.seconds },
@@ -314,23 +316,26 @@ fn cost(
 fn sockets(
     study: &mut Study,
     title: &str,
-    kind: Kind,
+    kind: TrafficKind,
     transport: Transport,
     size: usize,
-) -> (Block, Vec<Cell>) {
+) -> (Block, Vec<PlannedPoint>) {
     // iperf3 counts in tenths of a second, and loses some at its start
-    let seconds = if kind == Kind::Iperf3 { study.seconds.max(1.0) } else { study.seconds };
+    let seconds = if kind == TrafficKind::Iperf3 { study.seconds.max(1.0) } else { study.seconds };
     let talk = talk(kind, transport, Family::V4, size, seconds);
-    let cell =
-        Cell { series: series(title.to_owned(), &talk, None), at: None, work: Work::Talk(talk) };
+    let cell = PlannedPoint {
+        series: series(title.to_owned(), &talk, None),
+        at: None,
+        work: Work::Talk(talk),
+    };
     let mut block = block(None, FEW_RULES, study.systems(&["skipstep-states"]));
     block.transport = transport;
-    block.offloads = kind == Kind::Iperf3;
+    block.offloads = kind == TrafficKind::Iperf3;
     (block, vec![cell])
 }
 
 /// Plans the time of a frame of one of `states` states, drawn at random.
-fn many_states(study: &mut Study, states: u32) -> (Block, Vec<Cell>) {
+fn many_states(study: &mut Study, states: u32) -> (Block, Vec<PlannedPoint>) {
     let mut load = load(Family::V4);
     if states > PORTS {
         load.sources = Vary::Random(states / PORTS);
@@ -350,7 +355,7 @@ fn many_states(study: &mut Study, states: u32) -> (Block, Vec<Cell>) {
 }
 
 /// Plans the time of a frame that makes a state.
-fn new_states(study: &mut Study) -> (Block, Vec<Cell>) {
+fn new_states(study: &mut Study) -> (Block, Vec<PlannedPoint>) {
     let mut load = load(Family::V4);
     load.sources = Vary::Random(1 << 16);
     load.source_ports = Vary::Random(60_000);

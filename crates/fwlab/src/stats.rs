@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_nothing() {
+    fn empty_sets_have_no_statistics() {
         assert_eq!(median_interval(&[], 1), None);
         assert_eq!(ratio_interval(&[], 1), None);
         assert_eq!(ratio_interval(&[(1.0, 0.0)], 1), None);

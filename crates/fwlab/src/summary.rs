@@ -47,7 +47,7 @@ pub struct Summary<'a> {
 }
 
 /// Summarizes a point of a series of a run.
-pub fn of<'a>(run: &'a Run, series: &Series, point: &Point) -> Summary<'a> {
+pub fn summarize<'a>(run: &'a Run, series: &Series, point: &Point) -> Summary<'a> {
     let mut by_system: BTreeMap<&str, Vec<&Sample>> = BTreeMap::new();
     for sample in &point.samples {
         by_system.entry(&sample.system).or_default().push(sample);
@@ -134,7 +134,7 @@ mod tests {
     fn a_point_is_summarized() {
         let run = example::run();
         let series = &run.series[0];
-        let summary = of(&run, series, &series.points[1]);
+        let summary = summarize(&run, series, &series.points[1]);
         let ids: Vec<&str> = summary.rows.iter().map(|row| row.system.id.as_str()).collect();
         assert_eq!(ids, ["null", "router", "placebo", "nft@100"]);
         let row = &summary.rows[3];
@@ -158,7 +158,7 @@ mod tests {
         let mut run = example::run();
         run.series[0].quantity.additive = false;
         run.series[0].points[0].samples.truncate(4 * 3 + 1);
-        let summary = of(&run, &run.series[0], &run.series[0].points[0]);
+        let summary = summarize(&run, &run.series[0], &run.series[0].points[0]);
         assert!(summary.rows.iter().all(|row| row.net.is_none()));
         assert_eq!(summary.rows[0].samples, 4, "the interrupted round has the null firewall only");
         assert_eq!(summary.rows[3].samples, 3);

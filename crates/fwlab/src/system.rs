@@ -23,7 +23,7 @@ use crate::host::Host;
 use crate::raw::frame::Transport;
 use crate::results::Role;
 use crate::rules::Rules;
-use crate::sockets::{self, Kind, Way};
+use crate::sockets::{self, ServerAddress, TrafficKind};
 use crate::topology::Topology;
 
 /// A system that forwards between client and server, and may filter.
@@ -92,13 +92,13 @@ pub trait System: Sync {
     }
 
     /// Returns true if the system supports a topology, or has its own.
-    fn stands_in(&self, topology: Topology) -> bool {
+    fn supports(&self, topology: Topology) -> bool {
         topology != Topology::Proxy
     }
 
     /// Returns true if a load passes the system: the generator's frames (None), or a load of
     /// sockets.
-    fn takes(&self, _: Option<Kind>, _: Transport) -> bool {
+    fn takes(&self, _: Option<TrafficKind>, _: Transport) -> bool {
         true
     }
 
@@ -109,8 +109,8 @@ pub trait System: Sync {
     }
 
     /// Returns the address by which clients reach the server.
-    fn way(&self) -> Way {
-        Way::Straight
+    fn server_address(&self) -> ServerAddress {
+        ServerAddress::Straight
     }
 }
 

@@ -59,7 +59,7 @@ impl Wire {
     ///
     /// # Errors
     /// Fails if none are named, or if one does not exist or has no link address.
-    pub fn of(interfaces: &Interfaces) -> anyhow::Result<Wire> {
+    pub fn from_interfaces(interfaces: &Interfaces) -> anyhow::Result<Wire> {
         let [client, server] = interfaces.names().context("--client-if and --server-if")?;
         let links = [Link::named(&client)?, Link::named(&server)?];
         let addresses = interfaces.link_addresses([&links[0], &links[1]])?;

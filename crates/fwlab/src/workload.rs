@@ -18,7 +18,7 @@ use anyhow::Context;
 
 pub use capture::CaptureError;
 pub use conversation::{DeriveError, derive};
-pub use execute::{Ending, Executed, Outcome, Printed, execute};
+pub use execute::{Ending, Executed, Printed, WorkloadResult, execute};
 pub use language::{Job, Mistake, parse};
 pub use random::Random;
 

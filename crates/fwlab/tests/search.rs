@@ -154,7 +154,7 @@ fn kinds_of_frames_are_searched_one_after_the_other() {
 }
 
 #[test]
-fn what_cannot_be_had_between_interfaces_is_refused_by_name() {
+fn flags_that_need_fwlabs_own_network_are_refused_by_name() {
     let wire = ["--client-if", "one", "--server-if", "other"];
     let agents = ["--client-agent", "one", "--server-agent", "other", "--key", "key"];
     let refused = |words: &[&[&str]], why: &str| {

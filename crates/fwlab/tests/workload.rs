@@ -87,7 +87,7 @@ fn failures_are_told_apart_and_do_not_stop_the_rest() {
 }
 
 #[test]
-fn what_commands_print_is_not_mixed_with_json() {
+fn output_of_commands_is_not_mixed_with_json() {
     let (output, _, _) = run("command \"echo *.c $HOME\"");
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "*.c $HOME\n");
 }

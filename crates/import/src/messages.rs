@@ -1,6 +1,6 @@
 //! Messages about the converted text, in the form of pf.conf's.
 
-use skipstep_pfconf::{Diagnostic, Kind};
+use skipstep_pfconf::{Diagnostic, Severity};
 
 /// Size limit of the text, in bytes; a longer one has more rules than pf can hold.
 const LARGEST: usize = 1 << 24;
@@ -51,17 +51,17 @@ impl<'a> Messages<'a> {
 
     /// Adds an error: a mistake, or a construct without an equivalent.
     pub fn error(&mut self, place: Place, message: impl Into<String>, help: Option<&str>) {
-        self.add(Kind::Error, place, message.into(), help);
+        self.add(Severity::Error, place, message.into(), help);
         self.errors += 1;
     }
 
     /// Adds a warning: a construct whose equivalent differs.
     pub fn warning(&mut self, place: Place, message: impl Into<String>, help: Option<&str>) {
-        self.add(Kind::Warning, place, format!("warning: {}", message.into()), help);
+        self.add(Severity::Warning, place, format!("warning: {}", message.into()), help);
     }
 
-    fn add(&mut self, kind: Kind, place: Place, message: String, help: Option<&str>) {
-        if kind != Kind::Error && self.list.len() >= MOST {
+    fn add(&mut self, kind: Severity, place: Place, message: String, help: Option<&str>) {
+        if kind != Severity::Error && self.list.len() >= MOST {
             return;
         }
         let before = &self.text[place.line_start..place.offset];

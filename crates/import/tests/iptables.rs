@@ -247,7 +247,7 @@ fn connections_pass_by_their_states() {
 }
 
 #[test]
-fn what_pf_will_not_ask_is_warned_of() {
+fn rules_that_pf_will_not_evaluate_cause_a_warning() {
     let rules = "-A INPUT -s 10.9.0.0/16 -j DROP\n-A INPUT -m state --state ESTABLISHED -j ACCEPT\n-A INPUT -j DROP";
     let warnings = imported(&filter(&[], rules)).warnings;
     assert_eq!(
@@ -305,7 +305,7 @@ fn a_comment_names_the_line_of_each_rule() {
 }
 
 #[test]
-fn what_has_no_equivalent_is_refused_with_its_line() {
+fn rules_without_equivalent_are_refused_with_their_line() {
     for (rule, message, word) in [
         ("-m mark --mark 0x1 -j DROP", "--mark has no equivalent", "--mark"),
         (

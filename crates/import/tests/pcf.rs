@@ -106,7 +106,7 @@ fn succeed_ends_its_filter_and_no_other() {
 }
 
 #[test]
-fn hosts_that_are_told_have_logs() {
+fn each_log_host_has_its_own_log() {
     assert_eq!(
         statements("log 10.0.0.1; tcpflags/2 = 2 log 10.0.0.2; log 10.0.0.1;"),
         [
@@ -135,14 +135,14 @@ fn applications_say_where() {
 }
 
 #[test]
-fn what_is_on_first_comes_first() {
+fn applications_on_first_come_first() {
     let text =
         "filter a fail; end filter b log 10.0.0.1; end apply a on em0 incoming; apply b on first;";
     assert!(rules(text)[0].starts_with("match in log"), "{:?}", rules(text));
 }
 
 #[test]
-fn what_has_no_equivalent_is_refused_with_its_line() {
+fn rules_without_equivalent_are_refused_with_their_line() {
     let fragments = "test:2: this test of ipfrag has no equivalent\n    ipfrag in (1..100) fail; end\n    ^^^^^^";
     let message = &refused("filter f\nipfrag in (1..100) fail; end\napply f on first;")[0];
     assert!(message.starts_with(fragments), "{message}");
@@ -157,7 +157,7 @@ fn what_has_no_equivalent_is_refused_with_its_line() {
 }
 
 #[test]
-fn mistakes_are_told_all_at_once_with_their_places() {
+fn all_errors_are_reported_with_their_positions() {
     let text = "filter f\n\ttcp_dp (80) fail;\n\ttcp_dp in (90000) fail;\n\tip_sa in (10.0.0.9..10.0.0.1) fail;\n\
                 end\nfilter f end\nfilter guests ip_sa in (10.0.0.0/255.0.255.0) fail; end\napply guest on first;\n\
                 apply f on em0 sideways;\nbogus\n";

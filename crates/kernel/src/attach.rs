@@ -19,11 +19,11 @@ use libbpf_rs::query::LinkTypeInfo;
 use skipstep_ruleset::interface::Host;
 
 use crate::error::{Context, Error, Result};
-use crate::express::Express;
 use crate::lab::offload;
 use crate::object::Programs;
 use crate::pins::{BRIDGE_LINKS, LINKS, unpin};
 use crate::program::{Program, pin};
+use crate::xdp_fast_path::XdpFastPath;
 
 /// The reason why a card gets no XDP program: its driver removes VLAN tags before XDP sees the
 /// frame.
@@ -107,27 +107,27 @@ pub(crate) fn follow_xdp(
     host: &Host,
 ) -> Result<BTreeMap<String, String>> {
     let mut refusals = BTreeMap::new();
-    let mut express = None;
+    let mut xdp_fast_path = None;
     for interface in host.interfaces.iter().filter(|interface| !interface.loopback) {
         let path = path(directory, interface.index, "xdp");
-        if !wanted.iter().any(|name| name == "any" || interface.is(name)) {
+        if !wanted.iter().any(|name| name == "any" || interface.has_name_or_group(name)) {
             unpin(&path)?;
             continue;
         }
-        if !interface.veth && offload::takes_tags_off(&interface.name) {
+        if !interface.veth && offload::strips_vlan_tags(&interface.name) {
             unpin(&path)?;
             refusals.insert(interface.name.clone(), HIDES_TAGS.to_owned());
         } else if leads_to(&path) != Some(interface.index) {
             unpin(&path)?;
-            let Express { card, veth } = match &express {
-                Some(express) => express,
-                None => express.insert(Express::of(directory)?),
+            let XdpFastPath { card, veth } = match &xdp_fast_path {
+                Some(xdp_fast_path) => xdp_fast_path,
+                None => xdp_fast_path.insert(XdpFastPath::open_or_load(directory)?),
             };
             let program = if interface.veth { veth } else { card };
             match link(program, BPF_XDP, XDP_FLAGS_DRV_MODE, interface.index) {
                 Ok(link) => pin(link.as_fd(), &path)?,
                 Err(error) => {
-                    refusals.insert(interface.name.clone(), why_no_xdp(&error));
+                    refusals.insert(interface.name.clone(), xdp_refusal(&error));
                 }
             }
         }
@@ -140,7 +140,7 @@ pub(crate) fn has_xdp(directory: &Path, index: u32) -> bool {
     leads_to(&path(directory, index, "xdp")) == Some(index)
 }
 
-fn why_no_xdp(error: &io::Error) -> String {
+fn xdp_refusal(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(nix::libc::EOPNOTSUPP) => "its driver has no native XDP".to_owned(),
         Some(nix::libc::EBUSY | nix::libc::EEXIST) => {

@@ -69,7 +69,7 @@ pub struct FrameRule {
 }
 
 impl FrameRule {
-    fn is_of(&self, direction: Direction) -> bool {
+    fn applies_to(&self, direction: Direction) -> bool {
         self.direction.is_none_or(|own| own == direction)
     }
 
@@ -110,7 +110,7 @@ pub struct Port {
 impl Port {
     /// Returns the port's rules for frames in a direction, in their order.
     fn rules_of(&self, way: Direction) -> impl Iterator<Item = &FrameRule> {
-        self.rules.iter().filter(move |rule| rule.is_of(way))
+        self.rules.iter().filter(move |rule| rule.applies_to(way))
     }
 }
 
@@ -219,7 +219,7 @@ impl Instance {
             names.iter().filter_map(|name| change.memory.ports.remove(name)).collect::<Vec<_>>()
         {
             if port.index != 0 {
-                vacate(&self.maps, &self.directory, &mut port)?;
+                clear_port(&self.maps, &self.directory, &mut port)?;
             }
         }
         let host = host::read()?;
@@ -350,7 +350,7 @@ pub(crate) fn follow(
     let index_of = |name: &str| host.interface(name).map_or(0, |interface| interface.index);
     for (name, port) in &mut *ports {
         if port.index != index_of(name) && port.index != 0 {
-            vacate(maps, directory, port)?;
+            clear_port(maps, directory, port)?;
         }
     }
     for (name, port) in ports {
@@ -365,11 +365,11 @@ pub(crate) fn follow(
         maps.bridge_numbers.set(&index, &port.number)?;
         attach::attach_bridge(programs, directory, index)?;
         if !port.promiscuous && !is_promiscuous(index)? {
-            hear_all(index, true)?;
+            set_promiscuous(index, true)?;
             port.promiscuous = true;
         }
         // frames must leave as they were sent
-        port.kept_apart |= offload::let_join_packets(name, false);
+        port.kept_apart |= offload::set_lro(name, false);
     }
     Ok(())
 }
@@ -384,18 +384,18 @@ pub(crate) fn tear_down(ports: &Ports) {
 /// Restores the settings of a port's interface, unless the interface is gone.
 fn release(port: &Port) {
     if port.promiscuous {
-        let _ = hear_all(port.index, false);
+        let _ = set_promiscuous(port.index, false);
     }
     if port.kept_apart
         && let Ok(link) = link(port.index)
         && let Some(name) = name_of(&link)
     {
-        offload::let_join_packets(name, true);
+        offload::set_lro(name, true);
     }
 }
 
 /// Makes the interface of a port an ordinary interface, and removes the stations behind the port.
-fn vacate(maps: &Maps, directory: &Path, port: &mut Port) -> Result<()> {
+fn clear_port(maps: &Maps, directory: &Path, port: &mut Port) -> Result<()> {
     attach::detach_bridge(directory, port.index)?;
     maps.bridge_numbers.remove(&port.index)?;
     maps.bridge_ports.set(&port.number, &abi::BridgePort::default())?;
@@ -504,7 +504,7 @@ fn is_promiscuous(index: u32) -> Result<bool> {
 }
 
 /// Makes an interface promiscuous, or ends that.
-fn hear_all(index: u32, all: bool) -> Result<()> {
+fn set_promiscuous(index: u32, all: bool) -> Result<()> {
     let mut link = LinkMessage::default();
     link.header.index = index;
     link.header.flags = if all { LinkFlags::Promisc } else { LinkFlags::empty() };
@@ -580,7 +580,7 @@ mod tests {
             destination: Some(LinkAddress([1, 2, 3, 4, 5, 6])),
             ether_type: Some(0x0806),
         };
-        assert!(rule.is_of(Direction::In) && rule.is_of(Direction::Out));
+        assert!(rule.applies_to(Direction::In) && rule.applies_to(Direction::Out));
         let image = rule.image();
         assert_eq!(image.r#match, bridge_match::DESTINATION | bridge_match::TYPE);
         assert_eq!((image.action, image.r#type), (action::BLOCK, [8, 6]));

@@ -11,9 +11,9 @@ use crate::netns::{self, Netns};
 use crate::object::Maps;
 use crate::record::{Memory, Record, SlotSet, wall_clock};
 use crate::rundir::{Draft, Lock, RunDir};
-use crate::standing::InForce;
 use crate::table_index::Edition;
-use crate::{contents, gone, pool, rule_home};
+use crate::unchanged::InForce;
+use crate::{contents, orphans, pool, rule_home};
 
 /// A change that has begun. A change that is dropped without [`Change::keep`] counts as unfinished.
 pub(crate) struct Change {
@@ -117,10 +117,10 @@ impl Change {
     /// Ends a change that is refused and has done nothing.
     ///
     /// # Errors
-    /// Always returns `why`, unless the mark cannot be removed.
-    pub fn refuse<T>(self, why: Error) -> Result<T> {
+    /// Always returns `reason`, unless the mark cannot be removed.
+    pub fn refuse<T>(self, reason: Error) -> Result<T> {
         self.end()?;
-        Err(why)
+        Err(reason)
     }
 
     /// Gives the change up and returns its lock for another change.
@@ -147,13 +147,17 @@ impl Change {
             table.contents = None;
         }
         contents::remove_unused(maps, &editions, &counted)?;
-        gone::follow_tables(maps, &self.record);
+        orphans::follow_tables(maps, &self.record);
         pool::follow_tables(maps, &self.record)?;
         pool::remove_unused(maps, &self.record.tables)?;
         let in_force: SlotSet = self.record.slots().collect();
         for slot in (1..self.memory.slots_used).filter(|slot| !in_force.contains(*slot)) {
-            let gone = -1i32;
-            maps.shared_rule_states.store(slot, offset_of!(abi::RuleStates, number), gone as u32);
+            let no_number = -1i32;
+            maps.shared_rule_states.store(
+                slot,
+                offset_of!(abi::RuleStates, number),
+                no_number as u32,
+            );
         }
         Ok(())
     }

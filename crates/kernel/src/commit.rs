@@ -1,7 +1,7 @@
 //! The commit of a rule set in three steps. The first step prepares the new generation beside the
-//! one in force. [`flip`] commits: it stores the new generation in one word of `status`. A loader
-//! that is killed before this store leaves the previous rule set whole, and one killed after it the
-//! new rule set. The caller holds the instance's lock.
+//! one in force. [`switch_generation`] commits: it stores the new generation in one word of
+//! `status`. A loader that is killed before this store leaves the previous rule set whole, and one
+//! killed after it the new rule set. The caller holds the instance's lock.
 //!
 //! Packets that entered before the commit may read the previous rule set for a moment. [`settle`]
 //! waits for them and then releases the previous rule set. Until then nothing may be written beside
@@ -13,33 +13,33 @@ use std::thread;
 
 use skipstep_abi as abi;
 use skipstep_abi::limits::FINGERPRINTS;
-use skipstep_classifier::spread::Spread;
+use skipstep_classifier::table_expansion::TableExpansions;
 use skipstep_classifier::{Image, Slots};
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Next, OldRule, Rule, Ruleset, TableName};
+use skipstep_ruleset::{LegacyRule, Next, Rule, Ruleset, TableName};
 
 use crate::error::{Context, Error, Result};
 use crate::object::Maps;
-use crate::place::{self, Replaced};
-use crate::record::{Load, Memory, Record, RuleSetRecord, SlotSet, TableRecord, slot_seen};
+use crate::record::{Load, Memory, Record, RuleSetRecord, SlotSet, TableRecord, visible_slot};
 use crate::rule_home::{self, RuleHome, Rules};
-use crate::standing::{InForce, Meanings};
-use crate::{cells, forget, gone, interfaces, limiter, pool, spread};
+use crate::table_slots::{self, ReplacedContents};
+use crate::unchanged::{InForce, Meanings};
+use crate::{forget, interfaces, limiter, nodes, orphans, pool, table_expansion};
 
 /// A rule set with slots beside the rule set in force. [`write()`] is the next step.
 pub(crate) struct Placed {
     /// Paths of the anchors whose rule sets are new.
     replaced: BTreeSet<String>,
     /// Contents of tables that are unused after the commit.
-    outdated: Replaced,
+    outdated: ReplacedContents,
     /// The networks of tables that are expanded in trees.
-    spread: Spread,
+    expansions: TableExpansions,
 }
 
 /// A rule set that has been written, with the work that remains after the commit.
 pub(crate) struct Prepared {
     /// Contents of tables that are unused after the commit.
-    outdated: Replaced,
+    outdated: ReplacedContents,
     /// The map of the new rules; `None` if no packet can read the previous rules.
     rules: Option<Rules>,
     /// True if the main rule set was loaded.
@@ -49,84 +49,87 @@ pub(crate) struct Prepared {
 }
 
 /// Finds slots for a rule set and writes its tables, beside the rule set in force, whose record is
-/// `old`. Returns the record of the new rule set, too.
-pub(crate) fn place(
+/// `previous`. Returns the record of the new rule set, too.
+pub(crate) fn assign_slots(
     maps: &Maps,
-    old: &Record,
+    previous: &Record,
     memory: &mut Memory,
     next: Next,
     host: &Host,
 ) -> Result<(Record, Placed)> {
     let ruleset = &next.ruleset;
     skipstep_classifier::image::check_rules(ruleset)?;
-    forget::make_room(maps, &mut memory.names, host, &[&old.ruleset, ruleset])?;
-    let generation = old.generation.wrapping_add(1);
-    let (mut tables, own_addresses, outdated) = place::tables(maps, old, memory, &next, host)?;
-    let rule_sets = place_rules(maps, old, memory, &next)?;
-    let gone = gone::rules(maps, old, &slots(&rule_sets));
-    gone::fill(maps, memory, &gone, &mut tables)?;
-    spread::mark(ruleset, memory.planner, &mut tables);
-    let spread = spread::networks(&tables);
+    forget::make_room(maps, &mut memory.names, host, &[&previous.ruleset, ruleset])?;
+    let generation = previous.generation.wrapping_add(1);
+    let (mut tables, own_addresses, outdated) =
+        table_slots::tables(maps, previous, memory, &next, host)?;
+    let rule_sets = assign_rule_slots(maps, previous, memory, &next)?;
+    let orphans = orphans::rules(maps, previous, &slots(&rule_sets));
+    orphans::fill(maps, memory, &orphans, &mut tables)?;
+    table_expansion::mark(ruleset, memory.planner, &mut tables);
+    let expansions = table_expansion::networks(&tables);
     let groups = skipstep_classifier::groups(ruleset, host);
     let Next { ruleset, replaced, .. } = next;
-    let record = Record { generation, ruleset, rule_sets, tables, own_addresses, gone, groups };
-    Ok((record, Placed { replaced, outdated, spread }))
+    let record = Record { generation, ruleset, rule_sets, tables, own_addresses, orphans, groups };
+    Ok((record, Placed { replaced, outdated, expansions }))
 }
 
 /// Writes the rules of a placed rule set. Does not read the contents of its tables.
 pub(crate) fn write(
     maps: &Maps,
     home: &RuleHome,
-    old: &Record,
+    previous: &Record,
     memory: &mut Memory,
     (new, placed): (&Record, Placed),
     host: &Host,
 ) -> Result<Prepared> {
     let Record { generation, ruleset, rule_sets, tables, .. } = new;
-    let Placed { replaced, outdated, spread } = placed;
+    let Placed { replaced, outdated, expansions } = placed;
     let slots = Slots {
         rules: rule_sets.iter().map(|(path, set)| (path.clone(), set.slots.clone())).collect(),
-        old_rules: rule_sets
+        legacy_rules: rule_sets
             .iter()
-            .map(|(path, set)| (path.clone(), set.old_slots.clone()))
+            .map(|(path, set)| (path.clone(), set.legacy_slots.clone()))
             .collect(),
         tables: tables
             .keys()
-            .filter_map(|name| Some((name.clone(), slot_seen(tables, name)?)))
+            .filter_map(|name| Some((name.clone(), visible_slot(tables, name)?)))
             .collect(),
-        spread,
+        expansions,
     };
     let fresh = rule_sets.iter().filter(|(path, _)| replaced.contains(*path));
     let fresh: Vec<u32> = fresh.flat_map(|(_, set)| set.all_slots()).collect();
-    let meanings = Meanings::of(new, &slots.spread);
-    let standing = memory.in_force.standing(maps, old.generation, (new, &replaced), &meanings);
+    let meanings = Meanings::for_record(new, &slots.expansions);
+    let unchanged =
+        memory.in_force.unchanged(maps, previous.generation, (new, &replaced), &meanings);
     let (names, planner) = (&mut memory.names, memory.planner);
     let counters = &maps.rule_stats;
     // the kernel clears counters while this thread compiles
     let (cleared, image) = beside(
         || counters.clear_many(&fresh),
-        || skipstep_classifier::compile(ruleset, host, &slots, names, planner, &standing),
+        || skipstep_classifier::compile(ruleset, host, &slots, names, planner, &unchanged),
     )?;
     cleared?;
     let mut image = image?;
-    memory.in_force = InForce::of(*generation, &meanings, std::mem::take(&mut image.planted));
+    memory.in_force =
+        InForce::new(*generation, &meanings, std::mem::take(&mut image.compiled_sets));
     image.config.hostid = ruleset.options.hostid.unwrap_or(memory.hostid);
-    let in_force: SlotSet = old.slots().collect();
+    let in_force: SlotSet = previous.slots().collect();
     pool::write(maps, &in_force, &image, |slot| !in_force.contains(slot))?;
     let staying = write_rule_states(maps, &replaced, &image);
     if ruleset.options.keep_counters {
-        keep_counters(maps, old, new, &replaced)?;
+        keep_counters(maps, previous, new, &replaced)?;
     }
     let rules = home.write(maps, *generation, &image.rules)?;
-    cells::write(maps, *generation, &image.cells)?;
+    nodes::write(maps, *generation, &image.nodes)?;
     maps.configs.set(&(generation & 1), &image.config)?;
     let first = (generation & 1) * FINGERPRINTS;
     let places: Vec<u32> = (first..).take(image.fingerprints.len()).collect();
     maps.fingerprints.set_many(&places, &image.fingerprints)?;
-    limiter::write(maps, *generation, (&old.ruleset, ruleset), &image)?;
-    let skip = [&old.ruleset.options.skip[..], &ruleset.options.skip[..]];
+    limiter::write(maps, *generation, (&previous.ruleset, ruleset), &image)?;
+    let skip = [&previous.ruleset.options.skip[..], &ruleset.options.skip[..]];
     let skip = skip_lists(*generation, skip);
-    interfaces::write(maps, home, old.generation, memory, host, skip)?;
+    interfaces::write(maps, home, previous.generation, memory, host, skip)?;
     let main = replaced.contains("");
     Ok(Prepared { outdated, rules, main, staying })
 }
@@ -145,23 +148,28 @@ pub(crate) fn beside<A: Send, B>(
 }
 
 /// Commits a prepared rule set: stores its generation, which makes the rule set valid.
-pub(crate) fn flip(maps: &Maps, old: &Record, new: &Record) {
+pub(crate) fn switch_generation(maps: &Maps, previous: &Record, new: &Record) {
     maps.shared_status.store(0, offset_of!(abi::Status, generation), new.generation);
-    limiter::retire(maps, &old.ruleset, &new.ruleset);
+    limiter::retire(maps, &previous.ruleset, &new.ruleset);
 }
 
 /// Releases the previous rule set, after its last reader.
-pub(crate) fn settle(maps: &Maps, old: &Record, new: &Record, prepared: &Prepared) -> Result<()> {
+pub(crate) fn settle(
+    maps: &Maps,
+    previous: &Record,
+    new: &Record,
+    prepared: &Prepared,
+) -> Result<()> {
     if let Some(rules) = &prepared.rules {
         rule_home::wait_for_readers(maps, new.generation, rules)?;
     }
-    limiter::finish(maps, &old.ruleset, &new.ruleset, prepared.main);
+    limiter::finish(maps, &previous.ruleset, &new.ruleset, prepared.main);
     let in_force: SlotSet = new.slots().collect();
-    for slot in old.slots().filter(|slot| !in_force.contains(*slot)) {
-        let gone = -1i32;
-        maps.shared_rule_states.store(slot, offset_of!(abi::RuleStates, number), gone as u32);
+    for slot in previous.slots().filter(|slot| !in_force.contains(*slot)) {
+        let no_number = -1i32;
+        maps.shared_rule_states.store(slot, offset_of!(abi::RuleStates, number), no_number as u32);
     }
-    gone::follow_tables(maps, new);
+    orphans::follow_tables(maps, new);
     for (slot, states) in &prepared.staying {
         let overload = offset_of!(abi::RuleStates, overload_table);
         maps.shared_rule_states.store(*slot, overload, states.overload_table);
@@ -172,12 +180,12 @@ pub(crate) fn settle(maps: &Maps, old: &Record, new: &Record, prepared: &Prepare
             maps.shared_rule_states.store(*slot, offset, table.slot);
         }
     }
-    if places(&old.tables) != places(&new.tables) {
+    if places(&previous.tables) != places(&new.tables) {
         pool::follow_tables(maps, new)?;
     }
-    pool::release(maps, &old.tables, &new.tables)?;
-    place::release(maps, &prepared.outdated, &new.tables)?;
-    place::count_entries(maps, new)
+    pool::release(maps, &previous.tables, &new.tables)?;
+    table_slots::release(maps, &prepared.outdated, &new.tables)?;
+    table_slots::count_entries(maps, new)
 }
 
 /// Returns the slots of tables by name, with true for each table that can be looked up.
@@ -198,7 +206,7 @@ pub(crate) fn follow_host(
     forget::make_room(maps, &mut memory.names, host, &[ruleset])?;
     let skip = &ruleset.options.skip[..];
     interfaces::write(maps, home, record.generation, memory, host, [skip, skip])?;
-    place::follow_addresses(maps, memory, record, host)
+    table_slots::follow_addresses(maps, memory, record, host)
 }
 
 /// True if a name in the rules has changed its meaning since they were compiled: a group has
@@ -211,8 +219,8 @@ pub(crate) fn is_outdated(record: &Record, host: &Host) -> bool {
 
 /// Returns the operands of `set skip on` for even and for odd generations, from those in force and
 /// those of the next generation.
-fn skip_lists(generation: u32, [old, new]: [&[String]; 2]) -> [&[String]; 2] {
-    if generation & 1 == 0 { [new, old] } else { [old, new] }
+fn skip_lists(generation: u32, [previous, new]: [&[String]; 2]) -> [&[String]; 2] {
+    if generation & 1 == 0 { [new, previous] } else { [previous, new] }
 }
 
 /// Returns the slots of all rules.
@@ -221,9 +229,9 @@ fn slots(rule_sets: &BTreeMap<String, RuleSetRecord>) -> SlotSet {
 }
 
 /// Returns the records of the next rule sets, with slots for those that are new.
-fn place_rules(
+fn assign_rule_slots(
     maps: &Maps,
-    old: &Record,
+    previous: &Record,
     memory: &mut Memory,
     next: &Next,
 ) -> Result<BTreeMap<String, RuleSetRecord>> {
@@ -232,23 +240,23 @@ fn place_rules(
         std::iter::once("").chain(paths).partition(|path| next.replaces(path));
     let mut rule_sets: BTreeMap<String, RuleSetRecord> = staying
         .into_iter()
-        .filter_map(|path| Some((path.to_owned(), old.rule_sets.get(path)?.clone())))
+        .filter_map(|path| Some((path.to_owned(), previous.rule_sets.get(path)?.clone())))
         .collect();
     if let Some(path) = &next.untranslated
         && let Some(set) = rule_sets.get_mut(path)
     {
-        let mut kinds = old.ruleset.old_rules_of(path).iter().map(|old| old.kind);
-        set.old_slots.retain(|_| kinds.next().is_some_and(|kind| !kind.translates()));
+        let mut kinds = previous.ruleset.legacy_rules_of(path).iter().map(|legacy| legacy.kind);
+        set.legacy_slots.retain(|_| kinds.next().is_some_and(|kind| !kind.translates()));
     }
     let lengths =
-        |path: &str| (next.ruleset.rules_of(path).len(), next.ruleset.old_rules_of(path).len());
-    let wanted = new.iter().map(|path| lengths(path)).map(|(rules, old)| rules + old).sum();
-    let mut free = free_rule_slots(maps, old, memory, wanted)?.into_iter();
+        |path: &str| (next.ruleset.rules_of(path).len(), next.ruleset.legacy_rules_of(path).len());
+    let wanted = new.iter().map(|path| lengths(path)).map(|(rules, legacy)| rules + legacy).sum();
+    let mut free = free_rule_slots(maps, previous, memory, wanted)?.into_iter();
     for path in new {
-        let (rules, old) = lengths(path);
+        let (rules, legacy) = lengths(path);
         let slots = free.by_ref().take(rules).collect();
-        let old_slots = free.by_ref().take(old).collect();
-        rule_sets.insert(path.to_owned(), RuleSetRecord { slots, old_slots, load: Load::now() });
+        let legacy_slots = free.by_ref().take(legacy).collect();
+        rule_sets.insert(path.to_owned(), RuleSetRecord { slots, legacy_slots, load: Load::now() });
     }
     Ok(rule_sets)
 }
@@ -257,11 +265,11 @@ fn place_rules(
 /// or a source node.
 fn free_rule_slots(
     maps: &Maps,
-    old: &Record,
+    previous: &Record,
     memory: &mut Memory,
     wanted: usize,
 ) -> Result<Vec<u32>> {
-    let in_force: SlotSet = old.slots().collect();
+    let in_force: SlotSet = previous.slots().collect();
     let has = |slot, field| maps.shared_rule_states.load(slot, field) != 0;
     let has_states = |slot: u32| {
         has(slot, offset_of!(abi::RuleStates, current))
@@ -305,16 +313,17 @@ fn write_rule_states(
 /// equal rules the first rule's counters count, as in FreeBSD.
 fn keep_counters(
     maps: &Maps,
-    old: &Record,
+    previous: &Record,
     new: &Record,
     replaced: &BTreeSet<String>,
 ) -> Result<()> {
     for path in replaced {
-        let (Some(before), Some(now)) = (old.rule_sets.get(path), new.rule_sets.get(path)) else {
+        let (Some(before), Some(now)) = (previous.rule_sets.get(path), new.rule_sets.get(path))
+        else {
             continue;
         };
         let mut known = HashMap::new();
-        for (rule, slot) in meanings(&old.ruleset, path, before) {
+        for (rule, slot) in meanings(&previous.ruleset, path, before) {
             known.entry(rule).or_insert(slot);
         }
         for (rule, slot) in meanings(&new.ruleset, path, now) {
@@ -332,10 +341,10 @@ fn meanings(ruleset: &Ruleset, path: &str, set: &RuleSetRecord) -> Vec<(String, 
     let nowhere = |rule: &Rule| Rule { number: 0, line: 0, file: None, ..rule.clone() };
     let filter = ruleset.rules_of(path).iter().zip(&set.slots);
     let filter = filter.map(|(rule, slot)| (format!("{:?}", nowhere(rule)), *slot));
-    let old = ruleset.old_rules_of(path).iter().zip(&set.old_slots);
-    let old = old.map(|(old, slot)| {
-        let old = OldRule { rule: nowhere(&old.rule), ..old.clone() };
-        (format!("{old:?}"), *slot)
+    let legacy = ruleset.legacy_rules_of(path).iter().zip(&set.legacy_slots);
+    let legacy = legacy.map(|(legacy, slot)| {
+        let legacy = LegacyRule { rule: nowhere(&legacy.rule), ..legacy.clone() };
+        (format!("{legacy:?}"), *slot)
     });
-    filter.chain(old).collect()
+    filter.chain(legacy).collect()
 }

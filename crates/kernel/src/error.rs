@@ -12,10 +12,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The process is not root.
-    #[error("{what}: needs root (CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN)")]
+    #[error("{operation}: needs root (CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN)")]
     NotRoot {
         /// object and step that was tried
-        what: String,
+        operation: String,
     },
     /// The kernel lacks tcx or BTF.
     #[error(
@@ -117,12 +117,12 @@ pub enum Error {
     },
     /// The trees of the rules are larger than the maps.
     #[error(
-        "the trees of these rules have {cells} cells, there is room for {limit}: write `set evaluator skip-steps`, or put addresses into tables"
+        "the trees of these rules have {nodes} nodes, there is room for {limit}: write `set evaluator skip-steps`, or put addresses into tables"
     )]
     Trees {
-        /// number of cells that the trees need
-        cells: usize,
-        /// largest number of cells
+        /// number of nodes that the trees need
+        nodes: usize,
+        /// largest number of nodes
         limit: u32,
     },
     /// A map is full.
@@ -177,18 +177,18 @@ pub enum Error {
         log: String,
     },
     /// A step of libbpf failed.
-    #[error("{what}: {cause}")]
+    #[error("{operation}: {cause}")]
     Bpf {
         /// object and step
-        what: String,
+        operation: String,
         /// libbpf's reason
         cause: String,
     },
     /// A system call failed.
-    #[error("{what}: {cause}")]
+    #[error("{operation}: {cause}")]
     System {
         /// object and step
-        what: String,
+        operation: String,
         /// the system's error
         cause: io::Error,
     },
@@ -262,35 +262,39 @@ impl Error {
 
 /// Adds the object and the step that failed to an error.
 pub(crate) trait Context<T> {
-    /// Converts an error; `what` names the object and the step.
+    /// Converts an error; `operation` names the object and the step.
     ///
     /// # Errors
     /// Returns the converted error: [`Error::NotRoot`] if permission is denied to a user other than
     /// root.
-    fn context(self, what: impl FnOnce() -> String) -> Result<T>;
+    fn context(self, operation: impl FnOnce() -> String) -> Result<T>;
 }
 
 impl<T> Context<T> for libbpf_rs::Result<T> {
-    fn context(self, what: impl FnOnce() -> String) -> Result<T> {
+    fn context(self, operation: impl FnOnce() -> String) -> Result<T> {
         self.map_err(|error| match error.kind() {
-            libbpf_rs::ErrorKind::PermissionDenied if !is_root() => Error::NotRoot { what: what() },
-            _ => Error::Bpf { what: what(), cause: last_cause(&error) },
+            libbpf_rs::ErrorKind::PermissionDenied if !is_root() => {
+                Error::NotRoot { operation: operation() }
+            }
+            _ => Error::Bpf { operation: operation(), cause: last_cause(&error) },
         })
     }
 }
 
 impl<T> Context<T> for io::Result<T> {
-    fn context(self, what: impl FnOnce() -> String) -> Result<T> {
+    fn context(self, operation: impl FnOnce() -> String) -> Result<T> {
         self.map_err(|cause| match cause.kind() {
-            io::ErrorKind::PermissionDenied if !is_root() => Error::NotRoot { what: what() },
-            _ => Error::System { what: what(), cause },
+            io::ErrorKind::PermissionDenied if !is_root() => {
+                Error::NotRoot { operation: operation() }
+            }
+            _ => Error::System { operation: operation(), cause },
         })
     }
 }
 
 impl<T> Context<T> for nix::Result<T> {
-    fn context(self, what: impl FnOnce() -> String) -> Result<T> {
-        self.map_err(io::Error::from).context(what)
+    fn context(self, operation: impl FnOnce() -> String) -> Result<T> {
+        self.map_err(io::Error::from).context(operation)
     }
 }
 

@@ -37,7 +37,8 @@ pub(crate) fn make_room(
         }
     }
     if full[1] {
-        let on_host = |name: &str| host.interfaces.iter().any(|interface| interface.is(name));
+        let on_host =
+            |name: &str| host.interfaces.iter().any(|interface| interface.has_name_or_group(name));
         names.groups.retain(|name, _| on_host(name) || named.contains(name));
     }
     if full[2] {
@@ -55,8 +56,8 @@ pub(crate) fn make_room(
 /// Returns the numbers of interfaces and of tags that states refer to.
 fn in_states(maps: &Maps) -> Result<(BTreeSet<u32>, BTreeSet<u32>)> {
     let mut used = (BTreeSet::new(), BTreeSet::new());
-    for (_, abi::KeptState { state, annex }) in crate::state::kept(maps)? {
-        used.0.extend([state.key[abi::state::WIRE].interface, annex.hop_interface]);
+    for (_, abi::KeptState { state, extension }) in crate::state::kept(maps)? {
+        used.0.extend([state.key[abi::state::WIRE].interface, extension.hop_interface]);
         used.1.insert(u32::from(state.tag));
     }
     Ok(used)
@@ -71,7 +72,7 @@ fn interface_names(ruleset: &Ruleset) -> impl Iterator<Item = &str> {
         _ => None,
     });
     let pools = ruleset.every_rule().flat_map(|(_, rule)| rule.pools());
-    let ways = pools.flat_map(|pool| pool.address.ways()).map(String::as_str);
+    let ways = pools.flat_map(|pool| pool.address.next_hop_interfaces()).map(String::as_str);
     named.chain(ways).chain(ruleset.options.loginterface.as_deref())
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn detach(directory: &Path) -> Result<()> {
 
 /// Detaches the guard if nothing else keeps the network namespace of its instance alive. Does
 /// nothing for an instance of another PID namespace, whose processes /proc may hide.
-pub(crate) fn let_go(directory: &Path, memory: &Memory) -> Result<()> {
+pub(crate) fn release_namespace(directory: &Path, memory: &Memory) -> Result<()> {
     let is_near = memory.processes == netns::processes();
     if is_near && is_attached(directory) && !netns::is_used(memory.namespace.inode) {
         return detach(directory);

@@ -267,7 +267,7 @@ fn route(
             own if own == interface.rdomain => 0,
             other => other,
         };
-        if length == 0 && number == 0 && table == 0 && !interface.is("egress") {
+        if length == 0 && number == 0 && table == 0 && !interface.has_name_or_group("egress") {
             interface.groups.push("egress".to_owned());
         }
         let interface = interface.name.clone();
@@ -318,18 +318,18 @@ impl Watch {
     /// # Errors
     /// Fails if rtnetlink cannot be opened, or if a multicast group cannot be joined.
     pub fn new() -> Result<Self> {
-        Self::of(&GROUPS)
+        Self::for_groups(&GROUPS)
     }
 
     /// Listens from now on to changes of links only.
     ///
     /// # Errors
     /// Fails if rtnetlink cannot be opened, or if the multicast group cannot be joined.
-    pub fn of_links() -> Result<Self> {
-        Self::of(&GROUPS[..1])
+    pub fn for_links() -> Result<Self> {
+        Self::for_groups(&GROUPS[..1])
     }
 
-    fn of(groups: &[u32]) -> Result<Self> {
+    fn for_groups(groups: &[u32]) -> Result<Self> {
         let mut socket = Socket::new(NETLINK_ROUTE).context(|| "rtnetlink: open".to_owned())?;
         socket.bind(&SocketAddr::new(0, 0)).context(|| "rtnetlink: bind".to_owned())?;
         for group in groups {

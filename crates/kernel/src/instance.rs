@@ -95,7 +95,7 @@ impl Instance {
                 return Err(if nix::unistd::geteuid().is_root() {
                     other_version(name, 0, error)
                 } else {
-                    Error::NotRoot { what: name.to_owned() }
+                    Error::NotRoot { operation: name.to_owned() }
                 });
             }
         };
@@ -198,7 +198,7 @@ impl Instance {
         queue::remove_all()?;
         pins::remove(&self.directory)?;
         divert::tear_down();
-        give_back(&self.run);
+        restore_host(&self.run);
         self.run.remove()
     }
 
@@ -218,7 +218,7 @@ impl Instance {
         pins::remove(&directory)?;
         pins::remove_unfinished()?;
         divert::tear_down();
-        give_back(&run);
+        restore_host(&run);
         run.remove()
     }
 
@@ -250,7 +250,7 @@ impl Instance {
             // meanwhile
             self.attach_all(&mut change.memory, &host::read()?)?;
         }
-        let_namespaces_go();
+        release_namespaces();
         guarded.and(followed)?;
         self.keep(change, &host)?;
         Ok(!was_running)
@@ -630,7 +630,7 @@ fn directory(name: &str) -> Result<PathBuf> {
 
 /// Restores the settings of loopback and of bridge ports, as far as they are recorded. The memory
 /// of another version may be unreadable.
-fn give_back(run: &RunDir) {
+fn restore_host(run: &RunDir) {
     if let Ok(memory) = run.memory() {
         routing::tear_down(&memory.loopback);
         routing::refuse_own(memory.loopback_accepts);
@@ -639,7 +639,7 @@ fn give_back(run: &RunDir) {
 }
 
 /// Releases network namespaces that only the guards of other instances keep alive.
-fn let_namespaces_go() {
+fn release_namespaces() {
     for name in pins::list().unwrap_or_default() {
         if let Ok(directory) = directory(&name) {
             // a failure does not concern this instance, and the next process tries again
@@ -656,7 +656,7 @@ fn is_stale(run: &RunDir, directory: &Path) -> Result<bool> {
     let memory = run.memory()?;
     let (here, there) = (Netns::current(), memory.namespace);
     if here != there {
-        guard::let_go(directory, &memory)?;
+        guard::release_namespace(directory, &memory)?;
     }
     Ok(here.succeeds(&there) || (here != there && attach::all_gone(directory)))
 }

@@ -18,12 +18,12 @@ use libbpf_rs::{Object, ObjectBuilder};
 
 pub use generator::{Ended, Generator, LARGEST_FRAME};
 pub use layout::{
-    BUCKETS, Counts, Field, HEADER_BYTES, How, Kind, LINEAR, MAGIC, Order, PATTERN, PLACES,
-    Progress, TAG_BYTES, TEMPLATES, TRIAL_SHIFT, Template, VALUES,
+    BUCKETS, Counts, Field, FrameKind, HEADER_BYTES, LINEAR, MAGIC, Order, PATTERN, PLACES,
+    Progress, TAG_BYTES, TEMPLATES, TRIAL_SHIFT, Template, VALUES, Variation,
 };
 pub use packet_socket::{PACKET_BATCH, PacketSocket};
 pub use route::{RoutesIn, route};
-pub use sink::{Hook, Sink};
+pub use sink::{Sink, XdpMode};
 pub use window::Window;
 
 use crate::error::{Context, Error, Result, last_cause};
@@ -32,12 +32,12 @@ use crate::verifier;
 /// Loads one of the laboratory's objects.
 fn load(bytes: &[u8], name: &'static str) -> Result<Object> {
     if !nix::unistd::geteuid().is_root() {
-        return Err(Error::NotRoot { what: format!("{name}: load") });
+        return Err(Error::NotRoot { operation: format!("{name}: load") });
     }
-    verifier::listen();
+    verifier::capture_warnings();
     let open = ObjectBuilder::default().open_memory(bytes).context(|| format!("{name}: open"))?;
     open.load().map_err(|error| match verifier::refusal() {
         Some((program, log)) => Error::Verifier { program, log },
-        None => Error::Bpf { what: format!("{name}: load"), cause: last_cause(&error) },
+        None => Error::Bpf { operation: format!("{name}: load"), cause: last_cause(&error) },
     })
 }

@@ -22,7 +22,7 @@ const LEAST_FRAME: usize = 64;
 const FULL: u64 = i64::MIN as u64;
 
 fn place_of(limiter: &Limiter) -> u32 {
-    limiter::place(limiter.source, limiter.id)
+    limiter::map_index(limiter.source, limiter.id)
 }
 
 /// Returns the limiters of `ruleset` that `other` does not have.
@@ -37,17 +37,17 @@ fn missing_from<'a>(ruleset: &'a Ruleset, other: &'a Ruleset) -> impl Iterator<I
 pub(crate) fn write(
     maps: &Maps,
     generation: u32,
-    (old, new): (&Ruleset, &Ruleset),
+    (previous, new): (&Ruleset, &Ruleset),
     image: &Image,
 ) -> Result<()> {
     for limiter in &new.limiters {
-        let before = old.limiters.iter().find(|before| place_of(before) == place_of(limiter));
+        let before = previous.limiters.iter().find(|before| place_of(before) == place_of(limiter));
         let changed = before.is_some_and(|before| !names_sources_alike(before, limiter));
         if changed && maps.limiter_uses.at(place_of(limiter))?.sources != 0 {
             return Err(Error::LimiterBusy { name: limiter.name.clone(), line: limiter.line });
         }
     }
-    for limiter in missing_from(new, old) {
+    for limiter in missing_from(new, previous) {
         clear(maps, place_of(limiter));
     }
     let mut limiters = vec![abi::Limiter::default(); PLACES as usize];
@@ -68,9 +68,9 @@ fn names_sources_alike(before: &Limiter, after: &Limiter) -> bool {
 
 /// Retires the limiters that `new` does not have: a new serial number makes the references of
 /// states void.
-pub(crate) fn retire(maps: &Maps, old: &Ruleset, new: &Ruleset) {
+pub(crate) fn retire(maps: &Maps, previous: &Ruleset, new: &Ruleset) {
     let serial = offset_of!(abi::LimiterUse, serial);
-    for limiter in missing_from(old, new) {
+    for limiter in missing_from(previous, new) {
         let place = place_of(limiter);
         let before = maps.shared_limiter_uses.load(place, serial);
         maps.shared_limiter_uses.store(place, serial, before.wrapping_add(1));
@@ -79,8 +79,8 @@ pub(crate) fn retire(maps: &Maps, old: &Ruleset, new: &Ruleset) {
 
 /// Finishes [`retire`] when no packet reads the previous rule set any more. If the main rule set
 /// was loaded, state limiters get all their tokens back, as in pf.
-pub(crate) fn finish(maps: &Maps, old: &Ruleset, new: &Ruleset, loaded: bool) {
-    for limiter in missing_from(old, new) {
+pub(crate) fn finish(maps: &Maps, previous: &Ruleset, new: &Ruleset, loaded: bool) {
+    for limiter in missing_from(previous, new) {
         clear(maps, place_of(limiter));
     }
     for limiter in new.limiters.iter().filter(|_| loaded) {

@@ -23,19 +23,19 @@ const HEAD: &[u8; 8] = b"lists 1\n";
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Lists {
     /// Entries from table statements, for the tables that have any.
-    said: BTreeMap<TableName, Vec<TableEntry>>,
+    defined: BTreeMap<TableName, Vec<TableEntry>>,
     /// Entries in the kernel, for the tables that nobody has changed since their load.
-    held: BTreeMap<TableName, Vec<TableEntry>>,
+    stored: BTreeMap<TableName, Vec<TableEntry>>,
     /// Entries in the kernel of the host's own addresses.
     own: Option<Vec<TableEntry>>,
 }
 
 /// Kinds of lists.
 mod kind {
-    pub const SAID: u8 = 0;
-    pub const HELD: u8 = 1;
+    pub const DEFINED: u8 = 0;
+    pub const STORED: u8 = 1;
     /// The entries in the kernel are those of the statement; this list has no entries.
-    pub const HELD_AS_SAID: u8 = 2;
+    pub const STORED_AS_DEFINED: u8 = 2;
     pub const OWN: u8 = 3;
 }
 
@@ -54,14 +54,14 @@ impl Lists {
     /// Moves the lists out of a record.
     pub fn take(record: &mut Record) -> Self {
         let mut lists = Lists::default();
-        for_each_said(record, |name, entries| {
+        for_each_defined(record, |name, entries| {
             if !entries.is_empty() {
-                lists.said.insert(name, std::mem::take(entries));
+                lists.defined.insert(name, std::mem::take(entries));
             }
         });
         for (name, table) in &mut record.tables {
             if let Some(entries) = table.contents.take() {
-                lists.held.insert(name.clone(), entries);
+                lists.stored.insert(name.clone(), entries);
             }
         }
         lists.own = record.own_addresses.as_mut().and_then(|own| own.contents.take());
@@ -71,14 +71,14 @@ impl Lists {
     /// Moves the lists back into a record. Skips tables that the record does not have, because it
     /// may be of another generation.
     pub fn put(mut self, record: &mut Record) {
-        for_each_said(record, |name, entries| {
-            if let Some(said) = self.said.remove(&name) {
-                *entries = said;
+        for_each_defined(record, |name, entries| {
+            if let Some(defined) = self.defined.remove(&name) {
+                *entries = defined;
             }
         });
         for (name, table) in &mut record.tables {
-            if let Some(held) = self.held.remove(name) {
-                table.contents = Some(held);
+            if let Some(stored) = self.stored.remove(name) {
+                table.contents = Some(stored);
             }
         }
         if let (Some(own), Some(entries)) = (&mut record.own_addresses, self.own) {
@@ -89,13 +89,13 @@ impl Lists {
     /// Returns the bytes of a file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = HEAD.to_vec();
-        for (name, entries) in &self.said {
-            write(&mut bytes, kind::SAID, name, entries);
+        for (name, entries) in &self.defined {
+            write(&mut bytes, kind::DEFINED, name, entries);
         }
-        for (name, entries) in &self.held {
-            match self.said.get(name) == Some(entries) {
-                true => write(&mut bytes, kind::HELD_AS_SAID, name, &[]),
-                false => write(&mut bytes, kind::HELD, name, entries),
+        for (name, entries) in &self.stored {
+            match self.defined.get(name) == Some(entries) {
+                true => write(&mut bytes, kind::STORED_AS_DEFINED, name, &[]),
+                false => write(&mut bytes, kind::STORED, name, entries),
             }
         }
         if let Some(entries) = &self.own {
@@ -111,11 +111,11 @@ impl Lists {
         while !rest.is_empty() {
             let (kind, name, entries) = read(&mut rest)?;
             match kind {
-                kind::SAID => _ = lists.said.insert(name, entries),
-                kind::HELD => _ = lists.held.insert(name, entries),
-                kind::HELD_AS_SAID => {
-                    let said = lists.said.get(&name)?.clone();
-                    lists.held.insert(name, said);
+                kind::DEFINED => _ = lists.defined.insert(name, entries),
+                kind::STORED => _ = lists.stored.insert(name, entries),
+                kind::STORED_AS_DEFINED => {
+                    let defined = lists.defined.get(&name)?.clone();
+                    lists.stored.insert(name, defined);
                 }
                 kind::OWN => lists.own = Some(entries),
                 _ => return None,
@@ -126,7 +126,7 @@ impl Lists {
 }
 
 /// Visits the entries that statements give each table.
-fn for_each_said(record: &mut Record, mut visit: impl FnMut(TableName, &mut Vec<TableEntry>)) {
+fn for_each_defined(record: &mut Record, mut visit: impl FnMut(TableName, &mut Vec<TableEntry>)) {
     for table in &mut record.ruleset.tables {
         visit(TableName::new("", &table.name), &mut table.entries);
     }
@@ -210,8 +210,8 @@ mod tests {
         record.ruleset.tables[0].entries[0].weight = 300;
         let anchor = Anchor { tables: vec![table("a", &["192.0.2.1/32"])], ..Anchor::default() };
         record.ruleset.anchors.insert("x/y".to_owned(), anchor);
-        let said = record.ruleset.tables[0].entries.clone();
-        let main = TableRecord { contents: Some(said), ..TableRecord::default() };
+        let defined = record.ruleset.tables[0].entries.clone();
+        let main = TableRecord { contents: Some(defined), ..TableRecord::default() };
         record.tables.insert(TableName::from("a"), main);
         record.tables.insert(TableName::from("none"), holding(Some(&[])));
         record.tables.insert(TableName::from("changed"), holding(None));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_go_and_come_back() {
+    fn lists_survive_a_round_trip() {
         let whole = record();
         let mut record = whole.clone();
         let lists = Lists::take(&mut record);
@@ -232,14 +232,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_and_is_held_is_written_once() {
+    fn equal_lists_are_written_once() {
         let lists = Lists::take(&mut record());
-        let more = Lists { held: BTreeMap::new(), ..lists.clone() }.to_bytes().len() + 200;
+        let more = Lists { stored: BTreeMap::new(), ..lists.clone() }.to_bytes().len() + 200;
         assert!(lists.to_bytes().len() < more);
     }
 
     #[test]
-    fn what_is_cut_short_is_refused() {
+    fn truncated_lists_are_refused() {
         let bytes = Lists::take(&mut record()).to_bytes();
         assert_eq!(Lists::from_bytes(b""), None);
         let all = Lists::from_bytes(&bytes);

@@ -38,11 +38,13 @@ impl LiveLog {
     /// Fails if no program has taken the log, or if the ring cannot be opened.
     pub fn open(instance: &Instance, log: u8) -> Result<LiveLog> {
         let id = instance.maps.log_readers.get(&u32::from(log))?;
-        let what = || format!("pflog{log}: open");
-        let id =
-            id.ok_or_else(|| Error::Bpf { what: what(), cause: "nobody reads it".to_owned() })?;
-        let ring = MapHandle::from_map_id(id).context(what)?;
-        Ok(LiveLog(RingReader::reading(&ring, packet)?))
+        let operation = || format!("pflog{log}: open");
+        let id = id.ok_or_else(|| Error::Bpf {
+            operation: operation(),
+            cause: "nobody reads it".to_owned(),
+        })?;
+        let ring = MapHandle::from_map_id(id).context(operation)?;
+        Ok(LiveLog(RingReader::with_parser(&ring, packet)?))
     }
 
     /// Waits at most `timeout` for packets, and calls `take` for each. Returns their number.
@@ -69,18 +71,18 @@ impl Instance {
     /// Fails if another program reads the log, if the lock cannot be taken, or if the ring or its
     /// record cannot be written.
     pub fn take_log(&self, owner: &mut Owner, log: u8) -> Result<()> {
-        let what = || format!("pflog{log}");
+        let operation = || format!("pflog{log}");
         let _lock = self.run.lock()?;
         if self.maps.log_readers.get(&u32::from(log))?.is_some() {
             let cause = "another program reads it".to_owned();
-            return Err(Error::Bpf { what: what(), cause });
+            return Err(Error::Bpf { operation: operation(), cause });
         }
         let options = libbpf_sys::bpf_map_create_opts {
             sz: size_of::<libbpf_sys::bpf_map_create_opts>() as _,
             ..Default::default()
         };
         let ring = MapHandle::create(MapType::RingBuf, Some("log_reader"), 0, 0, RING, &options);
-        let ring = ring.context(what)?;
+        let ring = ring.context(operation)?;
         owner.set_log(Some(log))?;
         self.maps.log_readers.set(&u32::from(log), &(ring.as_fd().as_raw_fd() as u32))
     }

@@ -11,13 +11,13 @@ use skipstep_ruleset::{Next, Options, Ruleset};
 use crate::change::Change;
 use crate::commit::{self, Prepared, beside};
 use crate::error::{Error, Result};
-use crate::express::Express;
 use crate::instance::Instance;
 use crate::lists::Lists;
 use crate::object::{Sizes, slots_for};
 use crate::record::{Memory, Record, wall_clock};
 use crate::rule_home::RuleHome;
-use crate::rundir::{Found, RunDir};
+use crate::rundir::{FoundRecord, RunDir};
+use crate::xdp_fast_path::XdpFastPath;
 use crate::{divert, host, queue, routing};
 
 /// A committed rule set whose predecessor packets may still read. This value holds the instance's
@@ -26,15 +26,15 @@ use crate::{divert, host, queue, routing};
 #[must_use]
 pub struct Unsettled {
     change: Change,
-    old: Record,
+    previous: Record,
     prepared: Prepared,
 }
 
 /// A read of the rule set in force in another thread. Other processes may replace the rule set
 /// meanwhile.
-pub struct Ahead(io::Result<JoinHandle<Option<Found>>>);
+pub struct ReadAhead(io::Result<JoinHandle<Option<FoundRecord>>>);
 
-impl Ahead {
+impl ReadAhead {
     /// Returns the rule set, if it is still the recorded one. The instance must be locked.
     fn found(self, run: &RunDir) -> Option<Record> {
         self.0.ok()?.join().ok()??.if_still_there(run)
@@ -53,14 +53,14 @@ impl Instance {
     pub fn load(&mut self, ruleset: Ruleset, host: &Host) -> Result<()> {
         let change = self.begin()?;
         let next = Next::main(&change.record.ruleset, ruleset);
-        self.put_in_force(change, next, host)
+        self.commit_or_rebuild(change, next, host)
     }
 
     /// Loads as [`Instance::load`] does, with a read that [`Instance::read_ahead`] began.
     ///
     /// # Errors
     /// Fails as [`Instance::load`] does.
-    pub fn load_ahead(&mut self, ruleset: Ruleset, host: &Host, ahead: Ahead) -> Result<()> {
+    pub fn load_ahead(&mut self, ruleset: Ruleset, host: &Host, ahead: ReadAhead) -> Result<()> {
         let lock = self.run.lock()?;
         let found = ahead.found(&self.run);
         let change = Change::begin(&self.run, lock, &self.maps, || match found {
@@ -69,13 +69,13 @@ impl Instance {
         })?;
         let change = self.recovered(change)?;
         let next = Next::main(&change.record.ruleset, ruleset);
-        self.put_in_force(change, next, host)
+        self.commit_or_rebuild(change, next, host)
     }
 
     /// Begins to read the rule set in force, for a load that follows soon.
-    pub fn read_ahead(&self) -> Ahead {
+    pub fn read_ahead(&self) -> ReadAhead {
         let (run, generation) = (self.run.clone(), self.generation());
-        Ahead(thread::Builder::new().spawn(move || run.find(generation).ok()))
+        ReadAhead(thread::Builder::new().spawn(move || run.find(generation).ok()))
     }
 
     /// Loads the rules and tables of `ruleset` into the anchor `path`, in one commit (`pfctl -a
@@ -86,7 +86,7 @@ impl Instance {
     pub fn load_anchor(&mut self, path: &str, ruleset: &Ruleset, host: &Host) -> Result<()> {
         let change = self.begin()?;
         let next = Next::anchors(&change.record.ruleset, [(path, ruleset)]);
-        self.put_in_force(change, next, host)
+        self.commit_or_rebuild(change, next, host)
     }
 
     /// Removes the rules of an anchor, and its tables that are not persistent (`pfctl -a path -F
@@ -111,7 +111,7 @@ impl Instance {
     ) -> Result<Unsettled> {
         let change = self.begin()?;
         let next = Next::anchors(&change.record.ruleset, changes);
-        self.turn_where_it_fits(change, next, host)
+        self.rebuild_and_commit(change, next, host)
     }
 
     /// Waits for the readers of the previous rules and releases these.
@@ -119,8 +119,8 @@ impl Instance {
     /// # Errors
     /// Fails if a map or a record cannot be written or removed.
     pub fn settle(&self, unsettled: Unsettled) -> Result<()> {
-        let Unsettled { change, old, prepared } = unsettled;
-        commit::settle(&self.maps, &old, &change.record, &prepared)?;
+        let Unsettled { change, previous, prepared } = unsettled;
+        commit::settle(&self.maps, &previous, &change.record, &prepared)?;
         self.run.forget_all_but(change.record.generation)?;
         change.end()
     }
@@ -168,21 +168,21 @@ impl Instance {
         let change = self.begin()?;
         let mut next = Next::same(&change.record.ruleset);
         next.ruleset.options = Options::default();
-        self.put_in_force(change, next, &host::read()?)?;
+        self.commit_or_rebuild(change, next, &host::read()?)?;
         self.set_debug(Options::default().debug)
     }
 
-    fn put_in_force(&mut self, change: Change, next: Next, host: &Host) -> Result<()> {
-        let unsettled = self.turn_where_it_fits(change, next, host)?;
+    /// Commits the next rule set, after rebuilding the instance if it has too little room.
+    fn commit_or_rebuild(&mut self, change: Change, next: Next, host: &Host) -> Result<()> {
+        let unsettled = self.rebuild_and_commit(change, next, host)?;
         self.settle(unsettled)
     }
 
     pub(crate) fn commit(&self, change: Change, next: Next, host: &Host) -> Result<()> {
-        self.settle(self.turn(change, next, host)?)
+        self.settle(self.commit_unsettled(change, next, host)?)
     }
 
-    /// Commits the next rule set, after rebuilding the instance if it has too little room.
-    fn turn_where_it_fits(&mut self, change: Change, next: Next, host: &Host) -> Result<Unsettled> {
+    fn rebuild_and_commit(&mut self, change: Change, next: Next, host: &Host) -> Result<Unsettled> {
         let limits = &next.ruleset.options.limits;
         let rules = next.ruleset.every_rule().count() as u32;
         let rooms = [
@@ -205,17 +205,17 @@ impl Instance {
             if let Some((limit, wanted, capacity)) = too_small {
                 return Err(Error::Capacity { limit, wanted, capacity });
             }
-            return self.turn(change, next, host);
+            return self.commit_unsettled(change, next, host);
         }
         let sizes = Sizes::instance(limits.states, limits.src_nodes, rules);
         let all = Next::main(&Ruleset::default(), next.ruleset);
         let change = self.make_anew(&sizes, change, &all.ruleset)?;
-        self.turn(change, all, host)
+        self.commit_unsettled(change, all, host)
     }
 
     /// Commits the next rule set: places, writes, stores the generation, and switches queues and
     /// XDP programs.
-    fn turn(&self, mut change: Change, next: Next, host: &Host) -> Result<Unsettled> {
+    fn commit_unsettled(&self, mut change: Change, next: Next, host: &Host) -> Result<Unsettled> {
         if divert::is_used(&next.ruleset) {
             divert::set_up()?;
         }
@@ -223,12 +223,12 @@ impl Instance {
         routing::accept_own(&next.ruleset, &mut change.memory.loopback_accepts)?;
         let main = next.replaces("");
         let (maps, run) = (&self.maps, &self.run);
-        let (old, memory) = (&change.record, &mut change.memory);
-        let (mut record, placed) = commit::place(maps, old, memory, next, host)?;
+        let (previous, memory) = (&change.record, &mut change.memory);
+        let (mut record, placed) = commit::assign_slots(maps, previous, memory, next, host)?;
         let lists = Lists::take(&mut record);
         let (draft, prepared) = beside(
             || run.draft(&record, &lists),
-            || commit::write(maps, &RuleHome::Fitting, old, memory, (&record, placed), host),
+            || commit::write(maps, &RuleHome::Fitting, previous, memory, (&record, placed), host),
         )?;
         lists.put(&mut record);
         let (prepared, draft) = (prepared?, draft?);
@@ -241,24 +241,30 @@ impl Instance {
             queue::rehearse(queues, names)?;
         }
         if !record.ruleset.options.xdp.is_empty() {
-            Express::of(&self.directory)?;
+            XdpFastPath::open_or_load(&self.directory)?;
         }
-        let old = std::mem::replace(&mut change.record, record);
+        let previous = std::mem::replace(&mut change.record, record);
         change.save_drafted(draft)?;
-        commit::flip(&self.maps, &old, &change.record);
-        self.switch(&mut change, &old, main, host)?;
+        commit::switch_generation(&self.maps, &previous, &change.record);
+        self.switch(&mut change, &previous, main, host)?;
         let boot_time = wall_clock().saturating_sub(self.uptime()?.into());
         self.maps.shared_status.store(0, offset_of!(abi::Status, boot_time), boot_time as u32);
-        Ok(Unsettled { change, old, prepared })
+        Ok(Unsettled { change, previous, prepared })
     }
 
     /// Switches queues and XDP programs to a rule set that has just been committed. A process that
     /// fails or is killed here leaves the change unfinished, and [`Instance::begin`] of the next
     /// change repeats the switch.
-    fn switch(&self, change: &mut Change, old: &Record, main: bool, host: &Host) -> Result<()> {
+    fn switch(
+        &self,
+        change: &mut Change,
+        previous: &Record,
+        main: bool,
+        host: &Host,
+    ) -> Result<()> {
         let queues = &change.record.ruleset.queues;
-        if change.is_unsure || old.ruleset.queues != *queues {
-            queue::replace(&old.ruleset.queues, queues, &change.memory.names, host)?;
+        if change.is_unsure || previous.ruleset.queues != *queues {
+            queue::replace(&previous.ruleset.queues, queues, &change.memory.names, host)?;
         }
         if !self.running() {
             return Ok(());

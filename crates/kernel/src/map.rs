@@ -39,7 +39,7 @@ impl<K: Plain, V: Plain> Map<K, V> {
                 size_of::<K>(),
                 size_of::<V>()
             );
-            return Err(Error::Bpf { what: format!("map {name}"), cause });
+            return Err(Error::Bpf { operation: format!("map {name}"), cause });
         }
         Ok(Map { handle, name, types: PhantomData })
     }
@@ -55,7 +55,7 @@ impl<K: Plain, V: Plain> Map<K, V> {
     /// Fails if the system call fails.
     pub fn get(&self, key: &K) -> Result<Option<V>> {
         let bytes =
-            self.handle.lookup(key.as_bytes(), MapFlags::ANY).context(|| self.what("read"))?;
+            self.handle.lookup(key.as_bytes(), MapFlags::ANY).context(|| self.operation("read"))?;
         Ok(bytes.map(|bytes| value::<V>(&bytes)))
     }
 
@@ -66,7 +66,7 @@ impl<K: Plain, V: Plain> Map<K, V> {
     pub fn set(&self, key: &K, value: &V) -> Result<()> {
         match self.handle.update(key.as_bytes(), value.as_bytes(), MapFlags::ANY) {
             Err(error) if is_full(&error) => Err(self.full()),
-            other => other.context(|| self.what("write")),
+            other => other.context(|| self.operation("write")),
         }
     }
 
@@ -77,7 +77,7 @@ impl<K: Plain, V: Plain> Map<K, V> {
     pub fn remove(&self, key: &K) -> Result<bool> {
         match self.handle.delete(key.as_bytes()) {
             Err(error) if error.kind() == libbpf_rs::ErrorKind::NotFound => Ok(false),
-            other => other.map(|()| true).context(|| self.what("delete")),
+            other => other.map(|()| true).context(|| self.operation("delete")),
         }
     }
 
@@ -133,7 +133,7 @@ impl<K: Plain, V: Plain> Map<K, V> {
             // before Linux 6.14, EINTR means that an entry of the trie was deleted during the read
             let is_disturbed = result == -(Errno::EINTR as i32);
             if !is_end && !is_disturbed {
-                check(result).context(|| self.what("read"))?;
+                check(result).context(|| self.operation("read"))?;
             }
             let count = count as usize;
             keys[..count].iter().zip(&values[..count]).for_each(|(key, value)| take(key, value));
@@ -173,10 +173,10 @@ impl<K: Plain, V: Plain> Map<K, V> {
     }
 
     pub(crate) fn pin(&mut self, directory: &Path) -> Result<()> {
-        self.handle.pin(directory.join(self.name)).context(|| self.what("pin"))
+        self.handle.pin(directory.join(self.name)).context(|| self.operation("pin"))
     }
 
-    fn what(&self, step: &str) -> String {
+    fn operation(&self, step: &str) -> String {
         format!("map {}: {step}", self.name)
     }
 
@@ -193,7 +193,7 @@ impl<V: Plain> Map<u32, V> {
     /// Fails if `index` is out of range, or if the system call fails.
     pub fn at(&self, index: u32) -> Result<V> {
         self.get(&index)?.ok_or_else(|| Error::Bpf {
-            what: self.what("read"),
+            operation: self.operation("read"),
             cause: format!("index {index} is beyond its {} places", self.capacity()),
         })
     }
@@ -244,7 +244,7 @@ impl<V: Plain> Map<u32, V> {
                 &raw const options,
             )
         };
-        check(result).context(|| self.what("read"))?;
+        check(result).context(|| self.operation("read"))?;
         values.truncate(count as usize);
         Ok(values)
     }
@@ -266,8 +266,10 @@ impl<K: Plain, V: Plain> PerCpuMap<K, V> {
     /// Fails if the system call fails.
     pub fn get(&self, key: &K) -> Result<Vec<V>> {
         let map = &self.0;
-        let values =
-            map.handle.lookup_percpu(key.as_bytes(), MapFlags::ANY).context(|| map.what("read"))?;
+        let values = map
+            .handle
+            .lookup_percpu(key.as_bytes(), MapFlags::ANY)
+            .context(|| map.operation("read"))?;
         Ok(values.into_iter().flatten().map(|bytes| value::<V>(&bytes)).collect())
     }
 
@@ -289,7 +291,7 @@ impl<K: Plain, V: Plain> PerCpuMap<K, V> {
         bytes.resize(cpus()?, vec![0; size_of::<V>()]);
         map.handle
             .update_percpu(key.as_bytes(), &bytes, MapFlags::ANY)
-            .context(|| map.what("write"))
+            .context(|| map.operation("write"))
     }
 
     /// Sets the values of many keys to zero on all CPUs.
@@ -316,7 +318,7 @@ impl<K: Plain, V: Plain> PerCpuMap<K, V> {
                     &raw const options,
                 )
             };
-            check(result).context(|| map.what("clear"))?;
+            check(result).context(|| map.operation("clear"))?;
         }
         Ok(())
     }
@@ -332,7 +334,7 @@ impl<K, V> AsFd for Map<K, V> {
     }
 }
 
-/// Flag of arrays that begin at a page, so that a cell is one cache line.
+/// Flag of arrays that begin at a page, so that a node is one cache line.
 pub(crate) const MMAPABLE: u32 = libbpf_sys::BPF_F_MMAPABLE;
 /// Flags of inner maps of different sizes, which need `BPF_F_INNER_MAP`, too.
 pub(crate) const INNER_MAP: u32 = libbpf_sys::BPF_F_INNER_MAP | MMAPABLE;

@@ -90,7 +90,7 @@ impl Rtnetlink {
                     None => return Ok(true),
                     Some(code) => {
                         let cause = io::Error::from_raw_os_error(-code.get());
-                        return Err(Error::System { what: "rtnetlink".to_owned(), cause });
+                        return Err(Error::System { operation: "rtnetlink".to_owned(), cause });
                     }
                 },
                 NetlinkPayload::Done(_) => return Ok(true),

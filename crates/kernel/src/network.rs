@@ -58,7 +58,7 @@ impl TestNetwork {
         network.host.routes.clone_from(&host.routes);
         for route in &host.routes {
             if let Some(out) = network.host.interface(&route.interface)
-                && !comes_by_itself(route, out)
+                && !is_made_by_kernel(route, out)
             {
                 add_route(&mut netlink, route, out.index)?;
             }
@@ -80,20 +80,22 @@ impl TestNetwork {
     pub fn change(&mut self, host: &Host) -> Result<()> {
         let mut netlink = Rtnetlink::open()?;
         let before = std::mem::take(&mut self.host);
-        for gone in before.interfaces.iter().filter(|old| host.interface(&old.name).is_none()) {
+        for gone in
+            before.interfaces.iter().filter(|previous| host.interface(&previous.name).is_none())
+        {
             netlink.order(RouteNetlinkMessage::DelLink(link(gone.index)), 0)?;
         }
         for wanted in &host.interfaces {
-            let Some(old) = before.interface(&wanted.name) else {
+            let Some(previous) = before.interface(&wanted.name) else {
                 self.add_interface(&mut netlink, wanted)?;
                 continue;
             };
-            let wanted = Interface { index: old.index, ..wanted.clone() };
-            if wanted.down != old.down {
+            let wanted = Interface { index: previous.index, ..wanted.clone() };
+            if wanted.down != previous.down {
                 set_up(&mut netlink, wanted.index, !wanted.down)?;
             }
-            if wanted.addresses != old.addresses {
-                change_addresses(&mut netlink, old, &wanted)?;
+            if wanted.addresses != previous.addresses {
+                change_addresses(&mut netlink, previous, &wanted)?;
             }
             self.host.interfaces.push(wanted);
         }
@@ -132,7 +134,7 @@ impl TestNetwork {
             add_veth(netlink, &interface, self.next + 1)?;
             self.next += 2;
         }
-        for address in in_turn(&interface.addresses) {
+        for address in creation_order(&interface.addresses) {
             // the kernel has given loopback its usual addresses already
             let message = address_message(interface.index, &address);
             let order = RouteNetlinkMessage::NewAddress(message);
@@ -228,21 +230,25 @@ fn add_veth(netlink: &mut Rtnetlink, interface: &Interface, peer_index: u32) -> 
 
 /// Replaces the addresses of an interface. The result is as if the interface had always had these
 /// addresses, in this order: the first address of a network is the source of packets.
-fn change_addresses(netlink: &mut Rtnetlink, old: &Interface, new: &Interface) -> Result<()> {
+fn change_addresses(netlink: &mut Rtnetlink, previous: &Interface, new: &Interface) -> Result<()> {
     let present = |name: &str| -> Result<Vec<InterfaceAddress>> {
         let host = crate::host::read()?;
         Ok(host.interface(name).map(|found| found.addresses.clone()).unwrap_or_default())
     };
     let kernel = present(&new.name)?;
-    for gone in old.addresses.iter().filter(|old| !has(&new.addresses, old) && has(&kernel, old)) {
+    for gone in previous
+        .addresses
+        .iter()
+        .filter(|previous| !has(&new.addresses, previous) && has(&kernel, previous))
+    {
         let message = address_message(new.index, gone);
         netlink.order(RouteNetlinkMessage::DelAddress(message), 0)?;
     }
     let left = present(&new.name)?;
     for ipv4 in [true, false] {
         let of_family = |own: &InterfaceAddress| own.net.addr().is_ipv4() == ipv4;
-        let wanted: Vec<_> = in_turn(&new.addresses).into_iter().filter(of_family).collect();
-        let mut left: Vec<_> = in_turn(&left).into_iter().filter(of_family).collect();
+        let wanted: Vec<_> = creation_order(&new.addresses).into_iter().filter(of_family).collect();
+        let mut left: Vec<_> = creation_order(&left).into_iter().filter(of_family).collect();
         left.retain(|own| has(&wanted, own));
         // link-local addresses come after the others, in any order of creation
         let order = |all: &[InterfaceAddress]| -> Vec<IpNet> {
@@ -300,7 +306,7 @@ fn has(all: &[InterfaceAddress], one: &InterfaceAddress) -> bool {
 /// Returns the order of creation that gives the kernel's list the order of `addresses`. The kernel
 /// lists the first address of each IPv4 network before the others, and the newest IPv6 address
 /// first.
-fn in_turn(addresses: &[InterfaceAddress]) -> Vec<InterfaceAddress> {
+fn creation_order(addresses: &[InterfaceAddress]) -> Vec<InterfaceAddress> {
     let (ipv4, ipv6): (Vec<InterfaceAddress>, Vec<InterfaceAddress>) =
         addresses.iter().copied().partition(|own| own.net.addr().is_ipv4());
     let is_first = |own: &InterfaceAddress| {
@@ -332,7 +338,7 @@ fn address_message(index: u32, address: &InterfaceAddress) -> AddressMessage {
 }
 
 /// True if the kernel makes this route itself, for the network of an address.
-fn comes_by_itself(route: &Route, out: &Interface) -> bool {
+fn is_made_by_kernel(route: &Route, out: &Interface) -> bool {
     let connected = |address: &InterfaceAddress| address.net.trunc() == route.destination;
     route.gateway.is_none() && route.table == 0 && out.addresses.iter().any(connected)
 }

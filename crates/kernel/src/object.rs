@@ -120,9 +120,9 @@ impl Sizes {
         u32::MAX >> self.states.leading_zeros()
     }
 
-    fn of(&self, map: &str) -> Option<u32> {
+    fn entries_of(&self, map: &str) -> Option<u32> {
         match map {
-            map_name::STATES | map_name::FREE_STATES | map_name::ANNEXES => Some(self.states),
+            map_name::STATES | map_name::FREE_STATES | map_name::EXTENSIONS => Some(self.states),
             map_name::STATE_KEYS => Some(self.key_lines()),
             map_name::MAPPINGS => Some(self.mappings()),
             map_name::SOURCE_NODES | map_name::SOURCE_KEYS | map_name::FREE_SOURCES => {
@@ -164,7 +164,7 @@ const MAPPED: [&str; 6] = [
 /// Maps that only programs use.
 const OTHERS: [&str; 9] = [
     "error_rates",
-    EXPRESS_PROGRAM,
+    XDP_FAST_PATH_PROGRAM,
     FILTER_PROGRAM,
     "hops",
     "leaving_devices",
@@ -180,11 +180,11 @@ const FILTER_PROGRAM: &str = "filter_program";
 const FILTER: &str = "pf_filter";
 
 /// The array with the program that both XDP programs call by a tail call, and its name.
-const EXPRESS_PROGRAM: &str = "express_program";
-const EXPRESS: &str = "pf_express";
+const XDP_FAST_PATH_PROGRAM: &str = "express_program";
+const XDP_FAST_PATH: &str = "pf_express";
 
 /// Names of the two XDP programs, which are loaded when a rule set first asks for XDP (express.rs).
-pub(crate) const EXPRESS_HOOKS: [&str; 2] = ["pf_express_card", "pf_express_veth"];
+pub(crate) const XDP_FAST_PATH_HOOKS: [&str; 2] = ["pf_express_card", "pf_express_veth"];
 
 macro_rules! maps {
     ($($(#[$doc:meta])* $field:ident: $kind:ident<$key:ty, $value:ty> = $name:expr,)*) => {
@@ -287,8 +287,8 @@ macro_rules! maps {
 maps! {
     /// generation & 1 -> id of an array of rules
     rulesets: Map<u32, u32> = map_name::RULESETS,
-    /// generation & 1, number of a chunk -> id of an array of tree cells
-    forests: Map<u32, u32> = map_name::FORESTS,
+    /// generation & 1, number of a chunk -> id of an array of tree nodes
+    tree_sets: Map<u32, u32> = map_name::TREE_SETS,
     /// generation & 1 -> settings
     configs: Map<u32, abi::Config> = map_name::CONFIGS,
     /// status of the instance; one element
@@ -303,7 +303,7 @@ maps! {
     tables: Map<u32, abi::Table> = map_name::TABLES,
     /// entries of all tables without an index
     table_entries: Map<abi::TableKey, abi::TableEntry> = map_name::TABLE_ENTRIES,
-    /// 2 * slot + (version & 1) -> id of an array of index cells
+    /// 2 * slot + (version & 1) -> id of an array of index nodes
     table_indexes: Map<u32, u32> = map_name::TABLE_INDEXES,
     /// table slot -> statistics
     table_stats: PerCpuMap<u32, abi::TableStats> = map_name::TABLE_STATS,
@@ -334,7 +334,7 @@ maps! {
     /// state index -> state
     states: Map<u32, abi::State> = map_name::STATES,
     /// state index -> state extension
-    annexes: Map<u32, abi::Annex> = map_name::ANNEXES,
+    extensions: Map<u32, abi::Extension> = map_name::EXTENSIONS,
     /// keys of source nodes -> index
     source_keys: Map<abi::SourceKey, u32> = map_name::SOURCE_KEYS,
     /// index -> source node
@@ -390,11 +390,11 @@ pub struct Programs {
     /// Forwards frames across a bridge, behind `ingress`.
     pub bridge: Program,
     /// Takes packets that skipstepd returns from reassembly.
-    pub come_back: Program,
+    pub return_fragments: Program,
     /// Takes packets that come from programs (`divert-packet`).
-    pub give_back: Program,
+    pub return_diverted: Program,
     /// Takes packets that return after their delay.
-    pub let_go: Program,
+    pub return_delayed: Program,
     /// Drops frames for skipstepd that the data plane has not sent, on the egress of its devices.
     pub hand_over: Program,
     /// Drops the same frames in the driver of these devices, for frames that bypass tc.
@@ -422,7 +422,7 @@ pub struct Programs {
 
 impl Programs {
     /// Returns the program that filters packets of a direction.
-    pub fn of(&self, direction: Direction) -> &Program {
+    pub fn filter(&self, direction: Direction) -> &Program {
         match direction {
             Direction::In => &self.ingress,
             Direction::Out => &self.egress,
@@ -455,9 +455,9 @@ impl Programs {
             ingress: program("pf_ingress")?,
             egress: program("pf_egress")?,
             bridge: program("pf_bridge")?,
-            come_back: program("pf_return")?,
-            give_back: program("pf_give_back")?,
-            let_go: program("pf_let_go")?,
+            return_fragments: program("pf_return")?,
+            return_diverted: program("pf_give_back")?,
+            return_delayed: program("pf_let_go")?,
             hand_over: program("pf_hand_over")?,
             hand_out: program("pf_hand_out")?,
             sweep: program("pf_sweep")?,
@@ -483,14 +483,16 @@ impl Programs {
     /// Pins every program in `directory` under its name.
     pub(crate) fn pin(&self, directory: &Path) -> Result<()> {
         let Programs { ingress, egress, bridge, .. } = self;
-        let Programs { come_back, give_back, let_go, .. } = self;
+        let Programs { return_fragments, return_diverted, return_delayed, .. } = self;
         let Programs { sweep, start, kill, restore, drop_source, forget_limited, settle, .. } =
             self;
         let Programs { sweep_slice, guard, hand_over, hand_out, .. } = self;
         for program in [ingress, egress, bridge] {
             program.pin(directory)?;
         }
-        for program in [come_back, give_back, let_go, hand_over, hand_out, sweep_slice] {
+        for program in
+            [return_fragments, return_diverted, return_delayed, hand_over, hand_out, sweep_slice]
+        {
             program.pin(directory)?;
         }
         for program in [sweep, start, kill, restore, drop_source, forget_limited, settle] {
@@ -517,9 +519,9 @@ pub fn load(sizes: &Sizes) -> Result<(Maps, Programs)> {
 /// Loads an object that contains the data plane and more.
 pub(crate) fn load_object(object: &[u8], sizes: &Sizes) -> Result<(Object, Maps, Programs)> {
     check_kernel()?;
-    verifier::listen();
+    verifier::capture_warnings();
     let mut open = open(object, sizes)?;
-    let later = open.progs_mut().filter(|program| is_express(program.name()));
+    let later = open.progs_mut().filter(|program| is_xdp_fast_path(program.name()));
     later.for_each(|mut program| program.set_autoload(false));
     let object = open.load().map_err(refused)?;
     fill(&find_map(&object, FILTER_PROGRAM)?, &find_program(&object, FILTER)?)?;
@@ -558,18 +560,18 @@ pub fn verify() -> Result<Vec<Verified>> {
     check_kernel()?;
     let mut open = open(OBJECT, &Sizes::test())?;
     open.progs_mut().for_each(|mut program| program.set_log_level(verifier::STATISTICS));
-    verifier::listen_closely();
+    verifier::capture_all();
     open.load().map_err(refused)?;
     Ok(verifier::accepted())
 }
 
 /// Loads the two XDP programs, with the maps that are pinned in `directory`.
-pub(crate) fn load_express(directory: &Path) -> Result<[Program; 2]> {
-    verifier::listen();
+pub(crate) fn load_xdp_fast_path(directory: &Path) -> Result<[Program; 2]> {
+    verifier::capture_warnings();
     let mut open =
         ObjectBuilder::default().open_memory(OBJECT).context(|| "data plane: open".to_owned())?;
     for mut program in open.progs_mut() {
-        let is_wanted = is_express(program.name());
+        let is_wanted = is_xdp_fast_path(program.name());
         program.set_autoload(is_wanted);
     }
     for mut map in open.maps_mut() {
@@ -580,8 +582,8 @@ pub(crate) fn load_express(directory: &Path) -> Result<[Program; 2]> {
         }
     }
     let object = open.load().map_err(refused)?;
-    fill(&find_map(&object, EXPRESS_PROGRAM)?, &find_program(&object, EXPRESS)?)?;
-    let [card, veth] = EXPRESS_HOOKS;
+    fill(&find_map(&object, XDP_FAST_PATH_PROGRAM)?, &find_program(&object, XDP_FAST_PATH)?)?;
+    let [card, veth] = XDP_FAST_PATH_HOOKS;
     Ok([find_program(&object, card)?, find_program(&object, veth)?])
 }
 
@@ -593,8 +595,8 @@ fn fill(array: &MapHandle, program: &Program) -> Result<()> {
         .context(|| format!("map {}: write", array.name().to_string_lossy()))
 }
 
-fn is_express(name: &OsStr) -> bool {
-    name == EXPRESS || EXPRESS_HOOKS.iter().any(|hook| name == *hook)
+fn is_xdp_fast_path(name: &OsStr) -> bool {
+    name == XDP_FAST_PATH || XDP_FAST_PATH_HOOKS.iter().any(|hook| name == *hook)
 }
 
 fn open(object: &[u8], sizes: &Sizes) -> Result<OpenObject> {
@@ -602,7 +604,7 @@ fn open(object: &[u8], sizes: &Sizes) -> Result<OpenObject> {
         ObjectBuilder::default().open_memory(object).context(|| "data plane: open".to_owned())?;
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
-        if let Some(entries) = sizes.of(&name) {
+        if let Some(entries) = sizes.entries_of(&name) {
             map.set_max_entries(entries).context(|| format!("map {name}: size"))?;
         }
         if MAPPED.contains(&name.as_str()) {
@@ -638,15 +640,18 @@ pub(crate) fn find_program(object: &Object, name: &'static str) -> Result<Progra
     Ok(Program::new(fd, name))
 }
 
-fn missing(what: &str, name: &str) -> Error {
-    Error::Bpf { what: format!("{what} {name}"), cause: "the object does not have it".to_owned() }
+fn missing(operation: &str, name: &str) -> Error {
+    Error::Bpf {
+        operation: format!("{operation} {name}"),
+        cause: "the object does not have it".to_owned(),
+    }
 }
 
 /// Returns the verifier's message if the verifier refused, or else libbpf's error.
 fn refused(error: libbpf_rs::Error) -> Error {
     match verifier::refusal() {
         Some((program, log)) => Error::Verifier { program, log },
-        None => Error::Bpf { what: "data plane: load".to_owned(), cause: last_cause(&error) },
+        None => Error::Bpf { operation: "data plane: load".to_owned(), cause: last_cause(&error) },
     }
 }
 
@@ -656,7 +661,7 @@ fn refused(error: libbpf_rs::Error) -> Error {
 /// Fails if the process is not root, or if the kernel lacks tcx or BTF.
 pub fn check_kernel() -> Result<()> {
     if !nix::unistd::geteuid().is_root() {
-        return Err(Error::NotRoot { what: "data plane: load".to_owned() });
+        return Err(Error::NotRoot { operation: "data plane: load".to_owned() });
     }
     if release().is_some_and(|release| release < FIRST_RELEASE) {
         return Err(Error::Kernel { lacks: "tcx" });

@@ -58,9 +58,9 @@ impl Purpose {
     /// Returns the program that takes the frames which skipstepd writes.
     fn taker(self, programs: &Programs) -> &Program {
         match self {
-            Purpose::Fragments => &programs.come_back,
-            Purpose::Diverted => &programs.give_back,
-            Purpose::Delayed => &programs.let_go,
+            Purpose::Fragments => &programs.return_fragments,
+            Purpose::Diverted => &programs.return_diverted,
+            Purpose::Delayed => &programs.return_delayed,
         }
     }
 }
@@ -120,8 +120,8 @@ impl OwnDevice {
 
     /// Returns the number of packets for the device that the kernel has dropped for lack of room.
     pub(crate) fn dropped(&self) -> Result<u64> {
-        let what = || "/proc/thread-self/net/dev".to_owned();
-        let table = fs::read_to_string("/proc/thread-self/net/dev").context(what)?;
+        let operation = || "/proc/thread-self/net/dev".to_owned();
+        let table = fs::read_to_string("/proc/thread-self/net/dev").context(operation)?;
         Ok(dropped_in(&table, self.tap.name()).unwrap_or(0))
     }
 }
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_index_says_whose_a_device_is() {
+    fn own_devices_are_recognized_by_index() {
         for index in [0x7066_0000, 0x7066_ffff] {
             assert!(is_ours(index));
         }

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_tells_the_living_from_the_dead() {
+    fn a_free_lock_means_a_dead_owner() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let held = File::open(file.path()).unwrap();
         let held = Flock::lock(held, FlockArg::LockExclusiveNonblock).unwrap();

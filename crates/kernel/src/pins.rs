@@ -46,7 +46,7 @@ pub(crate) fn root() -> Result<PathBuf> {
     let bpffs = Path::new(BPFFS);
     if !is_bpffs(bpffs) {
         if !nix::unistd::geteuid().is_root() {
-            return Err(Error::NotRoot { what: format!("{BPFFS}: mount") });
+            return Err(Error::NotRoot { operation: format!("{BPFFS}: mount") });
         }
         if !bpffs.is_dir() || in_mounts_of_ip_netns() {
             return Err(Error::NoBpffs { path: bpffs.to_owned() });

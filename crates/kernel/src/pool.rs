@@ -14,10 +14,10 @@ use skipstep_classifier::{Image, pool as classifier};
 use skipstep_ruleset::{Family, PoolAddress, TableEntry, TableName};
 
 use crate::error::Result;
-use crate::gone::NO_TABLE;
 use crate::object::Maps;
-use crate::place;
-use crate::record::{Memory, Record, SlotSet, TableRecord, slot_seen};
+use crate::orphans::NO_TABLE;
+use crate::record::{Memory, Record, SlotSet, TableRecord, visible_slot};
+use crate::table_slots;
 
 /// Tables and dynamic addresses by name.
 type Tables = BTreeMap<TableName, TableRecord>;
@@ -87,8 +87,8 @@ pub(crate) fn write(
 pub(crate) fn follow_tables(maps: &Maps, record: &Record) -> Result<()> {
     for (path, set) in &record.rule_sets {
         let filter = record.ruleset.rules_of(path).iter().zip(&set.slots);
-        let old_rules = record.ruleset.old_rules_of(path).iter().map(|old| &old.rule);
-        for (rule, slot) in filter.chain(old_rules.zip(&set.old_slots)) {
+        let legacy_rules = record.ruleset.legacy_rules_of(path).iter().map(|legacy| &legacy.rule);
+        for (rule, slot) in filter.chain(legacy_rules.zip(&set.legacy_slots)) {
             for (purpose, pool) in classifier::by_purpose(rule) {
                 let key = PoolKey { slot: *slot, purpose };
                 match &pool.address {
@@ -102,7 +102,7 @@ pub(crate) fn follow_tables(maps: &Maps, record: &Record) -> Result<()> {
             }
         }
     }
-    for (slot, rule) in &record.gone {
+    for (slot, rule) in &record.orphans {
         for (purpose, name) in &rule.pools {
             follow_table(maps, record, PoolKey { slot: *slot, purpose: *purpose }, name)?;
         }
@@ -111,7 +111,7 @@ pub(crate) fn follow_tables(maps: &Maps, record: &Record) -> Result<()> {
 }
 
 fn follow_table(maps: &Maps, record: &Record, key: PoolKey, name: &TableName) -> Result<()> {
-    let table = slot_seen(&record.tables, name).unwrap_or(NO_TABLE);
+    let table = visible_slot(&record.tables, name).unwrap_or(NO_TABLE);
     match maps.pools.get(&key)? {
         Some(pool) if pool.table != table => maps.pools.set(&key, &abi::Pool { table, ..pool }),
         _ => Ok(()),
@@ -129,7 +129,7 @@ fn follow_members(
         let key = PoolMemberKey { slot, purpose, index };
         let name = classifier::table_of(member, path);
         if let Some((name, member)) = name.zip(maps.pool_members.get(&key)?) {
-            let table = slot_seen(&record.tables, &name).unwrap_or(NO_TABLE);
+            let table = visible_slot(&record.tables, &name).unwrap_or(NO_TABLE);
             maps.pool_members.set(&key, &PoolMember { table, ..member })?;
         }
     }
@@ -155,7 +155,7 @@ pub(crate) fn remove_unused(maps: &Maps, tables: &Tables) -> Result<()> {
     let loads = maps.pool_loads.keys_at_once()?;
     for stats in loads.iter().map(|load| load.table).collect::<BTreeSet<u32>>() {
         let table = tables.values().find(|table| table.stats == stats);
-        let entries = table.map(|table| place::current(maps, table)).transpose()?;
+        let entries = table.map(|table| table_slots::current(maps, table)).transpose()?;
         keep_loads(maps, stats, &entries.unwrap_or_default())?;
     }
     Ok(())
@@ -215,7 +215,8 @@ fn write_list(
 ) -> Result<abi::Table> {
     let list = memory.table_version();
     for family in [Family::Inet, Family::Inet6] {
-        let mut blocks: Vec<Block> = entries.iter().filter_map(|e| Block::of(e, family)).collect();
+        let mut blocks: Vec<Block> =
+            entries.iter().filter_map(|e| Block::from_entry(e, family)).collect();
         blocks.sort_by_key(|block| (block.low, block.high));
         let chosen = blocks.iter().filter(|block| !block.negated);
         for (index, block) in (0..).zip(chosen) {
@@ -258,12 +259,12 @@ struct Block {
 }
 
 impl Block {
-    fn of(entry: &TableEntry, family: Family) -> Option<Self> {
+    fn from_entry(entry: &TableEntry, family: Family) -> Option<Self> {
         let bits = |address| match address {
             std::net::IpAddr::V4(v4) => u128::from(v4.to_bits()),
             std::net::IpAddr::V6(v6) => v6.to_bits(),
         };
-        (Family::of(entry.net.addr()) == family).then(|| Block {
+        (Family::from_address(entry.net.addr()) == family).then(|| Block {
             low: bits(entry.net.network()),
             high: bits(entry.net.broadcast()),
             negated: entry.negated,
@@ -328,7 +329,7 @@ mod tests {
             weight: 0,
         };
         let blocks: Vec<Block> =
-            entries.iter().filter_map(|text| Block::of(&entry(text), family)).collect();
+            entries.iter().filter_map(|text| Block::from_entry(&entry(text), family)).collect();
         blocks[0].parts(&blocks)
     }
 

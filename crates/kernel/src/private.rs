@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_exists_and_is_wider_is_narrowed() {
+    fn existing_files_lose_the_rights_of_others() {
         let top = tempfile::tempdir().unwrap();
         let (below, lock) = (top.path().join("owners"), top.path().join("owners/ftp-proxy.1"));
         fs::create_dir(&below).unwrap();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_file_is_not_the_one_that_somebody_has_open() {
+    fn a_new_file_is_not_the_open_one() {
         let top = tempfile::tempdir().unwrap();
         let (path, other) = (top.path().join("rules.new"), top.path().join("other"));
         fs::write(&path, "").unwrap();

@@ -82,12 +82,12 @@ pub(crate) fn rehearse(queues: &[Queue], names: &Names) -> Result<()> {
     beside(rehearsal, || ())?.0
 }
 
-/// Replaces the trees of the `old` queues by those of the `new` ones. Skips absent interfaces,
+/// Replaces the trees of the `previous` queues by those of the `new` ones. Skips absent interfaces,
 /// whose trees [`complete`] builds when they appear.
-pub(crate) fn replace(old: &[Queue], new: &[Queue], names: &Names, host: &Host) -> Result<()> {
+pub(crate) fn replace(previous: &[Queue], new: &[Queue], names: &Names, host: &Host) -> Result<()> {
     let mut netlink = Rtnetlink::open()?;
     put(&mut netlink, new, names, host)?;
-    let left: Vec<Queue> = old.iter().filter(|root| !same_root(new, root)).cloned().collect();
+    let left: Vec<Queue> = previous.iter().filter(|root| !same_root(new, root)).cloned().collect();
     clear(&mut netlink, host, &left)
 }
 

@@ -9,10 +9,10 @@ use skipstep_abi::table::TABLE_INDEXED;
 use skipstep_classifier::{Names, Planner};
 use skipstep_ruleset::{RuleId, Ruleset, TableEntry, TableName};
 
-use crate::gone::GoneRule;
 use crate::netns::Netns;
-use crate::standing::InForce;
+use crate::orphans::OrphanedRule;
 use crate::table_index::Indexing;
+use crate::unchanged::InForce;
 use crate::{bridge, routing};
 
 /// The records that outlive rule sets.
@@ -80,7 +80,7 @@ pub struct Record {
     /// The host's own addresses.
     pub own_addresses: Option<TableRecord>,
     /// Orphaned rules by their slots, as long as they may have states.
-    pub gone: BTreeMap<u32, GoneRule>,
+    pub orphans: BTreeMap<u32, OrphanedRule>,
     /// Names in the rules that were compiled as groups.
     pub groups: BTreeSet<String>,
 }
@@ -91,7 +91,7 @@ pub struct RuleSetRecord {
     /// Slot of each filter rule.
     pub slots: Vec<u32>,
     /// Slot of each legacy rule.
-    pub old_slots: Vec<u32>,
+    pub legacy_slots: Vec<u32>,
     /// User, process and time of the load.
     pub load: Load,
 }
@@ -99,7 +99,7 @@ pub struct RuleSetRecord {
 impl RuleSetRecord {
     /// Returns the slots of filter rules and legacy rules.
     pub fn all_slots(&self) -> impl Iterator<Item = u32> {
-        self.slots.iter().chain(&self.old_slots).copied()
+        self.slots.iter().chain(&self.legacy_slots).copied()
     }
 }
 
@@ -156,12 +156,12 @@ impl Record {
         let has_label = |labels: &[String]| labels.iter().any(|other| other == label);
         let in_force = self.rule_sets.iter().flat_map(|(path, set)| {
             let filter = self.ruleset.rules_of(path).iter().zip(&set.slots);
-            let old = self.ruleset.old_rules_of(path).iter().map(|old| &old.rule);
-            filter.chain(old.zip(&set.old_slots))
+            let legacy = self.ruleset.legacy_rules_of(path).iter().map(|legacy| &legacy.rule);
+            filter.chain(legacy.zip(&set.legacy_slots))
         });
         let in_force = in_force.filter(|(rule, _)| has_label(&rule.labels)).map(|(_, slot)| *slot);
-        let gone = self.gone.iter().filter(|(_, rule)| has_label(&rule.labels));
-        in_force.chain(gone.map(|(slot, _)| *slot)).collect()
+        let orphans = self.orphans.iter().filter(|(_, rule)| has_label(&rule.labels));
+        in_force.chain(orphans.map(|(slot, _)| *slot)).collect()
     }
 
     /// Returns the slot of a rule; `None` if there is no such rule.
@@ -170,8 +170,8 @@ impl Record {
         if rule.old.is_none() {
             return set.slots.get(rule.number as usize).copied();
         }
-        let mut old = self.ruleset.old_rules_of(&rule.anchor).iter().zip(&set.old_slots);
-        old.find(|(old, _)| old.id(&rule.anchor) == *rule).map(|(_, slot)| *slot)
+        let mut legacy = self.ruleset.legacy_rules_of(&rule.anchor).iter().zip(&set.legacy_slots);
+        legacy.find(|(legacy, _)| legacy.id(&rule.anchor) == *rule).map(|(_, slot)| *slot)
     }
 
     /// Returns the rule in a slot; `None` if no rule in force has it.
@@ -181,8 +181,8 @@ impl Record {
             if let Some(number) = set.slots.iter().position(is_meant) {
                 return Some(RuleId::new(anchor, number as u32));
             }
-            let place = set.old_slots.iter().position(is_meant)?;
-            Some(self.ruleset.old_rules_of(anchor).get(place)?.id(anchor))
+            let place = set.legacy_slots.iter().position(is_meant)?;
+            Some(self.ruleset.legacy_rules_of(anchor).get(place)?.id(anchor))
         })
     }
 
@@ -194,7 +194,7 @@ impl Record {
 
 /// Returns the slot that rules of an anchor look up for a table: the anchor's own table if it
 /// exists, or else that of the main rule set.
-pub fn slot_seen(tables: &BTreeMap<TableName, TableRecord>, name: &TableName) -> Option<u32> {
+pub fn visible_slot(tables: &BTreeMap<TableName, TableRecord>, name: &TableName) -> Option<u32> {
     let own = tables.get(name).filter(|table| table.active);
     let main = || tables.get(&TableName::from(name.name.as_str()));
     own.or_else(main).map(|table| table.slot)
@@ -225,7 +225,7 @@ pub struct TableRecord {
     pub contents: Option<Vec<TableEntry>>,
     /// Networks of the table in the trees of rules; together they contain all its entries. An entry
     /// outside of them may be added only after the trees are built without the table.
-    pub spread: Option<Vec<IpNet>>,
+    pub expansions: Option<Vec<IpNet>>,
     /// Time when the table's counters were last cleared, in seconds since 1970.
     pub zeroed_at: u64,
 }

@@ -135,9 +135,9 @@ impl Instance {
     ///
     /// # Errors
     /// Fails if the record or the maps cannot be read.
-    pub fn old_rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>> {
+    pub fn legacy_rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>> {
         let record = self.record()?;
-        let slots = record.rule_sets.get(anchor).map_or(&[][..], |set| &set.old_slots);
+        let slots = record.rule_sets.get(anchor).map_or(&[][..], |set| &set.legacy_slots);
         slots.iter().map(|slot| counters::rule(&self.maps, *slot)).collect()
     }
 
@@ -157,8 +157,9 @@ impl Instance {
     pub fn zero_rule_counters(&self, anchor: &str) -> Result<()> {
         let change = self.begin()?;
         let mut slots = slots_of(&change.record, anchor);
-        slots
-            .extend(change.record.rule_sets.get(anchor).into_iter().flat_map(|set| &set.old_slots));
+        slots.extend(
+            change.record.rule_sets.get(anchor).into_iter().flat_map(|set| &set.legacy_slots),
+        );
         if anchor.is_empty() {
             slots.push(abi::limits::IDLE_SLOT);
         }

@@ -40,7 +40,7 @@ impl LogReader {
     /// # Errors
     /// Fails if the ring cannot be mapped.
     pub fn open(instance: &Instance) -> Result<Self> {
-        Self::of(&instance.maps.log_ring)
+        Self::from_map(&instance.maps.log_ring)
     }
 }
 
@@ -50,7 +50,7 @@ impl FlowReader {
     /// # Errors
     /// Fails if the ring cannot be mapped.
     pub fn open(instance: &Instance) -> Result<Self> {
-        Self::of(&instance.maps.flow_ring)
+        Self::from_map(&instance.maps.flow_ring)
     }
 }
 
@@ -83,18 +83,18 @@ impl<R: FromBytes + 'static> RingReader<R> {
     /// Fails if the process is not root, if there is no such map, or if the ring cannot be mapped.
     pub fn by_id(id: u32) -> Result<Self> {
         let ring = MapHandle::from_map_id(id).context(|| format!("ring {id}: open"))?;
-        Self::of(&ring)
+        Self::from_map(&ring)
     }
 
-    pub(crate) fn of(map: &MapHandle) -> Result<Self> {
-        Self::reading(map, |bytes| Some(R::read_from_prefix(bytes).ok()?.0))
+    pub(crate) fn from_map(map: &MapHandle) -> Result<Self> {
+        Self::with_parser(map, |bytes| Some(R::read_from_prefix(bytes).ok()?.0))
     }
 }
 
 impl<R: 'static> RingReader<R> {
     /// Makes a reader that converts records by `read`, and skips those for which `read` returns
     /// `None`.
-    pub(crate) fn reading(
+    pub(crate) fn with_parser(
         map: &MapHandle,
         read: impl Fn(&[u8]) -> Option<R> + 'static,
     ) -> Result<Self> {

@@ -22,7 +22,7 @@ pub(crate) enum RuleHome {
     Fitting,
     /// Uses two maps that exist from the start, one for each generation. For tests, whose packets
     /// run synchronously: to wait for readers would take tens of milliseconds and find none.
-    Standing([Rules; 2]),
+    Unchanged([Rules; 2]),
 }
 
 impl RuleHome {
@@ -30,12 +30,12 @@ impl RuleHome {
     ///
     /// # Errors
     /// Fails if a map cannot be made or written.
-    pub fn standing(maps: &Maps, rules: u32) -> Result<Self> {
+    pub fn unchanged(maps: &Maps, rules: u32) -> Result<Self> {
         let homes = [new_rules(rules)?, new_rules(rules)?];
         for (generation, home) in (0..).zip(&homes) {
             put(maps, generation, home)?;
         }
-        Ok(RuleHome::Standing(homes))
+        Ok(RuleHome::Unchanged(homes))
     }
 
     /// Writes the rules of a generation. Returns their map if packets may still read the rules
@@ -52,15 +52,15 @@ impl RuleHome {
         let count = rules.len() as u32;
         match self {
             RuleHome::Fitting => {
-                let standing = rules_of(maps, generation)?.filter(|home| fits(home, count));
-                let home = match standing {
+                let unchanged = rules_of(maps, generation)?.filter(|home| fits(home, count));
+                let home = match unchanged {
                     Some(home) => home,
                     None => make_room(maps, generation, count)?,
                 };
                 shared::fill(&home, rules)?;
                 Ok(Some(home))
             }
-            RuleHome::Standing(homes) => {
+            RuleHome::Unchanged(homes) => {
                 let home = &homes[(generation & 1) as usize];
                 if count > home.capacity() {
                     return Err(home.full());
@@ -79,7 +79,7 @@ impl RuleHome {
     pub fn wait(&self, maps: &Maps, generation: u32) -> Result<()> {
         match self {
             RuleHome::Fitting => wait(maps, generation),
-            RuleHome::Standing(_) => Ok(()),
+            RuleHome::Unchanged(_) => Ok(()),
         }
     }
 }

@@ -57,14 +57,14 @@ pub struct Lock {
 
 /// A rule set and its open files. While they are open, their inodes are not reused, so they can be
 /// compared.
-pub struct Found {
+pub struct FoundRecord {
     record: Record,
     generation: u32,
     rules: File,
     lists: File,
 }
 
-impl Found {
+impl FoundRecord {
     /// Returns the rule set, if its files were not replaced meanwhile.
     pub fn if_still_there(self, run: &RunDir) -> Option<Record> {
         let are_same = is_same_file(&self.rules, &run.rules(self.generation))
@@ -174,7 +174,7 @@ impl RunDir {
     ///
     /// # Errors
     /// Fails if a file cannot be read, or if another version wrote it.
-    pub fn find(&self, generation: u32) -> Result<Found> {
+    pub fn find(&self, generation: u32) -> Result<FoundRecord> {
         let (path, mut rules) = open(self.rules(generation))?;
         let mut record =
             Record::from_bytes(&read_all(&path, &mut rules)?).ok_or_else(|| Error::Record {
@@ -186,7 +186,7 @@ impl RunDir {
             let cause = "these are no lists of addresses".to_owned();
             return Err(Error::Record { cause, path });
         }
-        Ok(Found { record, generation, rules, lists })
+        Ok(FoundRecord { record, generation, rules, lists })
     }
 
     /// Saves the record of a generation.
@@ -389,7 +389,7 @@ mod tests {
     /// nonsense. If this test fails, change the digit of [`RULES_HEAD`] and `PF_ABI_VERSION`, and
     /// then the expected values.
     #[test]
-    fn rule_sets_are_written_as_ever_under_this_version() {
+    fn the_record_format_belongs_to_its_version() {
         let bytes = postcard::to_stdvec(&record()).unwrap();
         let fnv = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
         let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325, fnv);
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn rule_sets_go_and_come_back() {
+    fn rule_sets_survive_a_round_trip() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rules");
         let record = Record { generation: 7, ..Record::default() };

@@ -8,7 +8,7 @@ use skipstep_abi as abi;
 use skipstep_abi::state::{STACK, WIRE, log_flags, made, state_flags, tcp_state, timeout};
 use skipstep_abi::verdict::action;
 use skipstep_abi::{address_bytes, limits};
-use skipstep_ruleset::{Direction, Family, OldKind, RuleId, Timeout};
+use skipstep_ruleset::{Direction, Family, LegacyKind, RuleId, Timeout};
 use skipstep_wire::protocol;
 
 use crate::error::Result;
@@ -158,7 +158,7 @@ impl Instance {
         let states = state::kept(&self.maps)?;
         let alive = states.filter(|(_, kept)| kept.state.timeout < timeout::PURGE);
         let mut saved: Vec<_> =
-            alive.map(|(_, kept)| SavedState::of(&kept, &memory, &record, now)).collect();
+            alive.map(|(_, kept)| SavedState::from_kept(&kept, &memory, &record, now)).collect();
         saved.sort_by_key(|state| state.id);
         Ok(saved)
     }
@@ -183,8 +183,13 @@ impl Instance {
 
 impl SavedState {
     /// Converts a state at second `now` into its form for a file.
-    pub fn of(kept: &abi::KeptState, memory: &Memory, record: &Record, now: u32) -> SavedState {
-        let abi::KeptState { state, annex } = kept;
+    pub fn from_kept(
+        kept: &abi::KeptState,
+        memory: &Memory,
+        record: &Record,
+        now: u32,
+    ) -> SavedState {
+        let abi::KeptState { state, extension } = kept;
         let key = &state.key[WIRE];
         let sides = |key: &abi::StateKey| {
             [0, 1].map(|side| {
@@ -221,7 +226,7 @@ impl SavedState {
             flags: state.flags
                 & !(state_flags::MAPPED
                     | state_flags::SIMPLE
-                    | state_flags::ANNEX
+                    | state_flags::EXTENSION
                     | state_flags::SOCKET),
             log_all: (state.log & log_flags::ALL != 0).then_some(state.log_to),
             log_user: state.log & log_flags::USER != 0,
@@ -233,19 +238,21 @@ impl SavedState {
             queues: state
                 .queue
                 .map(|queue| memory.names.queues.name(u32::from(queue)).map(str::to_owned)),
-            delay: annex.delay,
-            max_pkt_size: annex.max_pkt_size,
-            proxy_mss: annex.proxy_mss,
-            rtable: annex.rtable,
-            route: (annex.route != 0)
-                .then(|| (annex.route, abi::address_from(annex.hop_family, annex.next_hop))),
-            hop_interface: memory.names.interfaces.name(annex.hop_interface).map(str::to_owned),
+            delay: extension.delay,
+            max_pkt_size: extension.max_pkt_size,
+            proxy_mss: extension.proxy_mss,
+            rtable: extension.rtable,
+            route: (extension.route != 0).then(|| {
+                (extension.route, abi::address_from(extension.hop_family, extension.next_hop))
+            }),
+            hop_interface: memory.names.interfaces.name(extension.hop_interface).map(str::to_owned),
             anchor_rule: record.rule_in(state.anchor_slot),
-            matches: annex.r#match[..(annex.match_count as usize).min(annex.r#match.len())]
+            matches: extension.r#match
+                [..(extension.match_count as usize).min(extension.r#match.len())]
                 .iter()
                 .filter_map(|rule| save_match(rule, record))
                 .collect(),
-            timestamps: annex.scrub.map(|scrub| save_timestamps(&scrub, now)),
+            timestamps: extension.scrub.map(|scrub| save_timestamps(&scrub, now)),
         }
     }
 
@@ -306,16 +313,16 @@ impl SavedState {
                 log: log(saved.log_all, saved.log_user),
                 log_to: saved.log_all.unwrap_or(0),
                 action: match saved.rule.old {
-                    Some(OldKind::Nat) => action::NAT,
-                    Some(OldKind::Rdr) => action::RDR,
-                    Some(OldKind::Binat) => action::BINAT,
+                    Some(LegacyKind::Nat) => action::NAT,
+                    Some(LegacyKind::Rdr) => action::RDR,
+                    Some(LegacyKind::Binat) => action::BINAT,
                     _ => action::MATCH,
                 },
                 ..abi::MatchRule::default()
             })
         });
         let match_count = matched.iter_mut().zip(known).map(|(place, rule)| *place = rule).count();
-        let annex = abi::Annex {
+        let extension = abi::Extension {
             delay: saved.delay,
             max_pkt_size: saved.max_pkt_size,
             proxy_mss: saved.proxy_mss,
@@ -330,15 +337,15 @@ impl SavedState {
             match_count: match_count as u32,
             r#match: matched,
             scrub: saved.timestamps.map(|saved| restored_timestamps(saved, now)),
-            ..abi::Annex::default()
+            ..abi::Extension::default()
         };
         // these states get an extension in any case: packets cross families, timestamps are
         // checked, flows are reported, or a handshake of synproxy is not complete (also one by
         // cookie, without a rule's synproxy)
-        let wants_annex = crosses
+        let wants_extension = crosses
             || saved.protocol == protocol::TCP && saved.source.state >= tcp_state::PROXY_SRC
             || saved.flags & (state_flags::REASSEMBLE_TCP | state_flags::PFLOW) != 0
-            || annex != abi::Annex::default();
+            || extension != abi::Extension::default();
         let state = abi::State {
             id: saved.id,
             key: [key(WIRE), key(STACK)],
@@ -350,7 +357,7 @@ impl SavedState {
             expire: now.saturating_sub(saved.idle),
             rule_slot: slot_of(&saved.rule),
             anchor_slot: slot_of(&saved.anchor_rule),
-            flags: saved.flags | if wants_annex { state_flags::ANNEX } else { 0 },
+            flags: saved.flags | if wants_extension { state_flags::EXTENSION } else { 0 },
             timeout: timeout as u8,
             direction,
             log: log(saved.log_all, saved.log_user),
@@ -363,7 +370,7 @@ impl SavedState {
             queue: [queue(&saved.queues[0]), queue(&saved.queues[1])],
             ..abi::State::default()
         };
-        Some(abi::KeptState { state, annex })
+        Some(abi::KeptState { state, extension })
     }
 }
 
@@ -453,7 +460,7 @@ mod tests {
             creation: 900,
             expire: 995,
             rule_slot: record.slot_of(&RuleId::from(1)).unwrap(),
-            flags: state_flags::SLOPPY | state_flags::ANNEX,
+            flags: state_flags::SLOPPY | state_flags::EXTENSION,
             timeout: timeout::TCP_ESTABLISHED as u8,
             direction: abi::verdict::direction::IN,
             tag: memory.names.tags.number("web").unwrap() as u16,
@@ -462,7 +469,7 @@ mod tests {
             anchor_slot: record.slot_of(&RuleId::from(0)).unwrap(),
             ..abi::State::default()
         };
-        let annex = abi::Annex {
+        let extension = abi::Extension {
             max_pkt_size: 900,
             delay: 30,
             rtable: 3,
@@ -485,9 +492,9 @@ mod tests {
                 abi::Scrub { offset: 77, last: 990, flags: 0x11, present: 1, ..Default::default() },
                 abi::Scrub::default(),
             ],
-            ..abi::Annex::default()
+            ..abi::Extension::default()
         };
-        abi::KeptState { state, annex }
+        abi::KeptState { state, extension }
     }
 
     fn record(slots: &[u32]) -> Record {
@@ -499,43 +506,43 @@ mod tests {
     fn a_state_comes_back_as_it_was() {
         let (record, mut memory) = (record(&[4, 5]), Memory::default());
         let state = state(&record, &mut memory);
-        let saved = SavedState::of(&state, &memory, &record, 1000);
+        let saved = SavedState::from_kept(&state, &memory, &record, 1000);
         assert_eq!((saved.age, saved.idle, saved.timeout.as_str()), (100, 5, "tcp.established"));
         assert_eq!(saved.restored(&memory, &record, true, 1000), Some(state));
     }
 
     #[test]
-    fn what_few_states_have_takes_no_memory_of_others() {
+    fn ordinary_states_have_no_extension() {
         let (record, mut memory) = (record(&[4, 5]), Memory::default());
         let mut plain = state(&record, &mut memory);
-        plain.annex = abi::Annex::default();
+        plain.extension = abi::Extension::default();
         plain.state.flags = state_flags::SLOPPY;
-        let has_annex = |plain: &abi::KeptState| {
-            let saved = SavedState::of(plain, &memory, &record, 1000);
+        let has_extension = |plain: &abi::KeptState| {
+            let saved = SavedState::from_kept(plain, &memory, &record, 1000);
             let restored = saved.restored(&memory, &record, true, 1000).unwrap();
-            restored.state.flags & state_flags::ANNEX != 0
+            restored.state.flags & state_flags::EXTENSION != 0
         };
-        assert!(!has_annex(&plain));
+        assert!(!has_extension(&plain));
         let mut checked = plain;
         checked.state.flags = state_flags::REASSEMBLE_TCP;
-        assert!(has_annex(&checked));
+        assert!(has_extension(&checked));
         let mut of_cookie = plain;
         of_cookie.state.src.state = tcp_state::PROXY_DST;
-        assert!(has_annex(&of_cookie));
+        assert!(has_extension(&of_cookie));
     }
 
     #[test]
     fn another_machine_has_another_clock_and_other_rules() {
         let (record_before, mut memory) = (record(&[4, 5]), Memory::default());
         let state = state(&record_before, &mut memory);
-        let saved = SavedState::of(&state, &memory, &record_before, 1000);
+        let saved = SavedState::from_kept(&state, &memory, &record_before, 1000);
         let later = saved.restored(&memory, &record(&[7, 8]), true, 50).unwrap();
         let abi::State { creation, expire, rule_slot, .. } = later.state;
         assert_eq!((creation, expire, rule_slot), (0, 45, 8));
         let other = saved.restored(&memory, &record(&[7, 8]), false, 50).unwrap();
         let abi::State { rule_slot, anchor_slot, .. } = other.state;
         assert_eq!((rule_slot, anchor_slot), (limits::IDLE_SLOT, limits::IDLE_SLOT));
-        let (later, other) = (later.annex, other.annex);
+        let (later, other) = (later.extension, other.extension);
         assert_eq!((later.match_count, later.r#match[0].slot, other.match_count), (1, 7, 0));
         assert_eq!((later.scrub[0].last, later.scrub[0].offset), (40, 77));
         assert_eq!(saved.restored(&Memory::default(), &record(&[]), true, 50), None);

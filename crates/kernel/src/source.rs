@@ -7,7 +7,7 @@ use skipstep_abi as abi;
 use skipstep_abi::source::{node_kind, node_use};
 use skipstep_abi::verdict::action;
 use skipstep_classifier::Names;
-use skipstep_ruleset::{OldKind, RuleId};
+use skipstep_ruleset::{LegacyKind, RuleId};
 use skipstep_scenario::engine::{NodeKind, SourceView};
 
 use crate::error::Result;
@@ -82,9 +82,9 @@ fn rule(maps: &Maps, names: &Names, slot: u32) -> Option<RuleId> {
     let anchor = names.anchors.name(word(offset_of!(abi::RuleStates, anchor)));
     let anchor = anchor.unwrap_or_default().to_owned();
     let old = match maps.rule_states.at(slot).map_or(0, |states| states.old as u8) {
-        action::NAT => Some(OldKind::Nat),
-        action::RDR => Some(OldKind::Rdr),
-        action::BINAT => Some(OldKind::Binat),
+        action::NAT => Some(LegacyKind::Nat),
+        action::RDR => Some(LegacyKind::Rdr),
+        action::BINAT => Some(LegacyKind::Binat),
         _ => None,
     };
     Some(RuleId { anchor, old, number: u32::try_from(number as i32).ok()? })

@@ -51,10 +51,10 @@ pub(crate) fn kept(maps: &Maps) -> Result<impl Iterator<Item = (u32, abi::KeptSt
     let states = (0..).zip(maps.states.first(states_used)?).filter(|(_, state)| state.in_use());
     Ok(states.map(move |(index, mut state)| {
         end_flushed(&mut state, &flushes);
-        let has_annex = state.flags & state_flags::ANNEX != 0;
+        let has_extension = state.flags & state_flags::EXTENSION != 0;
         // an extension that was deleted meanwhile counts as none
-        let annex = has_annex.then(|| maps.annexes.get(&index).ok().flatten()).flatten();
-        (index, abi::KeptState { state, annex: annex.unwrap_or_default() })
+        let extension = has_extension.then(|| maps.extensions.get(&index).ok().flatten()).flatten();
+        (index, abi::KeptState { state, extension: extension.unwrap_or_default() })
     }))
 }
 
@@ -148,7 +148,7 @@ fn view(
     kept: &abi::KeptState,
     rule: &abi::RuleStates,
 ) -> StateView {
-    let abi::KeptState { state, annex } = kept;
+    let abi::KeptState { state, extension } = kept;
     let key = &state.key[WIRE];
     StateView {
         id: state.id,
@@ -176,20 +176,24 @@ fn view(
         min_ttl: state.min_ttl,
         max_mss: state.max_mss,
         tag: names.tags.name(u32::from(state.tag)).map(str::to_owned),
-        tracked: annex.source_nodes.iter().any(|place| is_known(maps, *place)),
-        route: next_hop(annex, names),
+        tracked: extension.source_nodes.iter().any(|place| is_known(maps, *place)),
+        route: next_hop(extension, names),
     }
 }
 
-fn next_hop(annex: &abi::Annex, names: &Names) -> Option<NextHop> {
-    let kind = match annex.route {
+fn next_hop(extension: &abi::Extension, names: &Names) -> Option<NextHop> {
+    let kind = match extension.route {
         route_kind::ROUTE_TO => RouteKind::RouteTo,
         route_kind::DUP_TO => RouteKind::DupTo,
         route_kind::REPLY_TO => RouteKind::ReplyTo,
         _ => return None,
     };
-    let interface = names.interfaces.name(annex.hop_interface).map(str::to_owned);
-    Some(NextHop { kind, address: abi::address_from(annex.hop_family, annex.next_hop), interface })
+    let interface = names.interfaces.name(extension.hop_interface).map(str::to_owned);
+    Some(NextHop {
+        kind,
+        address: abi::address_from(extension.hop_family, extension.next_hop),
+        interface,
+    })
 }
 
 /// Returns the number of the rule in a slot; `None` if the rule is orphaned or the slot has no

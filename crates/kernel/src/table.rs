@@ -16,7 +16,7 @@ use crate::instance::Instance;
 use crate::object::Maps;
 use crate::record::{Memory, Record, TableRecord, wall_clock};
 use crate::table_index::{self, Edition};
-use crate::{contents, counters, host, limiter, place, pool};
+use crate::{contents, counters, host, limiter, pool, table_slots};
 use skipstep_abi::limits::SELF_TABLE;
 use skipstep_abi::table::TABLE_INDEXED;
 
@@ -86,7 +86,7 @@ impl Instance {
     pub fn table_list(&self) -> Result<Vec<TableInfo>> {
         limiter::settle(&self.maps, &self.programs)?;
         let record = self.record()?;
-        let sizes = place::sizes(&self.maps, &record)?;
+        let sizes = table_slots::sizes(&self.maps, &record)?;
         let named = record.tables.iter().filter(|(_, table)| !table.dynamic);
         named.map(|(name, table)| self.table_info(&record, name, table, sizes[name])).collect()
     }
@@ -118,7 +118,7 @@ impl Instance {
     /// Fails if there is no such table, or if the maps cannot be read.
     pub fn table_entries(&self, name: &TableName) -> Result<Vec<TableEntry>> {
         let record = self.record()?;
-        let mut entries = place::current(&self.maps, find(&record, name)?)?;
+        let mut entries = table_slots::current(&self.maps, find(&record, name)?)?;
         entries.sort_by_key(|entry| entry.net);
         Ok(entries)
     }
@@ -222,7 +222,7 @@ impl Instance {
         let table = find_mut(&mut change.record, name)?;
         table.zeroed_at = wall_clock();
         self.maps.table_stats.set(&table.stats, &abi::TableStats::default())?;
-        let all = place::current(&self.maps, table)?;
+        let all = table_slots::current(&self.maps, table)?;
         apply(&self.maps, &mut change.memory, table, all.clone(), Step::Date(all))?;
         change.keep()
     }
@@ -334,15 +334,15 @@ fn outgrows_trees<T>(
     let Some(table) = record.tables.get(name).filter(|table| !table.constant) else {
         return Ok(false);
     };
-    let Some(networks) = &table.spread else { return Ok(false) };
-    let (step, _) = decide(&place::current(maps, table)?);
+    let Some(networks) = &table.expansions else { return Ok(false) };
+    let (step, _) = decide(&table_slots::current(maps, table)?);
     Ok(step.adds().iter().any(|entry| !entry.negated && !covers(networks, &entry.net)))
 }
 
 /// Removes the contents of a table from its record, so that it is not expanded in trees any more.
 fn forget_contents(record: &mut Record, name: &TableName) -> Result<()> {
     let table = find_mut(record, name)?;
-    (table.contents, table.spread) = (None, None);
+    (table.contents, table.expansions) = (None, None);
     Ok(())
 }
 
@@ -393,20 +393,20 @@ fn change_contents<T>(
     if table.constant {
         return Err(Error::ConstTable { name: name.clone() });
     }
-    let before = place::current(maps, table)?;
+    let before = table_slots::current(maps, table)?;
     let (step, answer) = decide(&before);
     let entries = elsewhere + step.size_after(before.len());
     if entries > limit as usize {
         return Err(skipstep_classifier::Error::TableEntries { entries, limit }.into());
     }
     apply(maps, memory, table, before, step)?;
-    place::count_entries(maps, record)?;
+    table_slots::count_entries(maps, record)?;
     Ok(answer)
 }
 
 /// Returns the number of entries in the other tables of pf.conf, for `set limit table-entries`.
 fn entries_elsewhere(maps: &Maps, record: &Record, name: &TableName) -> Result<usize> {
-    let sizes = place::sizes(maps, record)?;
+    let sizes = table_slots::sizes(maps, record)?;
     Ok(sizes.iter().filter(|(other, _)| **other != name).map(|(_, size)| size).sum())
 }
 
@@ -462,8 +462,8 @@ fn apply(
     before: Vec<TableEntry>,
     step: Step,
 ) -> Result<()> {
-    let edition = Edition::of(maps, table.slot)?;
-    let listing = place::listing(table.pooled, false);
+    let edition = Edition::current(maps, table.slot)?;
+    let listing = table_slots::listing(table.pooled, false);
     // an index does not change; a new one replaces it
     let in_place = edition.version != 0 && !edition.is_indexed();
     let grows = |entries: &[TableEntry]| {
@@ -476,7 +476,15 @@ fn apply(
         Step::Add(mut entries) => {
             let dates = contents::dates(maps, edition)?;
             entries.extend(&before);
-            place::replace(maps, memory, table.slot, &entries, Some(before), &dates, listing)?;
+            table_slots::replace(
+                maps,
+                memory,
+                table.slot,
+                &entries,
+                Some(before),
+                &dates,
+                listing,
+            )?;
         }
         Step::Date(entries) => {
             if in_place {
@@ -485,7 +493,15 @@ fn apply(
                 let mut dates = contents::dates(maps, edition)?;
                 entries.iter().for_each(|entry| _ = dates.remove(&entry.net));
                 let same = before.clone();
-                place::replace(maps, memory, table.slot, &before, Some(same), &dates, listing)?;
+                table_slots::replace(
+                    maps,
+                    memory,
+                    table.slot,
+                    &before,
+                    Some(same),
+                    &dates,
+                    listing,
+                )?;
             }
             contents::forget_counters(maps, table.slot, &entries)?;
             pool::forget_loads(maps, table.stats, &entries)?;
@@ -498,23 +514,39 @@ fn apply(
                 let mut rest = before.clone();
                 rest.retain(|entry| !gone.contains(&entry.net));
                 let dates = contents::dates(maps, edition)?;
-                place::replace(maps, memory, table.slot, &rest, Some(before), &dates, listing)?;
+                table_slots::replace(
+                    maps,
+                    memory,
+                    table.slot,
+                    &rest,
+                    Some(before),
+                    &dates,
+                    listing,
+                )?;
             }
             contents::forget_counters(maps, table.slot, &entries)?;
             pool::forget_loads(maps, table.stats, &entries)?;
         }
         Step::Replace(entries) => {
             let dates = contents::dates(maps, edition)?;
-            place::replace(maps, memory, table.slot, &entries, Some(before), &dates, listing)?;
+            table_slots::replace(
+                maps,
+                memory,
+                table.slot,
+                &entries,
+                Some(before),
+                &dates,
+                listing,
+            )?;
             if table.filled {
-                place::begin_to_fill(maps, memory, table.slot)?;
+                table_slots::begin_to_fill(maps, memory, table.slot)?;
             }
         }
     }
     // from now on only the kernel has the contents
     table.contents = None;
     if table.pooled {
-        place::list(maps, memory, table)?;
+        table_slots::list(maps, memory, table)?;
     }
     Ok(())
 }

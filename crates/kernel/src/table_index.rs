@@ -59,7 +59,7 @@ impl Edition {
     ///
     /// # Errors
     /// Fails if the map cannot be read.
-    pub fn of(maps: &Maps, slot: u32) -> Result<Self> {
+    pub fn current(maps: &Maps, slot: u32) -> Result<Self> {
         Ok(Edition { slot, version: maps.tables.at(slot)?.version })
     }
 

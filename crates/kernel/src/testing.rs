@@ -42,7 +42,7 @@ use crate::table::{EntryInfo, EntryTraffic};
 use crate::table_index::Indexing;
 use crate::{contents, counters, limiter, source, state, table};
 
-pub use self::anew::{Anew, FRAME, Way};
+pub use self::anew::{FRAME, FrameRestorer, TimedHook};
 pub use self::instance::TestInstance;
 pub use self::key_table::KeyTable;
 pub use self::lookup::{FAILED, Lookup, LookupPacket, Lookups, NO_RULE, PACKETS};
@@ -79,7 +79,7 @@ struct Known {
 }
 
 impl Known {
-    fn of(views: &[StateView]) -> Self {
+    fn from_views(views: &[StateView]) -> Self {
         Known {
             ids: views.iter().map(|view| view.id).collect(),
             first_end: views.iter().map(|view| view.expires_at).min().unwrap_or(u32::MAX),
@@ -98,7 +98,7 @@ impl Known {
 
 /// Result of a timed run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bench {
+pub struct TimedRun {
     /// Return value of the last run.
     pub returned: u32,
     /// Mean time of a run.
@@ -120,12 +120,17 @@ impl TestEngine {
     /// Fails if the data plane cannot be loaded.
     pub fn with_sizes(evaluator: Evaluator, sizes: &Sizes) -> Result<Self> {
         let (maps, programs) = object::load(sizes)?;
-        Self::of(evaluator, sizes, maps, programs)
+        Self::with_programs(evaluator, sizes, maps, programs)
     }
 
-    fn of(evaluator: Evaluator, sizes: &Sizes, maps: Maps, programs: Programs) -> Result<Self> {
+    fn with_programs(
+        evaluator: Evaluator,
+        sizes: &Sizes,
+        maps: Maps,
+        programs: Programs,
+    ) -> Result<Self> {
         let machine = Machine::new(&maps, &programs)?;
-        let rules = RuleHome::standing(&maps, sizes.rule_slots)?;
+        let rules = RuleHome::unchanged(&maps, sizes.rule_slots)?;
         let engine = TestEngine {
             evaluator,
             rules,
@@ -144,13 +149,13 @@ impl TestEngine {
             record: Record::default(),
             known: None,
         };
-        engine.machine.tell();
+        engine.machine.publish_settings();
         Ok(engine)
     }
 
     /// Builds trees and indexes from now on only where they are faster, as instances do. By default
     /// small rule sets and small tables get them, too, so that tests cover them.
-    pub fn search_where_cheaper(&mut self) {
+    pub fn use_default_planner(&mut self) {
         self.planner = Planner::default();
         self.indexing = Indexing::default();
     }
@@ -165,9 +170,9 @@ impl TestEngine {
     ///
     /// # Errors
     /// Fails if no rule set is loaded, or if the kernel refuses the run.
-    pub fn bench(&mut self, packet: &TestPacket, repeat: u32) -> Result<Bench> {
-        let run = self.run(self.programs.of(packet.direction), packet, repeat)?;
-        Ok(Bench { returned: run.returned, duration: run.duration })
+    pub fn time_packet(&mut self, packet: &TestPacket, repeat: u32) -> Result<TimedRun> {
+        let run = self.run(self.programs.filter(packet.direction), packet, repeat)?;
+        Ok(TimedRun { returned: run.returned, duration: run.duration })
     }
 
     /// Runs one packet as a joined packet (GSO) of `segments` segments with `size` bytes of payload
@@ -175,12 +180,12 @@ impl TestEngine {
     ///
     /// # Errors
     /// Fails if no rule set is loaded, or if the kernel refuses the run.
-    pub fn joined(&mut self, packet: &TestPacket, segments: u16, size: u16) -> Result<bool> {
+    pub fn run_joined(&mut self, packet: &TestPacket, segments: u16, size: u16) -> Result<bool> {
         let host = self.host.as_ref().ok_or_else(no_network)?;
         let mut context = arrival::context(packet, host, &self.memory.names)?;
         context.gso_segs = segments.into();
         context.gso_size = size.into();
-        let program = self.programs.of(packet.direction);
+        let program = self.programs.filter(packet.direction);
         let frame = arrival::frame(&arrival::link_header(packet, host), &packet.bytes);
         let run = program.run_packet(&frame, &context, 1)?;
         Ok(run.returned != TCX_DROP)
@@ -190,9 +195,9 @@ impl TestEngine {
     ///
     /// # Errors
     /// Fails if no rule set is loaded, or if the kernel refuses the run.
-    pub fn bench_empty(&mut self, packet: &TestPacket, repeat: u32) -> Result<Bench> {
+    pub fn time_empty_program(&mut self, packet: &TestPacket, repeat: u32) -> Result<TimedRun> {
         let run = self.run(&self.empty, packet, repeat)?;
-        Ok(Bench { returned: run.returned, duration: run.duration })
+        Ok(TimedRun { returned: run.returned, duration: run.duration })
     }
 
     /// Replaces rules and tables as `pfctl -f` does; states and the clock stay.
@@ -200,10 +205,10 @@ impl TestEngine {
     /// # Errors
     /// Fails if no host is set, or if the rules cannot be compiled or written.
     pub fn reload(&mut self, ruleset: &Ruleset) -> Result<()> {
-        self.put_in_force(Next::main(&self.record.ruleset, ruleset.clone()))
+        self.commit(Next::main(&self.record.ruleset, ruleset.clone()))
     }
 
-    fn put_in_force(&mut self, mut next: Next) -> Result<()> {
+    fn commit(&mut self, mut next: Next) -> Result<()> {
         self.known = None;
         next.ruleset.options.evaluator = self.evaluator;
         self.memory.planner = self.planner;
@@ -213,11 +218,11 @@ impl TestEngine {
             next.ruleset.options.fast_forward = FastForward::No;
         }
         let host = self.host.as_ref().ok_or_else(no_network)?;
-        let (maps, old, memory) = (&self.maps, &self.record, &mut self.memory);
-        let (record, placed) = commit::place(maps, old, memory, next, host)?;
+        let (maps, previous, memory) = (&self.maps, &self.record, &mut self.memory);
+        let (record, placed) = commit::assign_slots(maps, previous, memory, next, host)?;
         let new = (&record, placed);
-        let prepared = commit::write(maps, &self.rules, old, memory, new, host)?;
-        commit::flip(&self.maps, &self.record, &record);
+        let prepared = commit::write(maps, &self.rules, previous, memory, new, host)?;
+        commit::switch_generation(&self.maps, &self.record, &record);
         commit::settle(&self.maps, &self.record, &record, &prepared)?;
         self.record = record;
         self.machine.configure(&self.record.ruleset);
@@ -235,7 +240,7 @@ impl TestEngine {
         let host = self.host.insert(here::change(host)?);
         commit::follow_host(&self.maps, &self.rules, &mut self.memory, &mut self.record, host)?;
         if commit::is_outdated(&self.record, host) {
-            self.put_in_force(Next::same(&self.record.ruleset))?;
+            self.commit(Next::same(&self.record.ruleset))?;
         }
         Ok(())
     }
@@ -280,7 +285,7 @@ impl TestEngine {
     fn look(&self) -> Result<(Known, Vec<StateView>)> {
         let views = state::list(&self.maps, &self.memory.names)?;
         let views: Vec<_> = views.into_iter().map(|found| found.view).collect();
-        Ok((Known::of(&views), views))
+        Ok((Known::from_views(&views), views))
     }
 
     fn try_packet(&mut self, packet: &TestPacket) -> Result<Fate> {
@@ -340,7 +345,7 @@ impl Engine for TestEngine {
     }
 
     fn change_rules(&mut self, change: &RulesChange) -> Result<(), String> {
-        self.put_in_force(change.next(&self.record.ruleset)).map_err(|error| error.to_string())
+        self.commit(change.next(&self.record.ruleset)).map_err(|error| error.to_string())
     }
 
     fn change_host(&mut self, host: &Host) -> Result<(), String> {
@@ -380,7 +385,7 @@ impl Engine for TestEngine {
 
     fn edit_table(&mut self, edit: &TableEdit) -> bool {
         if certain(table::needs_other_trees(&self.maps, &mut self.record, edit)) {
-            certain(self.put_in_force(Next::same(&self.record.ruleset)));
+            certain(self.commit(Next::same(&self.record.ruleset)));
         }
         table::edit(&self.maps, &mut self.memory, &mut self.record, edit).is_ok()
     }
@@ -431,5 +436,5 @@ fn certain<T>(result: Result<T>) -> T {
 }
 
 fn no_network() -> Error {
-    Error::Bpf { what: "test".to_owned(), cause: "no rule set was loaded".to_owned() }
+    Error::Bpf { operation: "test".to_owned(), cause: "no rule set was loaded".to_owned() }
 }

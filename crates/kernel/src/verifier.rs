@@ -34,13 +34,13 @@ pub struct Verified {
 }
 
 /// Stores libbpf's warnings in this thread from now on.
-pub(crate) fn listen() {
+pub(crate) fn capture_warnings() {
     SAID.take();
     libbpf_rs::set_print(Some((PrintLevel::Warn, keep)));
 }
 
 /// Stores all of libbpf's messages in this thread from now on.
-pub(crate) fn listen_closely() {
+pub(crate) fn capture_all() {
     SAID.take();
     libbpf_rs::set_print(Some((PrintLevel::Debug, keep)));
 }

@@ -7,7 +7,7 @@ use skipstep_wire::tcp_flag;
 
 use crate::counters::Counted;
 use crate::fate::{Carried, Diverted, Fate, Packet};
-use crate::journal::{Journal, LogPlace};
+use crate::journal::{Journal, LogAnchor};
 use crate::packet::{Descriptor, Malformed};
 use crate::route::Across;
 use crate::rulebook::Entry;
@@ -25,9 +25,9 @@ impl Firewall {
         malformed: Malformed,
         journal: &mut Journal,
     ) -> Fate {
-        journal.tracer.tell(|| Stage::Malformed(malformed.reason));
+        journal.tracer.record(|| Stage::Malformed(malformed.reason));
         journal.set_reason(malformed.reason);
-        journal.log(None, LogPlace::default());
+        journal.log(None, LogAnchor::default());
         self.counters.malformed(
             &input.interface,
             input.direction,
@@ -40,9 +40,9 @@ impl Firewall {
     /// Drops a frame whose packet is behind link headers that are not parsed. No interface counts
     /// the packet, because interfaces count by family.
     pub(crate) fn refuse_hidden(&mut self, input: &Packet, journal: &mut Journal) -> Fate {
-        journal.tracer.tell(|| Stage::Malformed(Reason::LinkHeader));
+        journal.tracer.record(|| Stage::Malformed(Reason::LinkHeader));
         journal.set_reason(Reason::LinkHeader);
-        journal.log(None, LogPlace::default());
+        journal.log(None, LogAnchor::default());
         self.counters.status.reasons[Reason::LinkHeader as usize] += 1;
         fate(input, None, &Ruling::default(), Carried::default(), journal)
     }
@@ -56,7 +56,7 @@ impl Firewall {
         journal: &mut Journal,
     ) -> Fate {
         if let Some(reason) = reason {
-            journal.tracer.tell(|| Stage::Refused(reason));
+            journal.tracer.record(|| Stage::Refused(reason));
             journal.set_reason(reason);
         }
         self.settle(input, fragment, Ruling { force_log: true, ..Ruling::default() }, journal)
@@ -106,7 +106,7 @@ impl Firewall {
             None => ruling.max_pkt_size,
         };
         if ruling.pass && longest != 0 && packet.total_len > longest.into() {
-            journal.tracer.tell(|| Stage::TooLong { longest });
+            journal.tracer.record(|| Stage::TooLong { longest });
             journal.set_reason(Reason::Normalize);
             ruling.pass = false;
             ruling.force_log = true;
@@ -142,7 +142,7 @@ impl Firewall {
         normalize::settle_checksum(packet, &input.bytes);
         scrub::header(packet, &actions, &self.world);
         if is_changed(packet, input) {
-            journal.tracer.tell(|| Stage::Changed);
+            journal.tracer.record(|| Stage::Changed);
         }
         let tag = state.and_then(|state| state.tag.clone());
         carried.tag = tag.or(std::mem::take(&mut ruling.tag).known()).or(carried.tag);
@@ -175,7 +175,7 @@ impl Firewall {
         if !ruling.force_log && !by_state {
             return;
         }
-        let mut place = LogPlace::of(ruling.rule, ruling.anchor_rule);
+        let mut place = LogAnchor::for_rule(ruling.rule, ruling.anchor_rule);
         if ruling.by_state {
             place.anchor = ""; // PF knows the rules of a state, but not their anchor
         }
@@ -196,7 +196,7 @@ impl Firewall {
             return;
         };
         let state = self.states.get(id);
-        let way = state.way(packet.direction);
+        let way = state.side_index(packet.direction);
         for key in &state.sources {
             let node = self.sources.get_mut(key);
             node.packets[way] += 1;

@@ -58,7 +58,7 @@ impl Actions {
         self.set_tos = rule.set_tos.or(self.set_tos);
         self.set_prio = rule.set_prio.or(self.set_prio);
         self.rtable = rule.rtable.or(self.rtable);
-        self.queued_by = rule.set_queue.as_ref().map(|_| rule.place).or(self.queued_by);
+        self.queued_by = rule.set_queue.as_ref().map(|_| rule.index).or(self.queued_by);
         // in PF, 0 means that the rule sets no delay
         self.delay = rule.set_delay.filter(|delay| *delay != 0).unwrap_or(self.delay);
     }

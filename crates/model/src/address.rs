@@ -12,7 +12,7 @@ use crate::table;
 use crate::world::World;
 
 /// The inputs of a comparison besides rule and address.
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct MatchInputs<'a> {
     pub ruleset: &'a Ruleset,
     /// Path of the rule's anchor.
     pub anchor: &'a str,
@@ -27,16 +27,16 @@ pub(crate) struct Surroundings<'a> {
 pub(crate) fn matches(
     host: &Host,
     address: IpAddr,
-    around: &Surroundings,
+    inputs: &MatchInputs,
     counters: &mut Counters,
 ) -> bool {
-    meets(&host.address, address, around, counters) != host.negated
+    matches_unnegated(&host.address, address, inputs, counters) != host.negated
 }
 
-fn meets(
+fn matches_unnegated(
     criterion: &Address,
     address: IpAddr,
-    around: &Surroundings,
+    inputs: &MatchInputs,
     counters: &mut Counters,
 ) -> bool {
     match criterion {
@@ -44,10 +44,12 @@ fn meets(
         Address::Net(net) => net.contains(&address),
         Address::Masked(value, mask) => masked(*value, *mask) == masked(address, *mask),
         Address::Range(low, high) => {
-            Family::of(*low) == Family::of(address) && *low <= address && address <= *high
+            Family::from_address(*low) == Family::from_address(address)
+                && *low <= address
+                && address <= *high
         }
         Address::Table(name) => {
-            let Some((name, table)) = around.ruleset.table_seen_from(around.anchor, name) else {
+            let Some((name, table)) = inputs.ruleset.table_seen_from(inputs.anchor, name) else {
                 return false;
             };
             let inside = table::contains(table, address);
@@ -56,15 +58,15 @@ fn meets(
             }
             inside
         }
-        Address::Dynamic(dynamic) => interface_has(dynamic, address, around.world),
+        Address::Dynamic(dynamic) => interface_has(dynamic, address, inputs.world),
         Address::NoRoute => {
-            !is_scoped(address) && around.world.way(address, around.rdomain).is_none()
+            !is_scoped(address) && inputs.world.interface_towards(address, inputs.rdomain).is_none()
         }
         Address::UrpfFailed => {
-            around.arrived_on.is_none_or(|name| fails_urpf(address, name, around))
+            inputs.arrived_on.is_none_or(|name| fails_urpf(address, name, inputs))
         }
         Address::RouteLabel(label) => {
-            around.world.host.route_label(address) == Some(label.as_str())
+            inputs.world.host.route_label(address) == Some(label.as_str())
         }
     }
 }
@@ -80,8 +82,8 @@ fn masked(address: IpAddr, mask: IpAddr) -> Option<u128> {
 }
 
 /// Returns true if the route back to `address` does not leave by the interface `name`.
-fn fails_urpf(address: IpAddr, name: &str, around: &Surroundings) -> bool {
-    !is_scoped(address) && around.world.way(address, around.rdomain) != Some(name)
+fn fails_urpf(address: IpAddr, name: &str, inputs: &MatchInputs) -> bool {
+    !is_scoped(address) && inputs.world.interface_towards(address, inputs.rdomain) != Some(name)
 }
 
 /// Returns true for addresses that are valid on one link only. They never fail for their route,
@@ -129,7 +131,7 @@ fn networks(dynamic: &DynamicAddress, interface: &Interface) -> Vec<IpNet> {
     let mut nets = Vec::new();
     for own in &interface.addresses {
         let local = own.net.addr();
-        let family = Family::of(local);
+        let family = Family::from_address(local);
         let link_local = matches!(local, IpAddr::V6(v6) if v6.is_unicast_link_local());
         if dynamic.network && link_local || dynamic.no_alias && seen.contains(&family) {
             continue;

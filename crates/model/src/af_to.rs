@@ -63,7 +63,7 @@ pub(crate) fn to_inet(
         return extract(packet, af_to.prefix(&rule.destination.host));
     };
     let low = packet.to_bits() as u32;
-    let mask = leading_bits(af_to.kept());
+    let mask = leading_bits(af_to.kept_bits());
     Some(Ipv4Addr::from_bits(chosen.to_bits() & mask | low & !mask))
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn to_inet6(
     chosen: Option<IpAddr>,
 ) -> Ipv6Addr {
     match chosen {
-        Some(IpAddr::V6(chosen)) => embed(chosen, af_to.kept(), packet),
+        Some(IpAddr::V6(chosen)) => embed(chosen, af_to.kept_bits(), packet),
         _ => embed(source, af_to.prefix(&rule.destination.host), packet),
     }
 }
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn other_prefixes() {
+    fn prefixes_outside_rfc_6052() {
         let prefix: Ipv6Addr = "2001:db8::10.0.0.0".parse().unwrap();
         assert_eq!(embed(prefix, 104, v4()), "2001:db8::10.0.2.33".parse::<Ipv6Addr>().unwrap());
         assert_eq!(embed(prefix, 128, v4()), prefix);

@@ -40,7 +40,7 @@ impl Firewall {
     }
 
     /// Returns the states whose rules have this label, orphaned rules included.
-    pub fn labelled(&self, label: &str) -> Vec<StateId> {
+    pub fn states_with_label(&self, label: &str) -> Vec<StateId> {
         let has_label =
             |state: &&State| self.rulebook.at(state.rule).labels.iter().any(|other| other == label);
         self.states().filter(has_label).map(|state| state.id).collect()

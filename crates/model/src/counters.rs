@@ -182,15 +182,15 @@ impl Counters {
     }
 
     /// Takes over evaluations, packets and bytes of the rule at index `from`.
-    pub fn inherit(&mut self, place: usize, from: usize) {
+    pub fn inherit(&mut self, index: usize, from: usize) {
         let RuleCounters { evaluations, packets, bytes, .. } = self.rules[from];
-        let own = self.rules[place];
-        self.rules[place] = RuleCounters { evaluations, packets, bytes, ..own };
+        let own = self.rules[index];
+        self.rules[index] = RuleCounters { evaluations, packets, bytes, ..own };
     }
 
-    /// Returns the counters of the rule at index `place`.
-    pub fn rule(&self, place: usize) -> RuleCounters {
-        RuleCounters { expired: self.usage[place].expired, ..self.rules[place] }
+    /// Returns the counters of the rule at `index`.
+    pub fn rule(&self, index: usize) -> RuleCounters {
+        RuleCounters { expired: self.usage[index].expired, ..self.rules[index] }
     }
 
     pub fn interface(&self, name: &str) -> InterfaceCounters {
@@ -201,25 +201,25 @@ impl Counters {
         self.tables.get(name).cloned().unwrap_or_default()
     }
 
-    /// Returns the usage of the rule at index `place`.
-    pub fn usage(&mut self, place: usize) -> &mut Usage {
-        &mut self.usage[place]
+    /// Returns the usage of the rule at `index`.
+    pub fn usage(&mut self, index: usize) -> &mut Usage {
+        &mut self.usage[index]
     }
 
     /// Counts a packet, and returns true if it exceeds the rule's `max-pkt-rate`.
     pub fn too_fast(&mut self, rule: &Entry, now: u32) -> bool {
-        let packets = &mut self.usage[rule.place].packets;
+        let packets = &mut self.usage[rule.index].packets;
         rule.max_pkt_rate.is_some_and(|limit| packets.exceeds(limit, now))
     }
 
     pub fn evaluated(&mut self, rule: &Entry) {
-        self.rules[rule.place].evaluations += 1;
+        self.rules[rule.index].evaluations += 1;
     }
 
     /// Forgets the counters of entries that left the table.
     pub fn keep_entries(&mut self, name: &TableName, before: &[TableEntry], now: &[TableEntry]) {
         if let Some(counters) = self.tables.get_mut(name) {
-            counters.entries.retain(|net, _| goes_on(*net, before, now));
+            counters.entries.retain(|net, _| keeps_counters(*net, before, now));
         }
     }
 
@@ -234,7 +234,7 @@ impl Counters {
             let before = before(name).map_or(&[][..], |table| &table.entries);
             let table = now(name).filter(|table| table.counters);
             let now = table.map_or(&[][..], |table| &table.entries);
-            counters.entries.retain(|net, _| goes_on(*net, before, now));
+            counters.entries.retain(|net, _| keeps_counters(*net, before, now));
         }
     }
 
@@ -307,25 +307,25 @@ impl Counters {
         }
         let bytes = packet.total_len as u64;
         let rule = ruling.rule.unwrap_or(rulebook.default_rule());
-        self.rules[rule.place].count(packet.direction as usize, bytes);
+        self.rules[rule.index].count(packet.direction as usize, bytes);
         if let Some(rule) = ruling.anchor_rule {
-            self.rules[rule.place].count(packet.direction as usize, bytes);
+            self.rules[rule.index].count(packet.direction as usize, bytes);
         }
         let ends = match &state {
             Some(state) => endpoints(state, packet.family),
             None => match ruling.blocked_ends {
                 Some(ends) => (ends.source.0, ends.destination.0),
-                None => packet.written_ends(),
+                None => packet.header_addresses(),
             },
         };
         if let Some(state) = state {
-            let way = state.way(packet.direction);
+            let way = state.side_index(packet.direction);
             state.packets[way] += 1;
             state.bytes[way] += bytes;
-            for place in &state.match_rules {
+            for index in &state.match_rules {
                 // PF counts packets of match rules by the state's direction, not the packet's
-                self.rules[*place].count(way, bytes);
-                self.count_tables(rulebook.at(*place), ends, packet, ruleset);
+                self.rules[*index].count(way, bytes);
+                self.count_tables(rulebook.at(*index), ends, packet, ruleset);
             }
         }
         if let Some(rule) = ruling.rule {
@@ -405,7 +405,7 @@ fn endpoints(state: &State, family: Family) -> (IpAddr, IpAddr) {
 
 /// Returns true if an entry keeps its counters, because it is still in the table. A changed
 /// negation resets them, as in pf.
-fn goes_on(net: IpNet, before: &[TableEntry], now: &[TableEntry]) -> bool {
+fn keeps_counters(net: IpNet, before: &[TableEntry], now: &[TableEntry]) -> bool {
     let negated = |entries: &[TableEntry]| {
         entries.iter().find(|entry| entry.net == net).map(|entry| entry.negated)
     };

@@ -10,7 +10,7 @@ use crate::icmp::{self, Mapping};
 use crate::journal::Journal;
 use crate::modulate;
 use crate::packet::{Descriptor, Tcp, Transport};
-use crate::pool::{Around, Chosen, Purpose};
+use crate::pool::{Chosen, PoolInputs, Purpose};
 use crate::route::NextHop;
 use crate::rulebook::Entry;
 use crate::rules::{Answer, Context};
@@ -24,7 +24,7 @@ use crate::translate::{self, Ends, pool_of};
 use crate::world::World;
 
 /// The result of creating a state.
-pub(crate) enum Made {
+pub(crate) enum Created {
     /// The packet continues.
     Plain(StateId),
     /// The firewall has answered the packet (synproxy), so the packet ends here.
@@ -43,22 +43,22 @@ impl Firewall {
         rule: &Entry,
         answer: &Answer,
         journal: &mut Journal,
-    ) -> Result<Made, Reason> {
+    ) -> Result<Created, Reason> {
         let mut replaced = Vec::new();
         let received = packet.bytes.clone();
         let made = self.try_create_state(packet, rule, answer, &mut replaced);
-        for old in &replaced {
-            let old = self.states.get(*old).clone();
-            self.release_addresses(&old);
-            self.release_sources(&old);
-            self.release_limiters(&old, false);
+        for previous in &replaced {
+            let previous = self.states.get(*previous).clone();
+            self.release_addresses(&previous);
+            self.release_sources(&previous);
+            self.release_limiters(&previous, false);
         }
         journal.removed.extend(replaced);
         match made {
             Ok(id) if self.proxy_first(packet, rule, id, journal) => {
                 self.counters.state_made(self.states.get(id));
-                journal.tracer.tell(|| Stage::Created(id));
-                Ok(Made::Proxied(id))
+                journal.tracer.record(|| Stage::Created(id));
+                Ok(Created::Proxied(id))
             }
             Ok(id) => {
                 let state = self.states.get(id);
@@ -67,12 +67,12 @@ impl Firewall {
                 }
                 translate_first(packet, answer, &received);
                 self.counters.state_made(self.states.get(id));
-                journal.tracer.tell(|| Stage::Created(id));
-                Ok(Made::Plain(id))
+                journal.tracer.record(|| Stage::Created(id));
+                Ok(Created::Plain(id))
             }
             Err(reason) => {
                 journal.count_only(reason);
-                journal.tracer.tell(|| Stage::NotCreated(reason));
+                journal.tracer.record(|| Stage::NotCreated(reason));
                 Err(reason)
             }
         }
@@ -91,7 +91,7 @@ impl Firewall {
             sources.push(self.track_source(packet, rule)?);
         }
         let max = rule.state.as_ref().and_then(|options| options.max).filter(|max| *max != 0);
-        if max.is_some_and(|max| self.counters.states_of(rule.place) >= max.into()) {
+        if max.is_some_and(|max| self.counters.states_of(rule.index) >= max.into()) {
             self.counters.status.limits[LimitCounter::States as usize] += 1;
             return Err(Reason::StateLimit);
         }
@@ -101,7 +101,7 @@ impl Firewall {
         }
         let mut state = first_state(packet, rule, answer, &self.world);
         if state.actions.reassemble_tcp && packet.tcp().is_some() {
-            state.scrub[0] = Some(Scrub::meet(packet, &self.world));
+            state.scrub[0] = Some(Scrub::from_first_packet(packet, &self.world));
             if tcp::check_timestamps(&mut state, packet, self.world.now, 0).is_err() {
                 self.remove_unused(&sources);
                 return Err(Reason::BadTimestamp);
@@ -118,7 +118,7 @@ impl Firewall {
             self.sources.get_mut(key).states += 1;
         }
         state.sources = sources;
-        self.hold_limiters(&mut state, packet, rule);
+        self.take_limiters(&mut state, packet, rule);
         state.mapped = self.endpoints.hand_over();
         self.states.insert(state, replaced).map_err(|Collision(refused)| {
             // PF does not return the address of a state that was never inserted to its pool
@@ -133,7 +133,7 @@ impl Firewall {
     /// Returns the node of the packet's source, or an error if the rule's limits refuse one more
     /// state. The source is the packet's own, before any translation by rules.
     fn track_source(&mut self, packet: &Descriptor, rule: &Entry) -> Result<NodeKey, Reason> {
-        let key = NodeKey { rule: rule.place, kind: NodeKind::Track, source: packet.source };
+        let key = NodeKey { rule: rule.index, kind: NodeKind::Track, source: packet.source };
         let (limit, now) = (self.ruleset.options.limits.src_nodes, self.world.now);
         let status = &mut self.counters.status;
         match self.sources.insert(key, rule, None, (limit, now), status) {
@@ -143,14 +143,14 @@ impl Firewall {
     }
 
     /// Takes references to the limiters that let the rule match.
-    fn hold_limiters(&mut self, state: &mut State, packet: &Descriptor, rule: &Entry) {
+    fn take_limiters(&mut self, state: &mut State, packet: &Descriptor, rule: &Entry) {
         if let Some(used) = rule.state_limiter {
-            self.limiters.hold_state(used.id);
+            self.limiters.admit_state(used.id);
             state.state_limiter = Some(used.id);
         }
         if let Some(used) = rule.source_limiter {
             let (held, change) =
-                self.limiters.hold_source(used.id, (packet.rdomain, packet.source));
+                self.limiters.admit_source(used.id, (packet.rdomain, packet.source));
             state.source_limiter = held;
             self.change_table(change);
         }
@@ -167,7 +167,7 @@ impl Firewall {
         let Some((route, of)) = rule.route.as_ref().zip(pool_of(rule, Purpose::Route)) else {
             return Ok(None);
         };
-        let around = Around { ruleset: &self.ruleset, world: &self.world };
+        let inputs = PoolInputs { ruleset: &self.ruleset, world: &self.world };
         let Firewall { states, pools, endpoints, sources, limiters, counters, .. } = self;
         let held_before = std::mem::take(held);
         let mut context =
@@ -176,7 +176,7 @@ impl Firewall {
         // one
         let across = rule.af_to.as_ref().filter(|_| route.kind == RouteKind::RouteTo);
         let family = across.map_or(packet.family, |af_to| af_to.family);
-        let chosen = context.choose(of, around, family, packet.source, None);
+        let chosen = context.choose(of, inputs, family, packet.source, None);
         *held = context.held;
         let Chosen { address, interface } = chosen.ok_or(NoAddress)?;
         Ok(Some(NextHop { kind: route.kind, address, interface }))
@@ -192,7 +192,7 @@ impl Firewall {
 fn first_state(packet: &Descriptor, rule: &Entry, answer: &Answer, world: &World) -> State {
     let options = rule.state.clone().unwrap_or_default();
     let translation = &answer.translation;
-    let own = Ends::of(packet, mapping_of(packet));
+    let own = Ends::from_packet(packet, mapping_of(packet));
     let mut key = [own.key(packet); 2];
     if translation.ends != own {
         // the side where the packet goes sees the translated addresses
@@ -208,12 +208,12 @@ fn first_state(packet: &Descriptor, rule: &Entry, answer: &Answer, world: &World
         key,
         direction: packet.direction,
         interface: options.if_bound.then(|| packet.interface.clone()),
-        rule: rule.place,
-        anchor_rule: answer.anchor_rule.map(|rule| rule.place),
-        nat_rule: translation.nat.map(|rule| rule.place),
-        rdr_rule: translation.rdr.map(|rule| rule.place),
+        rule: rule.index,
+        anchor_rule: answer.anchor_rule.map(|rule| rule.index),
+        nat_rule: translation.nat.map(|rule| rule.index),
+        rdr_rule: translation.rdr.map(|rule| rule.index),
         route: None,
-        match_rules: answer.match_rules.iter().map(|rule| rule.place).collect(),
+        match_rules: answer.match_rules.iter().map(|rule| rule.index).collect(),
         src,
         dst,
         timeout,
@@ -246,7 +246,7 @@ fn first_state(packet: &Descriptor, rule: &Entry, answer: &Answer, world: &World
 pub(crate) fn translate_first(packet: &mut Descriptor, answer: &Answer, received: &[u8]) {
     let ends = answer.translation.ends;
     let mapping = mapping_of(packet);
-    if ends == Ends::of(packet, mapping) {
+    if ends == Ends::from_packet(packet, mapping) {
         return;
     }
     let id = mapping

@@ -3,9 +3,9 @@
 use skipstep_ruleset::{Action, BlockReturn, Family, Reason, Ruleset};
 
 use crate::Firewall;
-use crate::create::{self, Made};
+use crate::create::{self, Created};
 use crate::fate::Packet;
-use crate::journal::{Journal, LogPlace};
+use crate::journal::{Journal, LogAnchor};
 use crate::lookup::Lookup;
 use crate::packet::{Descriptor, Transport};
 use crate::rulebook::{Entry, Rulebook};
@@ -25,20 +25,20 @@ impl Firewall {
         journal: &mut Journal,
     ) -> Ruling<'a> {
         if let Err(reason) = normalize::fragmentation(packet, &ruleset.options) {
-            journal.tracer.tell(|| Stage::Refused(reason));
+            journal.tracer.record(|| Stage::Refused(reason));
             journal.set_reason(reason);
             return Ruling { force_log: true, ..Ruling::default() };
         }
         match (&packet.transport, packet.family) {
             (Transport::Fragment, _) => {
-                let ruling = self.ask_rules(ruleset, rulebook, input, packet, journal);
+                let ruling = self.evaluate_rules(ruleset, rulebook, input, packet, journal);
                 if !ruling.pass {
                     journal.set_reason(Reason::Fragment);
                 }
                 return ruling;
             }
             (Transport::Icmp(_), Family::Inet6) | (Transport::Icmp6(_), Family::Inet) => {
-                journal.tracer.tell(|| Stage::Refused(Reason::Normalize));
+                journal.tracer.record(|| Stage::Refused(Reason::Normalize));
                 journal.set_reason(Reason::Normalize);
                 return Ruling::default();
             }
@@ -49,20 +49,20 @@ impl Firewall {
         }
         match normalize::tcp(packet) {
             Ok(false) => {}
-            Ok(true) => journal.tracer.tell(|| Stage::Repaired),
+            Ok(true) => journal.tracer.record(|| Stage::Repaired),
             Err(reason) => {
-                journal.tracer.tell(|| Stage::Refused(reason));
+                journal.tracer.record(|| Stage::Refused(reason));
                 journal.count_only(reason);
                 return Ruling::default();
             }
         }
         let mut ruling = match self.look_up(packet, journal) {
             Lookup::Accepted(id) => {
-                journal.tracer.tell(|| Stage::Accepted(id));
+                journal.tracer.record(|| Stage::Accepted(id));
                 let state = self.states.get(id);
                 Ruling {
                     pass: true,
-                    rule: rulebook.written(state.rule),
+                    rule: rulebook.non_default(state.rule),
                     anchor_rule: state.anchor_rule.map(|place| rulebook.at(place)),
                     state: Some(id),
                     by_state: true,
@@ -79,7 +79,7 @@ impl Firewall {
                 }
                 Redeemed::Taken(_) => return Ruling { uncounted: true, ..Ruling::default() },
                 Redeemed::No | Redeemed::Refused => {
-                    self.ask_rules(ruleset, rulebook, input, packet, journal)
+                    self.evaluate_rules(ruleset, rulebook, input, packet, journal)
                 }
             },
         };
@@ -104,7 +104,7 @@ impl Firewall {
             return;
         };
         if !self.states.get(id).allow_opts {
-            journal.tracer.tell(|| Stage::OptionsRefused);
+            journal.tracer.record(|| Stage::OptionsRefused);
             journal.set_reason(Reason::IpOption);
             ruling.pass = false;
             ruling.force_log = true;
@@ -113,7 +113,7 @@ impl Firewall {
 
     /// Evaluates the rules, and then releases the packet's endpoint mapping, unless its state has
     /// taken the mapping over.
-    fn ask_rules<'a>(
+    fn evaluate_rules<'a>(
         &mut self,
         ruleset: &'a Ruleset,
         rulebook: &'a Rulebook,
@@ -121,14 +121,14 @@ impl Firewall {
         packet: &mut Descriptor,
         journal: &mut Journal,
     ) -> Ruling<'a> {
-        let ruling = self.follow_rules(ruleset, rulebook, input, packet, journal);
-        self.endpoints.let_go();
+        let ruling = self.apply_rules(ruleset, rulebook, input, packet, journal);
+        self.endpoints.release_pending();
         ruling
     }
 
     /// Carries out the decision of the rules: answers a blocked packet, and creates a requested
     /// state.
-    fn follow_rules<'a>(
+    fn apply_rules<'a>(
         &mut self,
         ruleset: &'a Ruleset,
         rulebook: &'a Rulebook,
@@ -161,24 +161,24 @@ impl Firewall {
             return Ruling { rule, anchor_rule, ..Ruling::default() };
         }
         let action = rule.map_or(Action::Pass, |rule| rule.action);
-        journal.tracer.tell(|| Stage::Decided { rule: rule.map(Entry::id), action });
+        journal.tracer.record(|| Stage::Decided { rule: rule.map(Entry::id), action });
         journal.count_only(Reason::Match);
         if rule.is_some_and(|rule| rule.log.is_some()) {
-            journal.log_for(rule, rule, LogPlace::of(rule, anchor_rule), Reason::Match);
+            journal.log_for(rule, rule, LogAnchor::for_rule(rule, anchor_rule), Reason::Match);
         }
         rules::log_for_match_rules(rule, anchor_rule, &answer, journal);
 
         let mut ruling = Ruling { rule, anchor_rule, ..Ruling::default() };
         if let Some(rule) = rule.filter(|rule| rule.action == Action::Block) {
             // FreeBSD counts the packet as legacy rules translated it, except where it answers
-            if answer.old_ends && rule.block_return == BlockReturn::Drop {
+            if answer.legacy_translated && rule.block_return == BlockReturn::Drop {
                 ruling.blocked_ends = Some(answer.translation.ends);
             }
             self.answer(packet, rule, journal);
             return ruling;
         }
         if packet.options && !answer.actions.allow_opts {
-            journal.tracer.tell(|| Stage::OptionsRefused);
+            journal.tracer.record(|| Stage::OptionsRefused);
             journal.count_only(Reason::IpOption);
             ruling.force_log = true;
             return ruling;
@@ -187,8 +187,8 @@ impl Firewall {
         if (answer.needs_state || rule.is_some_and(|rule| rule.state.is_some())) && !stateless {
             let rule = rule.unwrap_or(rulebook.default_rule());
             match self.create_state(packet, rule, &answer, journal) {
-                Ok(Made::Plain(id)) => ruling.state = Some(id),
-                Ok(Made::Proxied(id)) => {
+                Ok(Created::Plain(id)) => ruling.state = Some(id),
+                Ok(Created::Proxied(id)) => {
                     return Ruling { state: Some(id), consumed: true, ..ruling };
                 }
                 Err(Reason::StateInsert) => return ruling,

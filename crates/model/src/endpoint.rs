@@ -31,7 +31,7 @@ pub(crate) struct Endpoints {
 impl Endpoints {
     /// Returns the outside endpoint of the packet's inside endpoint, and takes a reference for the
     /// packet. Returns `None` if there is no mapping.
-    pub fn hold(&mut self, inside: Endpoint) -> Option<(IpAddr, u16)> {
+    pub fn take_reference(&mut self, inside: Endpoint) -> Option<(IpAddr, u16)> {
         let mapping = self.by_inside.get_mut(&inside)?;
         if self.pending.replace(inside).is_none() {
             mapping.uses += 1;
@@ -57,7 +57,7 @@ impl Endpoints {
     }
 
     /// Releases the packet's reference, unless a state has taken it over.
-    pub fn let_go(&mut self) {
+    pub fn release_pending(&mut self) {
         if let Some(inside) = self.pending.take() {
             self.release(&inside);
         }

@@ -128,14 +128,14 @@ pub enum Verdict {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forwarded {
     /// Route of the packet.
-    pub way: Way,
+    pub route: ForwardRoute,
     /// Bytes from the IP header on.
     pub bytes: Vec<u8>,
 }
 
 /// The route of a forwarded packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Way {
+pub enum ForwardRoute {
     /// The route in the routing table.
     Forward,
     /// A fixed interface and next hop, whatever the routing table says.

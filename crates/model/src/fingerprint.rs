@@ -36,7 +36,7 @@ struct Syn {
 
 /// Returns true if the packet comes from the system that rules call `name`.
 pub(crate) fn is_from(ruleset: &Ruleset, name: &str, packet: &Descriptor) -> bool {
-    let found = Syn::of(packet)
+    let found = Syn::from_packet(packet)
         .and_then(|syn| ruleset.fingerprints.iter().find(|known| syn.fits(&known.signature)));
     ruleset.systems.get(name).is_some_and(|wanted| wanted.admits(found))
 }
@@ -44,7 +44,7 @@ pub(crate) fn is_from(ruleset: &Ruleset, name: &str, packet: &Descriptor) -> boo
 impl Syn {
     /// Reads the features of a SYN. Returns `None` for other packets, and for options that no
     /// fingerprint has. A SYN that was recreated from a syncookie is ours, so it also gives `None`.
-    fn of(packet: &Descriptor) -> Option<Syn> {
+    fn from_packet(packet: &Descriptor) -> Option<Syn> {
         let tcp = packet.tcp().filter(|tcp| Tcp::opens(tcp) && !packet.recreated)?;
         let mut syn = Syn {
             window: tcp.window,

@@ -20,7 +20,7 @@ use crate::rulebook::{Entry, Rulebook};
 use crate::source_node::{NodeKind, SourceNode, SourceNodes};
 use crate::state::{State, StateId, StateTable};
 use crate::syncookie::Cookies;
-use crate::timeout::{self, Crowd};
+use crate::timeout::{self, StateCounts};
 use crate::trace::{Stage, Trace, Tracer};
 use crate::world::{Draw, World};
 
@@ -44,7 +44,7 @@ impl Firewall {
     /// Creates a firewall without states, at second 0. Each random draw returns 0.
     pub fn new(ruleset: Ruleset, host: Host) -> Self {
         let rulebook = Rulebook::new(&ruleset);
-        let (limit, timeout) = Self::limits_of_fragments(&ruleset.options);
+        let (limit, timeout) = Self::fragment_limits(&ruleset.options);
         Firewall {
             fragments: Reassembler::new(limit, timeout),
             limiters: Limiters::new(&ruleset),
@@ -109,14 +109,14 @@ impl Firewall {
 
     /// Returns the second at which a state expires without another packet; 0 if it has expired.
     pub fn expires_at(&self, state: &State) -> u32 {
-        let crowd = Crowd { states: &self.states, counters: &self.counters };
-        timeout::expires_at(state, self.rulebook.at(state.rule), &self.ruleset.options, &crowd)
+        let counts = StateCounts { states: &self.states, counters: &self.counters };
+        timeout::expires_at(state, self.rulebook.at(state.rule), &self.ruleset.options, &counts)
     }
 
     /// Returns the rule that created a state, `None` if the rule is orphaned. Also `None` if no
     /// rule matched, but a legacy rule translated the packet.
     pub fn rule_of(&self, state: &State) -> Option<RuleId> {
-        self.rulebook.written(state.rule).filter(|rule| !rule.gone).map(Entry::id)
+        self.rulebook.non_default(state.rule).filter(|rule| !rule.orphaned).map(Entry::id)
     }
 
     /// Returns the number of the anchor rule that called the state's rule, `None` if it is
@@ -128,10 +128,10 @@ impl Firewall {
     /// Returns the counters of a rule, or of the default rule for `None`.
     pub fn rule_counters(&self, rule: Option<&RuleId>) -> RuleCounters {
         match rule {
-            None => self.counters.rule(self.rulebook.default_rule().place),
+            None => self.counters.rule(self.rulebook.default_rule().index),
             Some(id) => {
                 let rule = self.rulebook.find(id);
-                rule.map_or_else(RuleCounters::default, |rule| self.counters.rule(rule.place))
+                rule.map_or_else(RuleCounters::default, |rule| self.counters.rule(rule.index))
             }
         }
     }
@@ -164,7 +164,7 @@ impl Firewall {
     /// Returns the source nodes: rule (`None` if orphaned), purpose, address and node.
     pub fn sources(&self) -> impl Iterator<Item = (Option<RuleId>, NodeKind, IpAddr, &SourceNode)> {
         self.sources.iter().map(|(key, node)| {
-            let rule = Some(self.rulebook.at(key.rule)).filter(|rule| !rule.gone);
+            let rule = Some(self.rulebook.at(key.rule)).filter(|rule| !rule.orphaned);
             (rule.map(Entry::id), key.kind, key.source, node)
         })
     }
@@ -181,14 +181,14 @@ impl Firewall {
 
     pub(crate) fn run(&mut self, input: &Packet, journal: &mut Journal) -> Fate {
         if self.is_skipped(&input.interface) {
-            journal.tracer.tell(|| Stage::Skipped);
+            journal.tracer.record(|| Stage::Skipped);
             return untouched(input);
         }
-        if let Some(fate) = self.turn_away(input, journal) {
+        if let Some(fate) = self.decide_foreign_frame(input, journal) {
             return fate;
         }
         if input.link.has_label() && self.may_keep_label(input) {
-            journal.tracer.tell(|| Stage::Labelled);
+            journal.tracer.record(|| Stage::Labelled);
             return untouched(input);
         }
         if input.link.hides_packet() || input.link.has_label() {
@@ -230,14 +230,14 @@ impl Firewall {
     /// Decides about a frame that came in for another station's link address. Such a frame belongs
     /// to a device on top of the interface, or to no device. Returns `None` if the packet is
     /// judged, as on a port of a bridge.
-    fn turn_away(&self, input: &Packet, journal: &mut Journal) -> Option<Fate> {
+    fn decide_foreign_frame(&self, input: &Packet, journal: &mut Journal) -> Option<Fate> {
         if !input.link.for_other_station
             || input.direction == Direction::Out
             || self.comes_by_port(input)
         {
             return None;
         }
-        journal.tracer.tell(|| Stage::ForOtherStation);
+        journal.tracer.record(|| Stage::ForOtherStation);
         let verdict = if input.link.tags.is_empty() { Verdict::Drop } else { Verdict::Pass };
         let carried = match verdict {
             Verdict::Pass => input.carried.clone(),
@@ -263,7 +263,10 @@ impl Firewall {
         let skip = &self.ruleset.options.skip;
         skip.iter().any(|skipped| {
             skipped == name
-                || self.world.interface(name).is_some_and(|interface| interface.is(skipped))
+                || self
+                    .world
+                    .interface(name)
+                    .is_some_and(|interface| interface.has_name_or_group(skipped))
         })
     }
 

@@ -2,10 +2,10 @@
 //! filtered in their place. A forwarded IPv6 datagram leaves in fragments of the size that it had
 //! (pf-semantics section 12).
 
-use skipstep_reassembly::{Counters, Outcome, Piece, refragment, settle_checksum};
+use skipstep_reassembly::{Counters, FragmentFate, Piece, refragment, update_ipv4_checksum};
 use skipstep_ruleset::{Direction, Family, Reason, Timeout};
 
-use crate::fate::{Fate, Forwarded, Packet, Verdict, Way};
+use crate::fate::{Fate, ForwardRoute, Forwarded, Packet, Verdict};
 use crate::firewall::{Firewall, untouched};
 use crate::journal::Journal;
 use crate::normalize;
@@ -22,7 +22,7 @@ impl Firewall {
         packet: &Descriptor,
         journal: &mut Journal,
     ) -> bool {
-        let by_rule = self.ruleset.old_rules.iter().any(|old| old.leave_fragments);
+        let by_rule = self.ruleset.legacy_rules.iter().any(|old| old.leave_fragments);
         if !self.ruleset.options.reassemble || !by_rule {
             return self.ruleset.options.reassemble;
         }
@@ -48,13 +48,13 @@ impl Firewall {
             return self.refuse_fragment(input, fragment, Some(Reason::Fragment), journal);
         };
         match self.fragments.add(piece, self.world.now) {
-            Outcome::Held => {
-                journal.tracer.tell(|| Stage::Held);
+            FragmentFate::Queued => {
+                journal.tracer.record(|| Stage::Held);
                 Fate { verdict: Verdict::Consumed, ..untouched(input) }
             }
-            Outcome::Dropped(reason) => self.refuse_fragment(input, fragment, reason, journal),
-            Outcome::Whole(whole) => {
-                journal.tracer.tell(|| Stage::Reassembled(whole.bytes.len()));
+            FragmentFate::Dropped(reason) => self.refuse_fragment(input, fragment, reason, journal),
+            FragmentFate::Complete(whole) => {
+                journal.tracer.record(|| Stage::Reassembled(whole.bytes.len()));
                 let mut packet = Packet { bytes: whole.bytes, ..input.clone() };
                 packet.carried.fragmentation = whole.fragmentation;
                 let mut fate = match self.describe(&packet) {
@@ -62,7 +62,7 @@ impl Firewall {
                     Err(malformed) => self.refuse(&packet, malformed, journal),
                 };
                 if fate.verdict == Verdict::Pass {
-                    settle_checksum(fate.out.get_or_insert(packet.bytes));
+                    update_ipv4_checksum(fate.out.get_or_insert(packet.bytes));
                 }
                 fate
             }
@@ -91,7 +91,7 @@ impl Firewall {
         if how.longest() > mtu as usize {
             fate.verdict = Verdict::Drop;
             let about = self.describe(input).ok();
-            fate.replies.extend(self.tell_sender(about, Undelivered::TooBig(mtu), journal));
+            fate.replies.extend(self.notify_sender(about, Undelivered::TooBig(mtu), journal));
             return;
         }
         let bytes = bytes.as_deref().unwrap_or(&input.bytes);
@@ -99,7 +99,7 @@ impl Firewall {
             None => fate.verdict = Verdict::Drop,
             Some(fragments) => {
                 fate.verdict = Verdict::Consumed;
-                let forward = |bytes| Forwarded { way: Way::Forward, bytes };
+                let forward = |bytes| Forwarded { route: ForwardRoute::Forward, bytes };
                 fate.forwarded.extend(fragments.into_iter().map(forward));
             }
         }
@@ -111,7 +111,7 @@ impl Firewall {
     }
 
     /// Returns `set limit frags` and `set timeout frag`, the latter in seconds.
-    pub(crate) fn limits_of_fragments(options: &skipstep_ruleset::Options) -> (usize, u32) {
+    pub(crate) fn fragment_limits(options: &skipstep_ruleset::Options) -> (usize, u32) {
         (options.limits.frags as usize, options.timeouts.get(Timeout::Frag))
     }
 }

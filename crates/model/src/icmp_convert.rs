@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_and_back() {
+    fn messages_convert_both_ways() {
         for (v6, v4) in [
             ([128, 0, 1, 2, 3, 4, 5, 6], [8, 0, 1, 2, 3, 4, 5, 6]),
             ([129, 0, 1, 2, 3, 4, 5, 6], [0, 0, 1, 2, 3, 4, 5, 6]),
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_name() {
+    fn messages_without_equivalent_are_refused() {
         for v6 in [[133, 0], [135, 0], [1, 5], [4, 2], [100, 0]] {
             assert_eq!(to_inet([v6[0], v6[1], 0, 0, 0, 0, 0, 0]), Err(Untranslatable), "{v6:?}");
         }
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_protocol_that_nobody_speaks_is_a_wrong_next_header() {
+    fn an_unknown_protocol_becomes_a_wrong_next_header() {
         assert_eq!(to_inet6([3, 2, 0, 0, 0, 0, 0, 0]), Ok([4, 1, 0, 0, 0, 0, 0, 6]));
         assert_eq!(to_inet([4, 1, 0, 0, 0, 0, 0, 6]), Ok([3, 2, 0, 0, 0, 0, 0, 6]));
     }

@@ -23,17 +23,17 @@ pub(crate) struct Journal {
 
 /// The anchor of a logged rule, as its record shows it.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct LogPlace<'a> {
+pub(crate) struct LogAnchor<'a> {
     /// Anchor rule that called the rule.
     pub anchor_rule: Option<&'a Entry>,
     /// Path of the rule's anchor.
     pub anchor: &'a str,
 }
 
-impl<'a> LogPlace<'a> {
+impl<'a> LogAnchor<'a> {
     /// Returns the anchor of `rule`, which is empty for the default rule.
-    pub fn of(rule: Option<&'a Entry>, anchor_rule: Option<&'a Entry>) -> Self {
-        LogPlace { anchor_rule, anchor: rule.map_or("", |rule| rule.path.as_str()) }
+    pub fn for_rule(rule: Option<&'a Entry>, anchor_rule: Option<&'a Entry>) -> Self {
+        LogAnchor { anchor_rule, anchor: rule.map_or("", |rule| rule.path.as_str()) }
     }
 }
 
@@ -63,7 +63,7 @@ impl Journal {
     }
 
     /// Logs a packet with the current reason.
-    pub fn log(&mut self, rule: Option<&Entry>, place: LogPlace) {
+    pub fn log(&mut self, rule: Option<&Entry>, place: LogAnchor) {
         self.log_for(rule, rule, place, self.reason);
     }
 
@@ -72,7 +72,7 @@ impl Journal {
         &mut self,
         rule: Option<&Entry>,
         trigger: Option<&Entry>,
-        place: LogPlace,
+        place: LogAnchor,
         reason: Reason,
     ) {
         let log = trigger.and_then(|rule| rule.log).unwrap_or_default();
@@ -92,7 +92,7 @@ impl Journal {
     }
 
     pub fn reply(&mut self, packet: Vec<u8>) {
-        self.tracer.tell(|| Stage::Replied(skipstep_wire::print::line(&packet)));
+        self.tracer.record(|| Stage::Replied(skipstep_wire::print::line(&packet)));
         self.replies.push(packet);
     }
 }

@@ -86,7 +86,8 @@ pub use counters::{
 pub use skipstep_reassembly::Counters as FragmentCounters;
 
 pub use fate::{
-    Carried, Decision, Diverted, Fate, Forwarded, LogRecord, Packet, SocketOwner, Verdict, Way,
+    Carried, Decision, Diverted, Fate, ForwardRoute, Forwarded, LogRecord, Packet, SocketOwner,
+    Verdict,
 };
 pub use firewall::Firewall;
 pub use limiter::{Admissions, LimitedSource, LimiterState};

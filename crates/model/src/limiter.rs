@@ -78,8 +78,8 @@ pub(crate) struct LimitedBy {
 /// A change of the limiter's table: a network is added or removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TableChange {
-    Put(String, IpNet),
-    Take(String, IpNet),
+    Add(String, IpNet),
+    Remove(String, IpNet),
 }
 
 /// All limiters of a rule set, by number; numbers are unique in each kind.
@@ -128,7 +128,7 @@ impl Limiters {
     /// # Errors
     ///
     /// Fails if a source limiter has sources, and its table or masks differ in `ruleset`.
-    pub fn accept(&self, ruleset: &Ruleset) -> Result<(), String> {
+    pub fn check_replacement(&self, ruleset: &Ruleset) -> Result<(), String> {
         for limiter in ruleset.limiters.iter().filter(|limiter| limiter.source) {
             let before = self.of_sources.get(&limiter.id).filter(|state| !state.sources.is_empty());
             if before.is_some_and(|before| !names_sources_alike(&before.limiter, limiter)) {
@@ -143,11 +143,11 @@ impl Limiters {
     /// as in pf. Returns kind (true: source) and number of the removed limiters.
     pub fn replace(&mut self, ruleset: &Ruleset, loaded: bool) -> BTreeSet<(bool, u32)> {
         let number = |limiter: &Limiter| (limiter.source, limiter.id);
-        let mut gone: BTreeSet<(bool, u32)> =
+        let mut removed: BTreeSet<(bool, u32)> =
             self.iter().map(|state| number(&state.limiter)).collect();
         let before = std::mem::take(self);
         for limiter in &ruleset.limiters {
-            gone.remove(&number(limiter));
+            removed.remove(&number(limiter));
             let (known, kind) = match limiter.source {
                 true => (before.of_sources.get(&limiter.id), &mut self.of_sources),
                 false => (before.of_states.get(&limiter.id), &mut self.of_states),
@@ -159,7 +159,7 @@ impl Limiters {
             }
             kind.insert(limiter.id, state);
         }
-        gone
+        removed
     }
 
     /// Returns all limiters, state limiters first.
@@ -222,7 +222,7 @@ impl Limiters {
     }
 
     /// Counts a new state that the state limiter has admitted.
-    pub fn hold_state(&mut self, id: u32) {
+    pub fn admit_state(&mut self, id: u32) {
         if let Some(state) = self.of_states.get_mut(&id) {
             state.states += 1;
             state.counts.admitted += 1;
@@ -232,7 +232,7 @@ impl Limiters {
 
     /// Counts a new state that the source limiter has admitted. Returns the state's reference, and
     /// the change of the limiter's table.
-    pub fn hold_source(
+    pub fn admit_source(
         &mut self,
         id: u32,
         (rdomain, source): (u32, IpAddr),
@@ -257,7 +257,7 @@ impl Limiters {
         state.counts.admitted += 1;
         let over = limiter.table.as_ref().filter(|(_, above, _)| before != 0 && before >= *above);
         let change = over.filter(|_| !std::mem::replace(&mut source.in_table, over.is_some()));
-        let change = change.map(|(name, ..)| TableChange::Put(name.clone(), net));
+        let change = change.map(|(name, ..)| TableChange::Add(name.clone(), net));
         (Some(LimitedBy { id, source: key }), change)
     }
 
@@ -296,7 +296,7 @@ impl Limiters {
             return None;
         }
         source.in_table = false;
-        Some(TableChange::Take(name.clone(), state.limiter.masked(held.source.1)))
+        Some(TableChange::Remove(name.clone(), state.limiter.masked(held.source.1)))
     }
 
     /// Removes sources that have had no states for long enough.

@@ -83,7 +83,7 @@ impl Firewall {
         journal: &mut Journal,
     ) -> Lookup {
         let Lookup::Accepted(state) = lookup else { return lookup };
-        let Some(ends) = self.states.get(state).far_ends(packet) else { return lookup };
+        let Some(ends) = self.states.get(state).ends_on_other_side(packet) else { return lookup };
         let id =
             mapping.map(|mapping| if mapping.reply { ends.destination.1 } else { ends.source.1 });
         if ends.family() == packet.family {
@@ -103,7 +103,9 @@ impl Firewall {
         journal: &mut Journal,
     ) -> Lookup {
         let Lookup::Accepted(state) = lookup else { return lookup };
-        let Some(mut ends) = self.states.get(state).far_ends(packet) else { return lookup };
+        let Some(mut ends) = self.states.get(state).ends_on_other_side(packet) else {
+            return lookup;
+        };
         if ends.family() == packet.family {
             translate::rewrite_error(packet, quoted, &ends.opposite());
             return lookup;
@@ -122,7 +124,7 @@ impl Firewall {
         self.counters.status.searches += 1;
         let found = self.states.find(&key, packet.direction, &packet.interface);
         let found = found.filter(|id| !self.too_fast(packet, *id));
-        journal.tracer.tell(|| Stage::Searched { key, found });
+        journal.tracer.record(|| Stage::Searched { key, found });
         found
     }
 
@@ -159,7 +161,8 @@ impl Firewall {
     /// Returns a timeout of the state's rule in seconds, or else the global timeout.
     fn timeout_of(&self, id: StateId, class: Timeout) -> u32 {
         let rule = self.rulebook.at(self.states.get(id).rule);
-        timeout::own(rule, class).unwrap_or_else(|| self.ruleset.options.timeouts.get(class))
+        timeout::own_timeout(rule, class)
+            .unwrap_or_else(|| self.ruleset.options.timeouts.get(class))
     }
 
     fn track_tcp(
@@ -185,7 +188,7 @@ impl Firewall {
             Tracked::Accepted | Tracked::Connected => return Lookup::Accepted(id),
             Tracked::Reopens => {
                 self.states.get_mut(id).purge = true;
-                journal.tracer.tell(|| Stage::Reused(id));
+                journal.tracer.record(|| Stage::Reused(id));
                 return Lookup::None;
             }
             Tracked::UnexpectedSyn => {
@@ -333,6 +336,6 @@ fn send_across(
     }
 }
 
-fn rejected(state: StateId, why: &'static str, journal: &mut Journal) {
-    journal.tracer.tell(|| Stage::Rejected { state, why });
+fn rejected(state: StateId, reason: &'static str, journal: &mut Journal) {
+    journal.tracer.record(|| Stage::Rejected { state, reason });
 }

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_not_be_set_is_cleared() {
+    fn forbidden_tcp_fields_are_cleared() {
         let mut odd = segment("SF");
         odd[32] |= 0x0f;
         odd[38] = 7;

@@ -38,7 +38,7 @@ impl Firewall {
         }
         if let Some(overload) = &options.overload {
             self.count_limit(LimitCounter::OverloadTable);
-            self.put_in_table(&rule.path, &overload.table, IpNet::from(key.source));
+            self.add_to_table(&rule.path, &overload.table, IpNet::from(key.source));
             self.flush(id, &key, overload);
         }
         self.states.get_mut(id).end();
@@ -61,7 +61,7 @@ impl Firewall {
 
     /// Adds a network to the table of `overload`. A rule of an anchor uses the anchor's table, even
     /// if the main rule set has one of that name.
-    fn put_in_table(&mut self, path: &str, name: &str, net: IpNet) {
+    fn add_to_table(&mut self, path: &str, name: &str, net: IpNet) {
         let limit = self.ruleset.options.limits.table_entries as usize;
         let count: usize = self.ruleset.all_tables().map(|(_, table)| table.entries.len()).sum();
         let Some(table) = self.table_mut(path, name) else {
@@ -76,8 +76,8 @@ impl Firewall {
     pub(crate) fn change_table(&mut self, change: Option<TableChange>) {
         match change {
             None => {}
-            Some(TableChange::Put(name, net)) => self.put_in_table("", &name, net),
-            Some(TableChange::Take(name, net)) => {
+            Some(TableChange::Add(name, net)) => self.add_to_table("", &name, net),
+            Some(TableChange::Remove(name, net)) => {
                 if let Some(table) = self.table_mut("", &name) {
                     table.entries.retain(|entry| entry.net != net);
                     let name = TableName { anchor: String::new(), name };

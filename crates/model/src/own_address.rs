@@ -20,7 +20,7 @@ pub(crate) fn towards(receiver: IpAddr, route: &Route, world: &World) -> Option<
         let nets = interfaces.iter().flat_map(|interface| &interface.addresses);
         let nets = nets.map(|own| own.net).filter(|net| {
             let own = net.addr();
-            Family::of(own) == Family::of(receiver)
+            Family::from_address(own) == Family::from_address(receiver)
                 && !own.is_loopback()
                 && is_on_every_link(own) == of_link
         });
@@ -89,28 +89,28 @@ mod tests {
     }
 
     #[test]
-    fn of_the_network_of_the_next_hop() {
+    fn source_is_in_the_network_of_the_next_hop() {
         assert_eq!(sent_from("10.0.9.7", "em0", None).unwrap(), "10.0.9.1");
         assert_eq!(sent_from("192.0.2.1", "em0", Some("10.0.9.254")).unwrap(), "10.0.9.1");
         assert_eq!(sent_from("192.0.2.1", "em0", None).unwrap(), "10.0.1.1");
     }
 
     #[test]
-    fn the_most_alike_for_ipv6() {
+    fn ipv6_source_has_the_longest_common_prefix() {
         assert_eq!(sent_from("2001:db8:3::7", "em1", None).unwrap(), "2001:db8:3::1");
         assert_eq!(sent_from("2001:db8:2::7", "em1", None).unwrap(), "2001:db8:2::1");
         assert_eq!(sent_from("3fff::1", "em1", None).unwrap(), "2001:db8:2::1");
     }
 
     #[test]
-    fn another_interfaces_if_there_is_none() {
+    fn source_of_another_interface_as_a_fallback() {
         assert_eq!(sent_from("192.0.2.1", "em2", None).unwrap(), "10.0.1.1");
         assert_eq!(sent_from("2001:db8:3::7", "em0", None).unwrap(), "2001:db8:3::1");
         assert_eq!(sent_from("192.0.2.1", "em1", None).unwrap(), "10.0.1.1");
     }
 
     #[test]
-    fn one_of_a_link_if_there_is_no_other() {
+    fn link_local_source_as_the_last_resort() {
         let interface = |name: &str, net: &str| Interface {
             name: name.into(),
             addresses: vec![InterfaceAddress {

@@ -226,7 +226,7 @@ impl Descriptor {
     }
 
     /// Returns source and destination as in the header now, after any translation.
-    pub fn written_ends(&self) -> (IpAddr, IpAddr) {
+    pub fn header_addresses(&self) -> (IpAddr, IpAddr) {
         match self.family {
             Family::Inet => {
                 let ip = Ipv4Fields::new(self.header());
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_short() {
+    fn short_packets_are_refused() {
         let segment = ipv4([10, 0, 0, 1], [10, 0, 0, 2]).tcp(&BuiltTcp::new(1, 2).flags("S"));
         for length in 0..segment.len() {
             assert_eq!(parse(&segment[..length]).unwrap_err(), Reason::Short, "{length} bytes");

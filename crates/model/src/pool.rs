@@ -9,7 +9,7 @@ use skipstep_ruleset::{
     Family, InterfaceName, Pool, PoolAddress, PoolKind, Ruleset, TableEntry, TableName,
 };
 
-use crate::pool_list::{Member, Walk};
+use crate::pool_list::{ListChoice, Member};
 use crate::rulebook::Entry;
 use crate::siphash::siphash24;
 use crate::source_node::NodeKind;
@@ -89,7 +89,7 @@ pub(crate) enum Listed {
 
 /// A pool, with its rule and purpose.
 #[derive(Clone, Copy)]
-pub(crate) struct PoolOf<'a> {
+pub(crate) struct RulePool<'a> {
     pub pool: &'a Pool,
     pub purpose: Purpose,
     pub rule: &'a Entry,
@@ -97,7 +97,7 @@ pub(crate) struct PoolOf<'a> {
 
 /// The inputs of pools besides rule and packet.
 #[derive(Clone, Copy)]
-pub(crate) struct Around<'a> {
+pub(crate) struct PoolInputs<'a> {
     pub ruleset: &'a Ruleset,
     pub world: &'a World,
 }
@@ -167,14 +167,14 @@ impl Pools {
     /// `None`. A caller that takes a single address passes no `first`.
     pub fn choose(
         &mut self,
-        of: PoolOf,
-        around: Around,
+        of: RulePool,
+        inputs: PoolInputs,
         family: Family,
         source: IpAddr,
         first: Option<&mut Option<IpAddr>>,
     ) -> Option<Chosen> {
-        let cursor = self.cursors.entry((of.rule.place, of.purpose)).or_default();
-        let walk = Walk { of, around, loads: &self.loads, family };
+        let cursor = self.cursors.entry((of.rule.index, of.purpose)).or_default();
+        let walk = ListChoice { of, inputs, loads: &self.loads, family };
         let begins = first.as_ref().is_some_and(|first| first.is_none());
         let (family, chosen) = match &of.pool.address {
             PoolAddress::List(members) => walk.choose(cursor, members)?,
@@ -185,13 +185,13 @@ impl Pools {
             PoolAddress::List(members) => members.get(cursor.member),
             single => Some(single),
         };
-        let interface = way.and_then(PoolAddress::way).cloned();
+        let interface = way.and_then(PoolAddress::next_hop_interface).cloned();
         let address = to_address(family, chosen);
         if let Some(first) = first {
             first.get_or_insert(address);
         }
         if of.pool.kind == PoolKind::LeastStates {
-            self.count(of, around, family, address, 1)?;
+            self.count(of, inputs, family, address, 1)?;
         }
         Some(Chosen { address, interface })
     }
@@ -205,13 +205,13 @@ impl Pools {
     /// Returns `None` if the address is not in the list.
     pub fn count(
         &mut self,
-        of: PoolOf,
-        around: Around,
+        of: RulePool,
+        inputs: PoolInputs,
         family: Family,
         chosen: IpAddr,
         change: i64,
     ) -> Option<()> {
-        let Some(list) = listed(of, around, family) else {
+        let Some(list) = listed(of, inputs, family) else {
             return Some(());
         };
         if change < 0 {
@@ -230,13 +230,13 @@ impl Pools {
 }
 
 /// Returns true if the pool has the address. As in PF, the negated entries of a table count, too.
-pub(crate) fn has(of: PoolOf, around: Around, address: IpAddr) -> bool {
-    let family = Family::of(address);
+pub(crate) fn contains(of: RulePool, inputs: PoolInputs, address: IpAddr) -> bool {
+    let family = Family::from_address(address);
     let members = match &of.pool.address {
         PoolAddress::List(members) => members,
         single => std::slice::from_ref(single),
     };
-    members.iter().any(|member| match Member::new(member, of, around, family) {
+    members.iter().any(|member| match Member::new(member, of, inputs, family) {
         Member::List(list) => list.best(to_bits(address)).is_some(),
         Member::Net(net) => net.is_some_and(|net| net.contains(to_bits(address))),
     })
@@ -249,26 +249,26 @@ fn is_chosen_from(entries: &[TableEntry], address: IpAddr) -> bool {
 
 /// Chooses from a single table, interface or network.
 fn from_single(
-    walk: Walk,
+    walk: ListChoice,
     cursor: &mut Cursor,
     family: Family,
     source: IpAddr,
     begins: bool,
 ) -> Option<u128> {
-    let Walk { of, around, loads, .. } = walk;
-    if let Some(list) = listed(of, around, family) {
-        return from_list(of.pool, cursor, &list, around, source, loads);
+    let ListChoice { of, inputs, loads, .. } = walk;
+    if let Some(list) = listed(of, inputs, family) {
+        return from_list(of.pool, cursor, &list, inputs, source, loads);
     }
     let net = net(&of.pool.address, family)?;
     let source = af_to::read_as(family, source);
-    from_net(&of.pool.kind, cursor, net, around, source, begins)
+    from_net(&of.pool.kind, cursor, net, inputs, source, begins)
 }
 
 /// Chooses for `prefer-ipv6-nexthop`: an IPv6 address if there is one, else an IPv4 address for an
 /// IPv4 packet.
-fn preferred(walk: Walk, cursor: &mut Cursor, source: IpAddr) -> Option<(Family, u128)> {
+fn preferred(walk: ListChoice, cursor: &mut Cursor, source: IpAddr) -> Option<(Family, u128)> {
     let address = &walk.of.pool.address;
-    let is_list = listed(walk.of, walk.around, Family::Inet6).is_some();
+    let is_list = listed(walk.of, walk.inputs, Family::Inet6).is_some();
     if is_list && walk.of.pool.kind == PoolKind::RoundRobin {
         return walk.choose_of_both(cursor, address);
     }
@@ -282,18 +282,18 @@ fn from_net(
     kind: &PoolKind,
     cursor: &mut Cursor,
     net: Block,
-    around: Around,
+    inputs: PoolInputs,
     source: IpAddr,
     begins: bool,
 ) -> Option<u128> {
-    let family = Family::of(source);
+    let family = Family::from_address(source);
     let with_host_bits = |bits: u128| net.base & net.mask | bits & !net.mask & full(family);
     Some(match kind {
         PoolKind::None => net.base,
         PoolKind::Bitmask => with_host_bits(to_bits(source)),
         PoolKind::Random => {
             cursor.counter = if begins {
-                random_host_bits(family, net.mask, around.world)
+                random_host_bits(family, net.mask, inputs.world)
             } else {
                 next(cursor.counter, family)
             };
@@ -322,7 +322,7 @@ fn from_list(
     pool: &Pool,
     cursor: &mut Cursor,
     list: &List,
-    around: Around,
+    inputs: PoolInputs,
     source: IpAddr,
     loads: &Loads,
 ) -> Option<u128> {
@@ -335,7 +335,7 @@ fn from_list(
             Some(block.base & block.mask | source & !block.mask & full(family))
         }
         PoolKind::Random => {
-            cursor.index = around.world.draw(list.total as u32) as usize;
+            cursor.index = inputs.world.draw(list.total as u32) as usize;
             cursor.counter = 0;
             list.step(cursor, loads)?;
             Some(cursor.counter)
@@ -520,30 +520,30 @@ impl Block {
 }
 
 /// Returns the list of a pool with a table or an interface, `None` for a network.
-fn listed(of: PoolOf, around: Around, family: Family) -> Option<List> {
-    list_of(&of.pool.address, of.rule, around, family)
+fn listed(of: RulePool, inputs: PoolInputs, family: Family) -> Option<List> {
+    list_of(&of.pool.address, of.rule, inputs, family)
 }
 
 /// Returns the list of a table or an interface in the pool of a rule.
 pub(crate) fn list_of(
     address: &PoolAddress,
     rule: &Entry,
-    around: Around,
+    inputs: PoolInputs,
     family: Family,
 ) -> Option<List> {
     let (name, entries) = match address {
         PoolAddress::Table(name) => {
-            let (name, table) = around.ruleset.table_seen_from(&rule.path, name)?;
+            let (name, table) = inputs.ruleset.table_seen_from(&rule.path, name)?;
             (Listed::Table(name), table.entries.clone())
         }
         PoolAddress::Dynamic(dynamic) => {
-            let entries = address::interface_networks(dynamic, around.world);
+            let entries = address::interface_networks(dynamic, inputs.world);
             let mut entries: Vec<IpNet> = entries.into_iter().collect();
             entries.sort();
             entries.dedup();
             (Listed::Interface(dynamic.clone()), entries.into_iter().map(Into::into).collect())
         }
-        PoolAddress::Through(_, Some(hop)) => return list_of(hop, rule, around, family),
+        PoolAddress::Through(_, Some(hop)) => return list_of(hop, rule, inputs, family),
         _ => return None,
     };
     let weighted = entries.iter().any(|entry| entry.weight != 0);
@@ -553,7 +553,7 @@ pub(crate) fn list_of(
         gcd = greatest_common_divisor(gcd, weight);
         heaviest = heaviest.max(weight);
     }
-    let own = entries.iter().filter(|entry| Family::of(entry.net.addr()) == family);
+    let own = entries.iter().filter(|entry| Family::from_address(entry.net.addr()) == family);
     let mut blocks: Vec<Block> =
         own.map(|entry| Block::new(entry.net, entry.negated, entry.weight)).collect();
     blocks.sort_by_key(|block| (block.base, std::cmp::Reverse(block.mask)));
@@ -570,11 +570,11 @@ fn greatest_common_divisor(a: i32, b: i32) -> i32 {
 pub(crate) fn net(pool: &PoolAddress, family: Family) -> Option<Block> {
     match pool {
         PoolAddress::Any => Some(Block { base: 0, mask: 0, negated: false, weight: 0 }),
-        PoolAddress::Net(net) if Family::of(net.addr()) == family => {
+        PoolAddress::Net(net) if Family::from_address(net.addr()) == family => {
             Some(Block::new(*net, false, 0))
         }
         // PF takes the upper end of a range as the mask of the lower end
-        PoolAddress::Range(low, high) if Family::of(*low) == family => {
+        PoolAddress::Range(low, high) if Family::from_address(*low) == family => {
             Some(Block { base: to_bits(*low), mask: to_bits(*high), negated: false, weight: 0 })
         }
         PoolAddress::Through(_, Some(hop)) => net(hop, family),
@@ -588,7 +588,7 @@ pub(crate) fn net(pool: &PoolAddress, family: Family) -> Option<Block> {
 
 /// Sets the host bits of an address that a `bitmask` pool chose. An address from a list stays.
 pub(crate) fn with_host_bits(pool: &PoolAddress, chosen: IpAddr, bits: IpAddr) -> IpAddr {
-    let family = Family::of(chosen);
+    let family = Family::from_address(chosen);
     let Some(block) = net(pool, family) else {
         return chosen;
     };

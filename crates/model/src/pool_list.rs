@@ -3,7 +3,7 @@
 
 use skipstep_ruleset::{Family, PoolAddress};
 
-use crate::pool::{Around, Block, Cursor, List, Loads, PoolOf, list_of, net, next};
+use crate::pool::{Block, Cursor, List, Loads, PoolInputs, RulePool, list_of, net, next};
 
 /// A member of a pool's list.
 pub(crate) enum Member {
@@ -13,8 +13,8 @@ pub(crate) enum Member {
 }
 
 impl Member {
-    pub fn new(address: &PoolAddress, of: PoolOf, around: Around, family: Family) -> Self {
-        match list_of(address, of.rule, around, family) {
+    pub fn new(address: &PoolAddress, of: RulePool, inputs: PoolInputs, family: Family) -> Self {
+        match list_of(address, of.rule, inputs, family) {
             Some(list) => Member::List(list.once()),
             None => Member::Net(net(address, family)),
         }
@@ -41,15 +41,15 @@ impl Member {
 
 /// The inputs of a choice from a list.
 #[derive(Clone, Copy)]
-pub(crate) struct Walk<'a> {
-    pub of: PoolOf<'a>,
-    pub around: Around<'a>,
+pub(crate) struct ListChoice<'a> {
+    pub of: RulePool<'a>,
+    pub inputs: PoolInputs<'a>,
     pub loads: &'a Loads,
     /// Family of the packet.
     pub family: Family,
 }
 
-impl Walk<'_> {
+impl ListChoice<'_> {
     /// Chooses from a list as FreeBSD does: members in their order, each to its end, beginning with
     /// the second one. Returns the family and the address.
     pub fn choose(&self, cursor: &mut Cursor, members: &[PoolAddress]) -> Option<(Family, u128)> {
@@ -93,7 +93,7 @@ impl Walk<'_> {
         cursor: &mut Cursor,
         anew: bool,
     ) -> Option<Family> {
-        let member = Member::new(member, self.of, self.around, family);
+        let member = Member::new(member, self.of, self.inputs, family);
         member.step(cursor, anew, self.loads).map(|()| family)
     }
 
@@ -105,7 +105,7 @@ impl Walk<'_> {
     ) -> Option<(Family, u128)> {
         let mut wanted = self.turn_to(cursor.turned, cursor);
         for _ in 0..4 {
-            let list = list_of(table, self.of.rule, self.around, wanted)?.once();
+            let list = list_of(table, self.of.rule, self.inputs, wanted)?.once();
             if list.step(cursor, self.loads).is_some() {
                 let chosen = cursor.counter;
                 cursor.counter = next(chosen, wanted);

@@ -57,14 +57,14 @@ impl Search {
 
     /// Returns true if no more ports are to be tried in order. Random ports get the remaining
     /// probes.
-    pub fn ends_order(&mut self) -> bool {
+    pub fn order_is_exhausted(&mut self) -> bool {
         let ends = self.probes <= MOST_PROBES - IN_ORDER;
         self.cut_short |= ends;
         ends
     }
 
     /// Begins to try ports at random. Returns false if there are none to try.
-    pub fn goes_on(&mut self) -> bool {
+    pub fn begins_random(&mut self) -> bool {
         self.tries = (0, if self.ranges { 1 } else { RANDOM_OF_EACH });
         self.cut_short && self.probes > 0
     }
@@ -100,7 +100,7 @@ pub(crate) struct Flow<'a> {
     pub direction: Direction,
     pub interface: &'a str,
     /// True for a legacy rule: FreeBSD's behaviour where OpenBSD's differs.
-    pub old: bool,
+    pub legacy: bool,
     /// `endpoint-independent`: mappings whose outside ports are taken.
     pub endpoints: Option<&'a Endpoints>,
 }
@@ -143,7 +143,7 @@ pub(crate) fn search(
     world: &World,
     counters: &mut Counters,
 ) -> Found {
-    let Flow { key, direction, interface, old, endpoints } = flow;
+    let Flow { key, direction, interface, legacy, endpoints } = flow;
     let (source, destination) = match direction {
         Direction::In => (0, 1),
         Direction::Out => (1, 0),
@@ -167,13 +167,15 @@ pub(crate) fn search(
     let (low, high) = match key.protocol {
         protocol::ICMP if key.port[destination] == ECHO => (1, u16::MAX),
         // FreeBSD searches an id for IPv4 only
-        protocol::ICMP6 if key.port[destination] == ECHO6 && *old => return try_port(search, own),
+        protocol::ICMP6 if key.port[destination] == ECHO6 && *legacy => {
+            return try_port(search, own);
+        }
         protocol::ICMP6 if key.port[destination] == ECHO6 => (1, u16::MAX),
-        protocol::ICMP | protocol::ICMP6 if *old => return Found::Port(own),
+        protocol::ICMP | protocol::ICMP6 if *legacy => return Found::Port(own),
         // PF gives other messages the id 0, in the key only
         protocol::ICMP | protocol::ICMP6 => return Found::Port(0),
         protocol::TCP | protocol::UDP => match ports {
-            PoolPorts::Unsaid => DYNAMIC_PORTS,
+            PoolPorts::Default => DYNAMIC_PORTS,
             PoolPorts::Range(low, high) => (low.min(high), low.max(high)),
             // a port set is searched range by range, as [`sets`] returns them
             PoolPorts::Static | PoolPorts::MapE { .. } => return try_port(search, own),

@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_fades() {
+    fn counted_events_fade() {
         let mut rate = Rate::default();
         for _ in 0..4 {
             rate.exceeds((3, 10), 5);

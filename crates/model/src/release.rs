@@ -3,7 +3,7 @@
 use skipstep_ruleset::{Family, PoolKind, Timeout};
 
 use crate::Firewall;
-use crate::pool::{Around, Purpose};
+use crate::pool::{PoolInputs, Purpose};
 use crate::state::State;
 use crate::timeout;
 use crate::translate::pool_of;
@@ -11,7 +11,7 @@ use crate::translate::pool_of;
 impl Firewall {
     /// Releases the source nodes of a state. A node without states stays for `src.track` seconds.
     pub(crate) fn release_sources(&mut self, state: &State) {
-        let seconds = timeout::own(self.rulebook.at(state.rule), Timeout::SrcTrack)
+        let seconds = timeout::own_timeout(self.rulebook.at(state.rule), Timeout::SrcTrack)
             .unwrap_or_else(|| self.ruleset.options.timeouts.get(Timeout::SrcTrack));
         for key in &state.sources {
             let expires_at = self.world.now.saturating_add(seconds);
@@ -41,7 +41,7 @@ impl Firewall {
     /// Releases the endpoint mapping, and the addresses that pools count states for.
     pub(crate) fn release_addresses(&mut self, state: &State) {
         self.release_endpoint(state);
-        let around = Around { ruleset: &self.ruleset, world: &self.world };
+        let inputs = PoolInputs { ruleset: &self.ruleset, world: &self.world };
         let ends = state.first_ends();
         let routed =
             state.route.as_ref().map(|hop| (Some(state.rule), Purpose::Route, hop.address));
@@ -52,7 +52,7 @@ impl Firewall {
         for (place, purpose, address) in translated.into_iter().chain(routed) {
             let pool = place.and_then(|place| pool_of(self.rulebook.at(place), purpose));
             if let Some(of) = pool.filter(|of| of.pool.kind == PoolKind::LeastStates) {
-                self.pools.count(of, around, Family::of(address), address, -1);
+                self.pools.count(of, inputs, Family::from_address(address), address, -1);
             }
         }
     }

@@ -17,8 +17,8 @@ impl Firewall {
     /// Fails, and changes nothing, if a source limiter has sources and its table or masks would
     /// change.
     pub fn replace_rules(&mut self, next: &Next) -> Result<(), String> {
-        self.limiters.accept(&next.ruleset)?;
-        let ruleset = with_living_tables(&self.ruleset, next);
+        self.limiters.check_replacement(&next.ruleset)?;
+        let ruleset = with_surviving_tables(&self.ruleset, next);
         let rulebook = Arc::make_mut(&mut self.rulebook);
         let before = rulebook.clone();
         rulebook.replace(next);
@@ -28,7 +28,7 @@ impl Firewall {
         }
         self.replace_limiters(next);
         self.forget_tables(&ruleset);
-        let (limit, timeout) = Self::limits_of_fragments(&ruleset.options);
+        let (limit, timeout) = Self::fragment_limits(&ruleset.options);
         self.fragments.configure(limit, timeout);
         self.ruleset = Arc::new(ruleset);
         Ok(())
@@ -36,13 +36,13 @@ impl Firewall {
 
     /// Voids the references of states to removed limiters.
     fn replace_limiters(&mut self, next: &Next) {
-        let gone = self.limiters.replace(&next.ruleset, next.replaces(""));
+        let removed = self.limiters.replace(&next.ruleset, next.replaces(""));
         for state in self.states.iter_mut() {
             let held = state.source_limiter.as_ref().map(|held| held.id);
-            if held.is_some_and(|id| gone.contains(&(true, id))) {
+            if held.is_some_and(|id| removed.contains(&(true, id))) {
                 state.source_limiter = None;
             }
-            if state.state_limiter.is_some_and(|id| gone.contains(&(false, id))) {
+            if state.state_limiter.is_some_and(|id| removed.contains(&(false, id))) {
                 state.state_limiter = None;
             }
         }
@@ -61,21 +61,21 @@ fn table<'a>(ruleset: &'a Ruleset, name: &TableName) -> Option<&'a Table> {
 
 /// Returns the next rule set with the tables that live on. Tables without new contents keep theirs.
 /// Tables of unchanged anchors and persistent tables stay.
-fn with_living_tables(old: &Ruleset, next: &Next) -> Ruleset {
+fn with_surviving_tables(previous: &Ruleset, next: &Next) -> Ruleset {
     let mut ruleset = next.ruleset.clone();
     let anchors = ruleset.anchors.iter_mut().map(|(path, anchor)| (&path[..], &mut anchor.tables));
     for (path, tables) in std::iter::once(("", &mut ruleset.tables)).chain(anchors) {
         for table in tables.iter_mut().filter(|_| next.replaces(path)) {
-            let before = old.tables_of(path).iter().find(|before| before.name == table.name);
+            let before = previous.tables_of(path).iter().find(|before| before.name == table.name);
             if let Some(before) = before {
-                come_alive(table, before);
+                merge_previous(table, before);
             }
         }
     }
     // an anchor's table, even one that only persists, keeps the main rule set's table of the same
     // name
     let (main, of_anchors): (Vec<_>, Vec<_>) =
-        old.all_tables().partition(|(path, _)| path.is_empty());
+        previous.all_tables().partition(|(path, _)| path.is_empty());
     for (path, table) in of_anchors.into_iter().chain(main) {
         let of_anchors = || ruleset.anchors.values().flat_map(|anchor| &anchor.tables);
         let held = path.is_empty() && of_anchors().any(|other| other.name == table.name);
@@ -93,7 +93,7 @@ fn with_living_tables(old: &Ruleset, next: &Next) -> Ruleset {
 
 /// Merges the previous table of the same name. A table without new contents takes over the previous
 /// entries. Otherwise known addresses keep their weights.
-fn come_alive(table: &mut Table, before: &Table) {
+fn merge_previous(table: &mut Table, before: &Table) {
     table.defined |= before.defined;
     if !table.initialized {
         table.entries.clone_from(&before.entries);
@@ -109,9 +109,9 @@ fn come_alive(table: &mut Table, before: &Table) {
 /// rules are equal, the first one's counters are taken, as in FreeBSD.
 fn keep_counters(counters: &mut crate::counters::Counters, before: &Rulebook, now: &Rulebook) {
     for new in now.since(before.len()) {
-        let same = before.in_force().find(|old| old.is_like(new));
-        if let Some(old) = same {
-            counters.inherit(new.place, old.place);
+        let same = before.in_force().find(|previous| previous.has_same_contents(new));
+        if let Some(previous) = same {
+            counters.inherit(new.index, previous.index);
         }
     }
 }

@@ -176,8 +176,12 @@ pub(crate) enum Undelivered {
 }
 
 /// Returns the ICMP error of a router to the sender of a packet that it cannot forward.
-pub(crate) fn undelivered(packet: &Descriptor, why: Undelivered, world: &World) -> Option<Vec<u8>> {
-    let (may_answer, (kind, code)) = match (packet.family, why) {
+pub(crate) fn undelivered(
+    packet: &Descriptor,
+    reason: Undelivered,
+    world: &World,
+) -> Option<Vec<u8>> {
+    let (may_answer, (kind, code)) = match (packet.family, reason) {
         (Family::Inet, Undelivered::Expired) => (may_answer_inet(packet), (11, 0)),
         (Family::Inet, Undelivered::NoRoute) => (may_answer_inet(packet), (3, 1)),
         (Family::Inet, Undelivered::TooBig(_)) => (may_answer_inet(packet), (3, 4)),
@@ -185,7 +189,7 @@ pub(crate) fn undelivered(packet: &Descriptor, why: Undelivered, world: &World) 
         (Family::Inet6, Undelivered::NoRoute) => (may_answer_inet6(packet), (1, 0)),
         (Family::Inet6, Undelivered::TooBig(_)) => (may_answer_inet6(packet), (2, 0)),
     };
-    let mtu = if let Undelivered::TooBig(mtu) = why { mtu } else { 0 };
+    let mtu = if let Undelivered::TooBig(mtu) = reason { mtu } else { 0 };
     icmp_error(packet, (kind, code), mtu, world).filter(|_| may_answer)
 }
 
@@ -344,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_and_nobody_are_not_answered() {
+    fn errors_multicast_and_fragments_are_not_answered() {
         let error = build::ipv4([10, 0, 1, 5], [192, 0, 2, 1]).icmp(&build::Icmp::new(3, 3));
         assert_eq!(answer(error, BlockReturn::Return), "nothing");
         let echo = build::ipv4([10, 0, 1, 5], [192, 0, 2, 1]).icmp(&build::Icmp::new(8, 0));

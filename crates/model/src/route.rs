@@ -5,12 +5,12 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use skipstep_reassembly::{fragments, refragment, refragment_ipv4, settle_checksum};
+use skipstep_reassembly::{fragments, refragment, refragment_ipv4, update_ipv4_checksum};
 use skipstep_ruleset::interface::Interface;
 use skipstep_ruleset::{Direction, InterfaceName, Reason, RouteKind};
 
 use crate::cross;
-use crate::fate::{Carried, Fate, Forwarded, Packet, Verdict, Way};
+use crate::fate::{Carried, Fate, ForwardRoute, Forwarded, Packet, Verdict};
 use crate::firewall::Firewall;
 use crate::journal::Journal;
 use crate::link::LinkHeader;
@@ -86,11 +86,11 @@ impl State {
 }
 
 /// The reasons why a packet is not routed.
-enum Stuck {
+enum Unrouted {
     /// The sender is not notified.
-    Silently,
+    Silent,
     /// The sender is notified.
-    Told(Undelivered),
+    Notify(Undelivered),
 }
 
 impl Firewall {
@@ -116,34 +116,34 @@ impl Firewall {
         let described =
             self.describe(&packet).or_else(|_| self.describe_translated(input, &packet)).ok();
         match self.send(&mut packet, &course, fate, journal) {
-            Ok(()) | Err(Stuck::Silently) => {}
-            Err(Stuck::Told(_)) if copies => {}
-            Err(Stuck::Told(why)) => {
-                if why == Undelivered::NoRoute {
+            Ok(()) | Err(Unrouted::Silent) => {}
+            Err(Unrouted::Notify(_)) if copies => {}
+            Err(Unrouted::Notify(reason)) => {
+                if reason == Undelivered::NoRoute {
                     journal.count_only(Reason::NoRoute);
                     fate.counted.push(Reason::NoRoute);
                 }
-                let is_too_long = matches!(why, Undelivered::TooBig(_));
+                let is_too_long = matches!(reason, Undelivered::TooBig(_));
                 let about = if input.direction == Direction::Out && is_too_long {
                     self.describe(input).ok() // its sender knows it as it was
                 } else {
                     described.map(|described| Descriptor { bytes: packet.bytes, ..described })
                 };
-                fate.replies.extend(self.tell_sender(about, why, journal));
+                fate.replies.extend(self.notify_sender(about, reason, journal));
             }
         }
     }
 
     /// Returns the ICMP error to the sender of a packet that does not reach its next hop, if the
     /// packet may be answered.
-    pub(crate) fn tell_sender(
+    pub(crate) fn notify_sender(
         &self,
         about: Option<Descriptor>,
-        why: Undelivered,
+        reason: Undelivered,
         journal: &mut Journal,
     ) -> Option<Vec<u8>> {
-        let error = reply::undelivered(&about?, why, &self.world)?;
-        journal.tracer.tell(|| Stage::Replied(skipstep_wire::print::line(&error)));
+        let error = reply::undelivered(&about?, reason, &self.world)?;
+        journal.tracer.record(|| Stage::Replied(skipstep_wire::print::line(&error)));
         Some(error)
     }
 
@@ -181,11 +181,11 @@ impl Firewall {
                 fate.forwarded = sent;
                 fate
             }
-            Err(why) => {
-                if why == Undelivered::NoRoute {
+            Err(reason) => {
+                if reason == Undelivered::NoRoute {
                     journal.count_only(Reason::NoRoute);
                 }
-                let told = self.tell_sender(self.describe(input).ok(), why, journal);
+                let told = self.notify_sender(self.describe(input).ok(), reason, journal);
                 journal.replies.extend(told);
                 let mut fate = fate(input, None, ruling, Carried::default(), journal);
                 fate.verdict = Verdict::Drop;
@@ -199,13 +199,13 @@ impl Firewall {
     fn send_across(&self, input: &Packet, across: Across) -> Result<Vec<Forwarded>, Undelivered> {
         let Across { mut packet, ends, course } = across;
         let next_hop = course.neighbour(ends.destination.0);
-        let way = self.way_to(next_hop, &course, input).ok_or(Undelivered::NoRoute)?;
+        let way = self.egress_interface(next_hop, &course, input).ok_or(Undelivered::NoRoute)?;
         if packet.ttl <= 1 {
             return Err(Undelivered::Expired);
         }
         let longest = cross::fit(&packet, input, way.mtu as usize)?;
         cross::network(&mut packet, &ends, &self.world);
-        spend_hop(&mut packet.bytes)?;
+        decrement_ttl(&mut packet.bytes)?;
         let sent = match longest {
             None => vec![packet.bytes],
             Some(longest) => {
@@ -213,8 +213,8 @@ impl Firewall {
                 fragments(&packet.bytes, longest, id).unwrap_or_default()
             }
         };
-        let way = Way::Route { interface: way.name.clone(), next_hop };
-        Ok(sent.into_iter().map(|bytes| Forwarded { way: way.clone(), bytes }).collect())
+        let way = ForwardRoute::Route { interface: way.name.clone(), next_hop };
+        Ok(sent.into_iter().map(|bytes| Forwarded { route: way.clone(), bytes }).collect())
     }
 
     /// Sends `packet` to the next hop. An inbound packet is filtered once more, where it leaves.
@@ -224,32 +224,39 @@ impl Firewall {
         course: &Course,
         fate: &mut Fate,
         journal: &mut Journal,
-    ) -> Result<(), Stuck> {
+    ) -> Result<(), Unrouted> {
         let hop = &course.hop;
         let inbound = packet.direction == Direction::In;
         if inbound {
-            spend_hop(&mut packet.bytes).map_err(Stuck::Told)?;
+            decrement_ttl(&mut packet.bytes).map_err(Unrouted::Notify)?;
         }
         let next_hop = course.neighbour(ends(&packet.bytes).1);
-        let way = self.way_to(next_hop, course, packet).ok_or(Stuck::Told(Undelivered::NoRoute))?;
+        let way = self
+            .egress_interface(next_hop, course, packet)
+            .ok_or(Unrouted::Notify(Undelivered::NoRoute))?;
         let (interface, mtu) = (way.name.clone(), way.mtu);
         let (to, next) = (interface.clone(), next_hop);
-        journal.tracer.tell(|| Stage::Routed { interface: to, next_hop: next });
+        journal.tracer.record(|| Stage::Routed { interface: to, next_hop: next });
         let mut outgoing = packet.clone();
         if inbound && hop.kind != RouteKind::DupTo {
             outgoing.bytes = self.filter_routed(packet, &interface, fate, journal)?;
         }
-        settle_checksum(&mut outgoing.bytes);
-        for bytes in self.to_measure(&outgoing, mtu)? {
-            let way = Way::Route { interface: interface.clone(), next_hop };
-            fate.forwarded.push(Forwarded { way, bytes });
+        update_ipv4_checksum(&mut outgoing.bytes);
+        for bytes in self.fragments_for_mtu(&outgoing, mtu)? {
+            let way = ForwardRoute::Route { interface: interface.clone(), next_hop };
+            fate.forwarded.push(Forwarded { route: way, bytes });
         }
         Ok(())
     }
 
     /// Returns the interface where the packet leaves for its next hop. An interface that the rule
     /// names needs no route. The routing table has no route to local addresses.
-    fn way_to(&self, next_hop: IpAddr, course: &Course, packet: &Packet) -> Option<&Interface> {
+    fn egress_interface(
+        &self,
+        next_hop: IpAddr,
+        course: &Course,
+        packet: &Packet,
+    ) -> Option<&Interface> {
         let by_table = || {
             if self.world.is_local(next_hop) {
                 return None;
@@ -268,7 +275,7 @@ impl Firewall {
         interface: &str,
         fate: &mut Fate,
         journal: &mut Journal,
-    ) -> Result<Vec<u8>, Stuck> {
+    ) -> Result<Vec<u8>, Unrouted> {
         let mut outbound = Packet {
             direction: Direction::Out,
             interface: interface.to_owned(),
@@ -294,29 +301,31 @@ impl Firewall {
         fate.removed.append(&mut second.removed);
         match second.verdict {
             Verdict::Pass => Ok(second.out.unwrap_or(outbound.bytes)),
-            Verdict::Drop | Verdict::Consumed => Err(Stuck::Silently),
+            Verdict::Drop | Verdict::Consumed => Err(Unrouted::Silent),
         }
     }
 
     /// Returns the packet, or the fragments that it leaves in.
-    fn to_measure(&self, packet: &Packet, mtu: u32) -> Result<Vec<Vec<u8>>, Stuck> {
+    fn fragments_for_mtu(&self, packet: &Packet, mtu: u32) -> Result<Vec<Vec<u8>>, Unrouted> {
         let bytes = &packet.bytes;
         let mtu = mtu as usize;
         if bytes[0] >> 4 == 4 {
             return match () {
                 () if bytes.len() <= mtu => Ok(vec![bytes.clone()]),
-                () if bytes[6] & 0x40 != 0 => Err(Stuck::Told(Undelivered::TooBig(mtu as u32))),
-                () => refragment_ipv4(bytes, mtu).ok_or(Stuck::Silently),
+                () if bytes[6] & 0x40 != 0 => {
+                    Err(Unrouted::Notify(Undelivered::TooBig(mtu as u32)))
+                }
+                () => refragment_ipv4(bytes, mtu).ok_or(Unrouted::Silent),
             };
         }
         if let Some(how) = &packet.carried.fragmentation {
             if how.longest() > mtu {
-                return Err(Stuck::Told(Undelivered::TooBig(mtu as u32)));
+                return Err(Unrouted::Notify(Undelivered::TooBig(mtu as u32)));
             }
-            return refragment(bytes, how, self.world.draw(u32::MAX)).ok_or(Stuck::Silently);
+            return refragment(bytes, how, self.world.draw(u32::MAX)).ok_or(Unrouted::Silent);
         }
         if bytes.len() > mtu {
-            return Err(Stuck::Told(Undelivered::TooBig(mtu as u32)));
+            return Err(Unrouted::Notify(Undelivered::TooBig(mtu as u32)));
         }
         Ok(vec![bytes.clone()])
     }
@@ -327,7 +336,7 @@ fn ends(bytes: &[u8]) -> (IpAddr, IpAddr) {
 }
 
 /// Decrements TTL or hop limit. Fails if the limit has expired.
-fn spend_hop(bytes: &mut [u8]) -> Result<(), Undelivered> {
+fn decrement_ttl(bytes: &mut [u8]) -> Result<(), Undelivered> {
     let inet = bytes[0] >> 4 == 4;
     let at = if inet { 8 } else { 7 };
     if bytes[at] <= 1 {

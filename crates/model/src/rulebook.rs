@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{Deref, Range};
 
-use skipstep_ruleset::{AnchorCall, Next, OldKind, OldList, Rule, RuleId, Ruleset};
+use skipstep_ruleset::{AnchorCall, LegacyKind, LegacyList, Next, Rule, RuleId, Ruleset};
 
 /// The list of rules. Orphaned rules stay in it, for their states and sources.
 #[derive(Debug, Clone)]
@@ -12,8 +12,8 @@ pub(crate) struct Rulebook {
     /// All rules by index; the default rule is the first.
     rules: Vec<Entry>,
     filter: Sets,
-    /// Ranges of legacy rules, by [`OldList`].
-    old: [Sets; OldList::ALL.len()],
+    /// Ranges of legacy rules, by [`LegacyList`].
+    legacy: [Sets; LegacyList::ALL.len()],
     /// True if rules have ports of SCTP.
     pub names_sctp_ports: bool,
 }
@@ -29,9 +29,9 @@ const DEFAULT: usize = 0;
 pub(crate) struct Entry {
     /// Index of the rule for states and counters. A rule that is listed twice has the index of its
     /// first entry.
-    pub place: usize,
+    pub index: usize,
     /// Kind of a legacy rule, `None` for a filter rule.
-    pub old: Option<OldKind>,
+    pub legacy: Option<LegacyKind>,
     /// Path of the rule's anchor; empty in the main rule set.
     pub path: String,
     /// Ranges of the rule sets that an anchor rule calls, in order.
@@ -39,7 +39,7 @@ pub(crate) struct Entry {
     /// `scrub … fragment no reassemble`
     pub leave_fragments: bool,
     /// True if the rule set was replaced: the rule is no longer evaluated, and has no number.
-    pub gone: bool,
+    pub orphaned: bool,
     rule: Rule,
 }
 
@@ -53,24 +53,24 @@ impl Deref for Entry {
 
 impl Entry {
     fn new(
-        place: usize,
-        old: Option<OldKind>,
+        index: usize,
+        legacy: Option<LegacyKind>,
         path: &str,
         leave_fragments: bool,
         rule: Rule,
     ) -> Self {
         let (path, calls) = (path.to_owned(), Vec::new());
-        Entry { place, old, path, calls, leave_fragments, gone: false, rule }
+        Entry { index, legacy, path, calls, leave_fragments, orphaned: false, rule }
     }
 
     /// Returns the name of the rule, or its last name if it is orphaned.
     pub fn id(&self) -> RuleId {
-        RuleId { anchor: self.path.clone(), old: self.old, number: self.rule.number }
+        RuleId { anchor: self.path.clone(), old: self.legacy, number: self.rule.number }
     }
 
     /// Returns the number of the rule, `None` if it is orphaned.
     pub fn number(&self) -> Option<u32> {
-        (!self.gone).then_some(self.rule.number)
+        (!self.orphaned).then_some(self.rule.number)
     }
 
     /// Returns true if the rule translates packets; `no nat` does not.
@@ -85,16 +85,16 @@ impl Entry {
     }
 
     /// Returns true if both rules have the same contents and rule set, whatever their positions.
-    pub fn is_like(&self, other: &Entry) -> bool {
+    pub fn has_same_contents(&self, other: &Entry) -> bool {
         let said = |rule: &Rule| Rule { number: 0, line: 0, file: None, ..rule.clone() };
-        (&self.path, self.old, self.leave_fragments)
-            == (&other.path, other.old, other.leave_fragments)
+        (&self.path, self.legacy, self.leave_fragments)
+            == (&other.path, other.legacy, other.leave_fragments)
             && said(&self.rule) == said(&other.rule)
     }
 
     /// Returns true if `quick` of an anchor rule applies. PF honours it only if the rule calls a
     /// single anchor.
-    pub fn ends_the_walk(&self) -> bool {
+    pub fn ends_evaluation(&self) -> bool {
         self.rule.quick && self.rule.anchor.as_ref().is_some_and(|call| !call.wildcard)
     }
 }
@@ -105,7 +105,7 @@ impl Rulebook {
         let mut rulebook = Rulebook {
             rules: vec![default],
             filter: Sets::new(),
-            old: Default::default(),
+            legacy: Default::default(),
             names_sctp_ports: false,
         };
         rulebook.replace(&Next::main(&Ruleset::default(), ruleset.clone()));
@@ -119,20 +119,20 @@ impl Rulebook {
         let filter = next.ruleset.all_rules().map(|(path, rule)| (path, false, rule.clone()));
         let filter = filter.filter(|(path, ..)| new(path)).collect();
         add(&mut self.rules, &mut self.filter, None, filter, next);
-        for list in OldList::ALL {
-            let those = next.ruleset.all_old_rules().filter(|(_, old)| old.kind == list.kind());
+        for list in LegacyList::ALL {
+            let those = next.ruleset.all_legacy_rules().filter(|(_, old)| old.kind == list.kind());
             let seen = those.map(|(path, old)| (path, old.leave_fragments, old.seen_in(list)));
             let seen = seen.filter(|(path, ..)| new(path)).collect();
-            add(&mut self.rules, &mut self.old[list as usize], Some(list.kind()), seen, next);
+            add(&mut self.rules, &mut self.legacy[list as usize], Some(list.kind()), seen, next);
         }
-        let places: HashMap<RuleId, usize> =
-            self.rules[first..].iter().rev().map(|entry| (entry.id(), entry.place)).collect();
+        let indexes: HashMap<RuleId, usize> =
+            self.rules[first..].iter().rev().map(|entry| (entry.id(), entry.index)).collect();
         for entry in &mut self.rules[first..] {
-            entry.place = places[&entry.id()];
+            entry.index = indexes[&entry.id()];
         }
-        for sets in std::iter::once(&self.filter).chain(&self.old) {
-            for place in sets.values().cloned().flatten() {
-                let entry = &mut self.rules[place];
+        for sets in std::iter::once(&self.filter).chain(&self.legacy) {
+            for index in sets.values().cloned().flatten() {
+                let entry = &mut self.rules[index];
                 let call = entry.rule.anchor.as_ref();
                 entry.calls = call.map_or_else(Vec::new, |call| called(call, sets));
             }
@@ -151,8 +151,8 @@ impl Rulebook {
     }
 
     /// Returns the range of a legacy list of the main rule set.
-    pub fn old(&self, list: OldList) -> Range<usize> {
-        self.old[list as usize].get("").cloned().unwrap_or_default()
+    pub fn legacy_list(&self, list: LegacyList) -> Range<usize> {
+        self.legacy[list as usize].get("").cloned().unwrap_or_default()
     }
 
     /// Returns the rule that decides about a packet that no rule matches.
@@ -160,9 +160,9 @@ impl Rulebook {
         &self.rules[DEFAULT]
     }
 
-    /// Returns the rule at index `place`, or `None` for the default rule.
-    pub fn written(&self, place: usize) -> Option<&Entry> {
-        Some(self.at(place)).filter(|rule| rule.place != DEFAULT)
+    /// Returns the rule at `index`, or `None` for the default rule.
+    pub fn non_default(&self, index: usize) -> Option<&Entry> {
+        Some(self.at(index)).filter(|rule| rule.index != DEFAULT)
     }
 
     /// Returns the rules of a rule set.
@@ -170,19 +170,19 @@ impl Rulebook {
         &self.rules[set.clone()]
     }
 
-    /// Returns the rule at index `place`.
-    pub fn at(&self, place: usize) -> &Entry {
-        &self.rules[place]
+    /// Returns the rule at `index`.
+    pub fn at(&self, index: usize) -> &Entry {
+        &self.rules[index]
     }
 
     /// Returns the rules in force, without the default rule.
     pub fn in_force(&self) -> impl Iterator<Item = &Entry> {
-        self.rules[DEFAULT + 1..].iter().filter(|entry| !entry.gone)
+        self.rules[DEFAULT + 1..].iter().filter(|entry| !entry.orphaned)
     }
 
-    /// Returns the rules from index `place` on.
-    pub fn since(&self, place: usize) -> &[Entry] {
-        &self.rules[place..]
+    /// Returns the rules from `index` on.
+    pub fn since(&self, index: usize) -> &[Entry] {
+        &self.rules[index..]
     }
 
     /// Returns the rule in force with this name.
@@ -196,19 +196,19 @@ impl Rulebook {
 fn add(
     rules: &mut Vec<Entry>,
     sets: &mut Sets,
-    old: Option<OldKind>,
+    legacy: Option<LegacyKind>,
     list: Vec<(&str, bool, Rule)>,
     next: &Next,
 ) {
     sets.retain(|path, set| {
         let stays = !next.replaces(path);
-        rules[set.clone()].iter_mut().for_each(|entry| entry.gone = !stays);
+        rules[set.clone()].iter_mut().for_each(|entry| entry.orphaned = !stays);
         stays
     });
     for (path, leave_fragments, rule) in list {
-        let place = rules.len();
-        sets.entry(path.to_owned()).or_insert(place..place).end = place + 1;
-        rules.push(Entry::new(place, old, path, leave_fragments, rule));
+        let index = rules.len();
+        sets.entry(path.to_owned()).or_insert(index..index).end = index + 1;
+        rules.push(Entry::new(index, legacy, path, leave_fragments, rule));
     }
 }
 

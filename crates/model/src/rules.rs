@@ -6,20 +6,20 @@ use std::ops::Range;
 
 use skipstep_ruleset::anchor::DEEPEST;
 use skipstep_ruleset::rule::Not;
-use skipstep_ruleset::{Action, Direction, InterfaceMatch, OldList, Reason, Ruleset};
+use skipstep_ruleset::{Action, Direction, InterfaceMatch, LegacyList, Reason, Ruleset};
 use skipstep_wire::protocol;
 
 use crate::actions::Actions;
-use crate::address::{self, Surroundings};
+use crate::address::{self, MatchInputs};
 use crate::counters::Counters;
 use crate::endpoint::Endpoints;
 use crate::fate::{Packet, SocketOwner};
 use crate::fingerprint;
 use crate::icmp::Mapping;
-use crate::journal::{Journal, LogPlace};
+use crate::journal::{Journal, LogAnchor};
 use crate::limiter::{self, Limiters};
 use crate::packet::{Descriptor, Transport};
-use crate::pool::{Around, Pools};
+use crate::pool::{PoolInputs, Pools};
 use crate::rulebook::{Entry, Rulebook};
 use crate::source_node::{NodeKey, SourceNodes};
 use crate::state::StateTable;
@@ -42,8 +42,8 @@ pub(crate) struct Question<'r, 'p> {
 
 impl Question<'_, '_> {
     /// Returns the inputs of pools.
-    pub fn around(&self) -> Around<'_> {
-        Around { ruleset: self.ruleset, world: self.world }
+    pub fn pool_inputs(&self) -> PoolInputs<'_> {
+        PoolInputs { ruleset: self.ruleset, world: self.world }
     }
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Answer<'r> {
     /// True if a legacy rule translated, or tracks the connection, so a state is needed.
     pub needs_state: bool,
     /// True if a legacy rule gave the packet new addresses or ports.
-    pub old_ends: bool,
+    pub legacy_translated: bool,
     /// Actions of a legacy `scrub` rule, which apply without a state, too.
     pub scrub: Actions,
     pub tag: TagSeen,
@@ -105,7 +105,7 @@ impl TagSeen {
         }
     }
 
-    fn or_of<'t>(&'t mut self, packet: &Packet) -> Option<&'t str> {
+    fn known_or_read<'t>(&'t mut self, packet: &Packet) -> Option<&'t str> {
         if *self == TagSeen::Unknown {
             *self = TagSeen::Known(packet.carried.tag.clone());
         }
@@ -139,8 +139,8 @@ pub(crate) fn evaluate<'r>(
     context: Context,
     journal: &mut Journal,
 ) -> Answer<'r> {
-    let mut walk = Walk::new(question, context, journal);
-    let mut end = walk.old_lists();
+    let mut walk = Evaluation::new(question, context, journal);
+    let mut end = walk.legacy_lists();
     if end == End::Through {
         end = walk.rule_set(&question.rulebook.main());
     }
@@ -157,14 +157,14 @@ pub(crate) fn evaluate<'r>(
 
 /// Returns true if the first `scrub` rule that matches a fragment has `fragment no reassemble`.
 pub(crate) fn leave_fragment(question: &Question, context: Context, journal: &mut Journal) -> bool {
-    let mut walk = Walk::new(question, context, journal);
-    let rules = question.rulebook.rules(&question.rulebook.old(OldList::Scrub));
+    let mut walk = Evaluation::new(question, context, journal);
+    let rules = question.rulebook.rules(&question.rulebook.legacy_list(LegacyList::Scrub));
     let found = rules.iter().find(|rule| walk.first_mismatch(rule).is_none());
     found.is_some_and(|rule| rule.leave_fragments)
 }
 
 /// An evaluation in progress.
-struct Walk<'w, 'r, 'p> {
+struct Evaluation<'w, 'r, 'p> {
     question: &'w Question<'r, 'p>,
     context: Context<'w>,
     journal: &'w mut Journal,
@@ -179,7 +179,7 @@ struct Walk<'w, 'r, 'p> {
     found_by: Option<&'r Entry>,
 }
 
-impl<'w, 'r, 'p> Walk<'w, 'r, 'p> {
+impl<'w, 'r, 'p> Evaluation<'w, 'r, 'p> {
     fn new(question: &'w Question<'r, 'p>, context: Context<'w>, journal: &'w mut Journal) -> Self {
         let answer = Answer {
             rule: None,
@@ -187,7 +187,7 @@ impl<'w, 'r, 'p> Walk<'w, 'r, 'p> {
             actions: Actions::default(),
             match_rules: Vec::new(),
             needs_state: false,
-            old_ends: false,
+            legacy_translated: false,
             scrub: Actions::default(),
             tag: TagSeen::Unknown,
             translation: Translation::new(question),
@@ -195,7 +195,7 @@ impl<'w, 'r, 'p> Walk<'w, 'r, 'p> {
             limited: None,
             failed: None,
         };
-        Walk {
+        Evaluation {
             question,
             context,
             journal,
@@ -209,16 +209,16 @@ impl<'w, 'r, 'p> Walk<'w, 'r, 'p> {
 
     /// Evaluates the lists of legacy rules. The first matching rule ends its list, and if it
     /// translates, all lists. A fragment has no flow that could be translated.
-    fn old_lists(&mut self) -> End {
-        for list in OldList::walked(self.question.packet.direction) {
-            if self.question.packet.is_fragment() && list != OldList::Scrub {
+    fn legacy_lists(&mut self) -> End {
+        for list in LegacyList::walked(self.question.packet.direction) {
+            if self.question.packet.is_fragment() && list != LegacyList::Scrub {
                 break;
             }
             self.found = None;
-            match self.rule_set(&self.question.rulebook.old(list)) {
+            match self.rule_set(&self.question.rulebook.legacy_list(list)) {
                 End::Through => {}
                 End::Found => match self.found {
-                    Some(rule) if list == OldList::Scrub => self.scrub(rule),
+                    Some(rule) if list == LegacyList::Scrub => self.scrub(rule),
                     Some(rule) if rule.translates() => return self.translate_first(rule),
                     _ => {}
                 },
@@ -244,7 +244,7 @@ impl<'w, 'r, 'p> Walk<'w, 'r, 'p> {
         if self.answer.translation.ends == untranslated {
             return End::Through;
         }
-        (self.answer.needs_state, self.answer.old_ends) = (true, true);
+        (self.answer.needs_state, self.answer.legacy_translated) = (true, true);
         self.remember(rule, self.found_by);
         if rule.quick { End::Quick } else { End::Through }
     }
@@ -255,19 +255,19 @@ impl<'w, 'r, 'p> Walk<'w, 'r, 'p> {
         self.answer.actions.merge(rule);
         if rule.log.is_some() {
             self.journal.count_only(Reason::Match);
-            let place = LogPlace::of(Some(rule), anchor_rule);
+            let place = LogAnchor::for_rule(Some(rule), anchor_rule);
             self.journal.log_for(Some(rule), Some(rule), place, Reason::Match);
         }
     }
 
     fn rule_set(&mut self, set: &Range<usize>) -> End {
         for rule in self.question.rulebook.rules(set) {
-            if self.context.counters.usage(rule.place).expired {
+            if self.context.counters.usage(rule.index).expired {
                 continue;
             }
             self.context.counters.evaluated(rule);
             let failed = self.first_mismatch(rule);
-            self.journal.tracer.tell(|| Stage::Rule {
+            self.journal.tracer.record(|| Stage::Rule {
                 rule: rule.id(),
                 line: rule.line,
                 action: rule.anchor.is_none().then_some(rule.action),
@@ -285,7 +285,7 @@ impl<'w, 'r, 'p> Walk<'w, 'r, 'p> {
             if let Some(tag) = &rule.tag {
                 self.answer.tag = TagSeen::Known(Some(tag.clone()));
             }
-            if rule.old.is_some() {
+            if rule.legacy.is_some() {
                 // also for exceptions and for anchor rules
                 self.answer.actions.rtable = rule.rtable.or(self.answer.actions.rtable);
             }
@@ -298,14 +298,14 @@ impl<'w, 'r, 'p> Walk<'w, 'r, 'p> {
     }
 
     fn matched(&mut self, rule: &'r Entry) -> End {
-        if rule.old.is_some() {
+        if rule.legacy.is_some() {
             (self.found, self.found_by) = (Some(rule), self.anchor_rule);
             return End::Found;
         }
-        self.context.counters.usage(rule.place).expired = rule.once;
+        self.context.counters.usage(rule.index).expired = rule.once;
         if rule.action == Action::Match {
             if self.answer.match_rules.len() == MATCH_RULES {
-                self.journal.tracer.tell(|| Stage::TooManyMatches);
+                self.journal.tracer.record(|| Stage::TooManyMatches);
                 return self.fail(Reason::Memory);
             }
             if self.translate(rule) == End::Failed {
@@ -323,7 +323,7 @@ impl<'w, 'r, 'p> Walk<'w, 'r, 'p> {
     /// them has decided, but not with a wildcard, and not if a nested anchor decided.
     fn call(&mut self, caller: &'r Entry) -> End {
         if self.depth == DEEPEST {
-            self.journal.tracer.tell(|| Stage::TooDeep);
+            self.journal.tracer.record(|| Stage::TooDeep);
             return self.fail(Reason::Memory);
         }
         let outside = self.anchor_rule.replace(caller);
@@ -332,8 +332,8 @@ impl<'w, 'r, 'p> Walk<'w, 'r, 'p> {
         let end = ends.find(|end| *end != End::Through).unwrap_or(End::Through);
         self.depth -= 1;
         self.anchor_rule = outside;
-        let decided = self.answer.anchor_rule.is_some_and(|rule| rule.place == caller.place);
-        if end == End::Through && caller.ends_the_walk() && decided { End::Quick } else { end }
+        let decided = self.answer.anchor_rule.is_some_and(|rule| rule.index == caller.index);
+        if end == End::Through && caller.ends_evaluation() && decided { End::Quick } else { end }
     }
 
     /// Translates the packet by a matching rule.
@@ -344,7 +344,7 @@ impl<'w, 'r, 'p> Walk<'w, 'r, 'p> {
             Ok(()) => {
                 let ends = self.answer.translation.ends;
                 if ends != before {
-                    self.journal.tracer.tell(|| Stage::Translated(ends));
+                    self.journal.tracer.record(|| Stage::Translated(ends));
                 }
                 End::Through
             }
@@ -376,7 +376,7 @@ pub(crate) fn log_for_match_rules(
         return;
     }
     for trigger in answer.match_rules.iter().filter(|rule| logs_matches(rule)) {
-        journal.log_for(rule, Some(trigger), LogPlace::of(rule, anchor_rule), Reason::Match);
+        journal.log_for(rule, Some(trigger), LogAnchor::for_rule(rule, anchor_rule), Reason::Match);
     }
 }
 
@@ -407,7 +407,7 @@ fn first_mismatch(
     if rule.protocol.is_some_and(|wanted| wanted != packet.protocol) {
         return Some(Criterion::Protocol);
     }
-    let from = Surroundings {
+    let from = MatchInputs {
         ruleset,
         anchor: &rule.path,
         world,
@@ -417,7 +417,7 @@ fn first_mismatch(
     if !address::matches(&rule.source.host, ends.source.0, &from, counters) {
         return Some(Criterion::Source);
     }
-    let to = Surroundings { arrived_on: None, ..from };
+    let to = MatchInputs { arrived_on: None, ..from };
     if !address::matches(&rule.destination.host, ends.destination.0, &to, counters) {
         return Some(Criterion::Destination);
     }
@@ -435,7 +435,7 @@ fn first_mismatch(
         return Some(Criterion::Probability);
     }
     if let Some(wanted) = &rule.tagged
-        && (tag.or_of(input) == Some(wanted.value.as_str())) == wanted.negated
+        && (tag.known_or_read(input) == Some(wanted.value.as_str())) == wanted.negated
     {
         return Some(Criterion::Tagged);
     }
@@ -561,7 +561,7 @@ fn owner_mismatch(rule: &Entry, owner: Option<SocketOwner>) -> Option<Criterion>
 fn is_interface(wanted: &InterfaceMatch, name: &str, world: &World) -> bool {
     match (wanted, world.interface(name)) {
         (InterfaceMatch::Any, interface) => interface.is_none_or(|interface| !interface.loopback),
-        (InterfaceMatch::Named(wanted), Some(interface)) => interface.is(wanted),
+        (InterfaceMatch::Named(wanted), Some(interface)) => interface.has_name_or_group(wanted),
         (InterfaceMatch::Named(wanted), None) => wanted == name,
         // names no interface; `on ! rdomain` matches none, as in pf
         (InterfaceMatch::Rdomain(_), _) => true,

@@ -1,7 +1,7 @@
 //! The decision about a packet, and the fate that follows from it.
 
 use crate::actions::Actions;
-use crate::fate::{Carried, Decision, Fate, Forwarded, Packet, Verdict, Way};
+use crate::fate::{Carried, Decision, Fate, ForwardRoute, Forwarded, Packet, Verdict};
 use crate::journal::Journal;
 use crate::packet::Descriptor;
 use crate::rulebook::Entry;
@@ -60,7 +60,7 @@ pub(crate) fn fate(
         },
         decision: match ruling.rule {
             None => Decision::Default,
-            Some(rule) if rule.gone => Decision::OrphanState,
+            Some(rule) if rule.orphaned => Decision::OrphanState,
             Some(rule) => Decision::Rule(rule.id()),
         },
         anchor_rule: ruling.anchor_rule.and_then(Entry::number),
@@ -70,7 +70,7 @@ pub(crate) fn fate(
         out: passed.filter(|packet| is_changed(packet, input)).map(|packet| packet.bytes),
         replies: std::mem::take(&mut journal.replies),
         forwarded: crossed
-            .map(|packet| Forwarded { way: Way::Forward, bytes: packet.bytes })
+            .map(|packet| Forwarded { route: ForwardRoute::Forward, bytes: packet.bytes })
             .into_iter()
             .collect(),
         carried,

@@ -242,25 +242,25 @@ impl State {
     }
 
     /// Returns addresses and ports of a packet on the other side, `None` if they are the same.
-    pub(crate) fn far_ends(&self, packet: &Descriptor) -> Option<Ends> {
+    pub(crate) fn ends_on_other_side(&self, packet: &Descriptor) -> Option<Ends> {
         if self.key[WIRE] == self.key[STACK] {
             return None;
         }
         let side = if self.direction_of(packet) == Direction::In { STACK } else { WIRE };
         // on the side that a packet crosses to, it is outbound
         let crossed = if self.crosses() { Direction::Out } else { packet.direction };
-        Some(Ends::of_key(&self.key[side], crossed))
+        Some(Ends::from_key(&self.key[side], crossed))
     }
 
     /// Returns addresses and ports of the first packet after translation.
     pub(crate) fn first_ends(&self) -> Ends {
         let side = if self.direction == Direction::In { STACK } else { WIRE };
         let direction = if self.crosses() { Direction::Out } else { self.direction };
-        Ends::of_key(&self.key[side], direction)
+        Ends::from_key(&self.key[side], direction)
     }
 
     /// Returns 0 for a packet in the state's direction, 1 for one against it.
-    pub(crate) fn way(&self, direction: Direction) -> usize {
+    pub(crate) fn side_index(&self, direction: Direction) -> usize {
         usize::from(direction != self.direction)
     }
 
@@ -278,7 +278,7 @@ impl State {
 
     /// Returns true if a new state of this `direction` cannot share this key. On the other side of
     /// a state that crosses families, only outbound states collide.
-    fn is_in_the_way(&self, key: &Key, direction: Direction) -> bool {
+    fn collides(&self, key: &Key, direction: Direction) -> bool {
         (self.family() == key.family) == (self.direction == direction)
     }
 
@@ -349,20 +349,22 @@ impl StateTable {
         for key in distinct(&state.key) {
             let (mut last, mut plain) = (None, None);
             for id in self.by_key.get(&key).into_iter().flatten() {
-                let old = self.states.get_mut(id).expect("keys lead to states");
-                if old.interface != state.interface || !old.is_in_the_way(&key, state.direction) {
+                let previous = self.states.get_mut(id).expect("keys lead to states");
+                if previous.interface != state.interface
+                    || !previous.collides(&key, state.direction)
+                {
                     continue;
                 }
-                if !old.reusable() {
+                if !previous.reusable() {
                     return Err(Collision(Box::new(state)));
                 }
-                (old.src.state, old.dst.state) = (tcp_state::CLOSED, tcp_state::CLOSED);
+                (previous.src.state, previous.dst.state) = (tcp_state::CLOSED, tcp_state::CLOSED);
                 last = Some(*id);
-                plain = plain.or(last.filter(|_| !old.crosses()));
+                plain = plain.or(last.filter(|_| !previous.crosses()));
             }
-            for old in plain.into_iter().chain(last.filter(|_| last != plain)) {
-                self.unlink(old);
-                replaced.push(old);
+            for previous in plain.into_iter().chain(last.filter(|_| last != plain)) {
+                self.unlink(previous);
+                replaced.push(previous);
             }
         }
         self.last_id += 1;

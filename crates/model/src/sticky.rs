@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use skipstep_ruleset::{Family, PoolKind};
 
-use crate::pool::{self, Around, Chosen, PoolOf};
+use crate::pool::{self, Chosen, PoolInputs, RulePool};
 use crate::rules::Context;
 use crate::source_node::{NodeKey, Refused};
 
@@ -14,34 +14,34 @@ impl Context<'_> {
     /// [`crate::pool::Pools::choose`]. A remembered address does not set `first`.
     pub fn choose(
         &mut self,
-        of: PoolOf,
-        around: Around,
+        of: RulePool,
+        inputs: PoolInputs,
         family: Family,
         source: IpAddr,
         first: Option<&mut Option<IpAddr>>,
     ) -> Option<Chosen> {
-        let key = NodeKey { rule: of.rule.place, kind: of.purpose.node_kind(), source };
+        let key = NodeKey { rule: of.rule.index, kind: of.purpose.node_kind(), source };
         let asked = self.held.iter().any(|held| held.kind == key.kind);
         if of.pool.sticky
             && of.pool.kind != PoolKind::None
             && !asked
-            && let Some(chosen) = self.remembered(&key, of, around)
+            && let Some(chosen) = self.remembered(&key, of, inputs)
         {
             return Some(chosen);
         }
-        let chosen = self.pools.choose(of, around, family, source, first)?;
+        let chosen = self.pools.choose(of, inputs, family, source, first)?;
         if of.pool.sticky {
-            self.remember(key, of, around, &chosen).ok()?;
+            self.remember(key, of, inputs, &chosen).ok()?;
         }
         Some(chosen)
     }
 
     /// Returns the source's previous address. If the pool no longer has it, the node is removed,
     /// and no state references it any more.
-    fn remembered(&mut self, key: &NodeKey, of: PoolOf, around: Around) -> Option<Chosen> {
+    fn remembered(&mut self, key: &NodeKey, of: RulePool, inputs: PoolInputs) -> Option<Chosen> {
         self.counters.status.source_searches += 1;
         let chosen = self.sources.get(key)?.chosen.clone()?;
-        if !pool::has(of, around, chosen.address) {
+        if !pool::contains(of, inputs, chosen.address) {
             for state in self.states.iter_mut() {
                 state.sources.retain(|held| held != key);
             }
@@ -50,8 +50,8 @@ impl Context<'_> {
         }
         self.held.push(*key);
         if of.pool.kind == PoolKind::LeastStates {
-            let family = Family::of(chosen.address);
-            self.pools.count(of, around, family, chosen.address, 1)?;
+            let family = Family::from_address(chosen.address);
+            self.pools.count(of, inputs, family, chosen.address, 1)?;
         }
         Some(chosen)
     }
@@ -61,11 +61,11 @@ impl Context<'_> {
     fn remember(
         &mut self,
         key: NodeKey,
-        of: PoolOf,
-        around: Around,
+        of: RulePool,
+        inputs: PoolInputs,
         chosen: &Chosen,
     ) -> Result<(), Refused> {
-        let (limit, now) = (around.ruleset.options.limits.src_nodes, around.world.now);
+        let (limit, now) = (inputs.ruleset.options.limits.src_nodes, inputs.world.now);
         let status = &mut self.counters.status;
         if let Some(place) = self.held.iter().position(|held| held.kind == key.kind) {
             let earlier = self.held.remove(place);

@@ -87,7 +87,7 @@ impl Firewall {
         let key = self.cookies.current();
         let cookie = largest_below(&MSS, mss) << 5 | largest_below(&SCALE, scale) << 2 | key as u8;
         let hash = hash(packet, tcp, cookie, tcp.seq, self.cookies.keys[key]);
-        journal.tracer.tell(|| Stage::CookieSent);
+        journal.tracer.record(|| Stage::CookieSent);
         let answer = Segment {
             source: (packet.destination, tcp.destination_port),
             destination: (packet.source, tcp.source_port),
@@ -179,7 +179,7 @@ impl Firewall {
         let Some(cookie) = self.valid_cookie(packet, &tcp) else {
             return Redeemed::No;
         };
-        journal.tracer.tell(|| Stage::CookieValid);
+        journal.tracer.record(|| Stage::CookieValid);
         if self.replay_syn(input, packet, &tcp, cookie, journal) == Verdict::Drop {
             return Redeemed::Refused;
         }

@@ -174,7 +174,7 @@ fn ack_to_server(state: &State, packet: &Descriptor, tcp: &Tcp) -> Segment {
 
 /// Returns the segment that opens the window for the client.
 fn ack_to_client(state: &State) -> Segment {
-    let Ends { source, destination } = Ends::of_key(&state.key[WIRE], state.direction).opposite();
+    let Ends { source, destination } = Ends::from_key(&state.key[WIRE], state.direction).opposite();
     let (seq, ack) = (state.src.seqhi.wrapping_add(1), state.src.seqlo.wrapping_add(1));
     let window = state.dst.max_win;
     Segment { source, destination, seq, ack, flags: ACK, window, mss: 0 }
@@ -188,8 +188,8 @@ fn server(state: &State, packet: &Descriptor) -> IpAddr {
 /// Returns the MSS that the client offers, limited by the routes to client and server.
 fn proxied_mss(packet: &Descriptor, server: IpAddr, world: &World) -> u16 {
     let offered = offered_mss(packet);
-    let to_client = way_mss(packet, packet.source, world);
-    let to_server = way_mss(packet, server, world);
+    let to_client = route_mss(packet, packet.source, world);
+    let to_server = route_mss(packet, server, world);
     to_server.min(to_client.min(offered).max(LEAST_MSS)).max(LEAST_MSS)
 }
 
@@ -206,7 +206,7 @@ pub(crate) fn offered_mss(packet: &Descriptor) -> u16 {
 
 /// Returns the MSS of a packet on the route to `address`. The packet's own interface counts for
 /// addresses that exist on each link, and for addresses that are ours alone or shared.
-fn way_mss(packet: &Descriptor, address: IpAddr, world: &World) -> u16 {
+fn route_mss(packet: &Descriptor, address: IpAddr, world: &World) -> u16 {
     let headers = if address.is_ipv4() { 40 } else { 60 };
     let is_ours = world.is_local(address) || world.is_shared(address);
     let out = if is_on_every_link(address) || is_ours {

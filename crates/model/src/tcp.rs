@@ -137,7 +137,7 @@ fn track_full(
     world: &World,
     slack: u32,
 ) -> Tracked {
-    meet_timestamps(state, packet, world);
+    init_timestamps(state, packet, world);
     let through = state.direction_of(packet);
     let (from, to) = state.peers_mut(through);
     let mut segment = Segment::new(tcp, from, to);
@@ -149,7 +149,7 @@ fn track_full(
             // PF does not modulate a side whose first segment comes for the second time
             segment.ack = tcp.ack;
         }
-        meet(&mut segment, packet, tcp, from, to);
+        init_side(&mut segment, packet, tcp, from, to);
     } else if from.seqdiff != 0 {
         modulate::segment(packet, from, to);
     }
@@ -219,12 +219,12 @@ fn track_full(
 }
 
 /// Reads TTL and timestamps of a side's first segment, for `reassemble tcp`.
-fn meet_timestamps(state: &mut State, packet: &Descriptor, world: &World) {
-    let way = state.way(state.direction_of(packet));
+fn init_timestamps(state: &mut State, packet: &Descriptor, world: &World) {
+    let way = state.side_index(state.direction_of(packet));
     let from = if way == 0 { &state.src } else { &state.dst };
     let wanted = state.actions.reassemble_tcp || state.scrub[1 - way].is_some();
     if from.seqlo == 0 && wanted && state.scrub[way].is_none() {
-        state.scrub[way] = Some(Scrub::meet(packet, world));
+        state.scrub[way] = Some(Scrub::from_first_packet(packet, world));
     }
 }
 
@@ -251,7 +251,13 @@ pub(crate) fn check_timestamps(
 }
 
 /// Initializes a side from its first segment.
-fn meet(segment: &mut Segment, packet: &Descriptor, tcp: &Tcp, from: &mut Peer, to: &mut Peer) {
+fn init_side(
+    segment: &mut Segment,
+    packet: &Descriptor,
+    tcp: &Tcp,
+    from: &mut Peer,
+    to: &mut Peer,
+) {
     if tcp.has(SYN) && to.wscale & WSCALE_OFFERED != 0 {
         match tcp_option::window_scale(packet.tcp_options()) {
             Some(shift) => {

@@ -62,7 +62,7 @@ impl Scrub {
     }
 
     /// Reads the first packet of a side. Timestamps count only if the side's SYN has one.
-    pub(crate) fn meet(packet: &Descriptor, world: &World) -> Self {
+    pub(crate) fn from_first_packet(packet: &Descriptor, world: &World) -> Self {
         let mut scrub = Scrub { ttl: ttl(packet), ..Scrub::default() };
         if !packet.tcp().is_some_and(|tcp| tcp.has(SYN)) {
             return scrub;

@@ -53,7 +53,7 @@ pub enum Stage {
         /// Number of the state.
         state: StateId,
         /// Reason, to be printed.
-        why: &'static str,
+        reason: &'static str,
     },
     /// A SYN came for a connection that has ended, so a new state may replace this one.
     Reused(StateId),
@@ -108,7 +108,7 @@ pub enum Stage {
 
 /// The criteria of rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say all")]
 pub enum Criterion {
     Interface,
     Direction,
@@ -186,7 +186,7 @@ impl Tracer {
         Tracer(Some(Trace::default()))
     }
 
-    pub fn tell(&mut self, stage: impl FnOnce() -> Stage) {
+    pub fn record(&mut self, stage: impl FnOnce() -> Stage) {
         if let Some(trace) = &mut self.0 {
             trace.stages.push(stage());
         }
@@ -225,7 +225,9 @@ impl fmt::Display for Stage {
             Stage::CookieSent => write!(f, "syncookie: sent"),
             Stage::CookieValid => write!(f, "syncookie: came back, the SYN is made again"),
             Stage::Accepted(id) => write!(f, "state: {id} accepts the packet"),
-            Stage::Rejected { state, why } => write!(f, "state: {state} rejects the packet: {why}"),
+            Stage::Rejected { state, reason } => {
+                write!(f, "state: {state} rejects the packet: {reason}")
+            }
             Stage::Reused(id) => write!(f, "state: {id} has ended and makes way"),
             Stage::Rule { rule, line, action, failed } => {
                 write!(f, "rule {rule} (line {line}, {}): ", action.map_or("anchor", action_name))?;

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use skipstep_ruleset::{AfTo, Direction, Family, OldKind, PoolKind, PoolPorts, Ports};
+use skipstep_ruleset::{AfTo, Direction, Family, LegacyKind, PoolKind, PoolPorts, Ports};
 use skipstep_wire::protocol;
 
 use crate::af_to;
@@ -12,7 +12,7 @@ use crate::icmp::{self, Mapping};
 use crate::icmp_error::{Quoted, QuotedTransport};
 use crate::packet::{Descriptor, Transport};
 use crate::patch::Checksum;
-use crate::pool::{self, PoolOf, Pools, Purpose};
+use crate::pool::{self, Pools, Purpose, RulePool};
 use crate::port::{self, Flow, Found, Search};
 use crate::rulebook::Entry;
 use crate::rules::{Context, Question};
@@ -29,7 +29,7 @@ pub struct Ends {
 
 impl Ends {
     /// Returns the pairs of a packet as it came.
-    pub(crate) fn of(packet: &Descriptor, mapping: Option<Mapping>) -> Self {
+    pub(crate) fn from_packet(packet: &Descriptor, mapping: Option<Mapping>) -> Self {
         let (source_port, destination_port) =
             mapping.map_or_else(|| packet.ports(), |mapping| mapping.ports());
         Ends {
@@ -40,7 +40,7 @@ impl Ends {
 
     /// Returns the family of the addresses.
     pub(crate) fn family(&self) -> Family {
-        Family::of(self.source.0)
+        Family::from_address(self.source.0)
     }
 
     /// Returns the pairs of an answer.
@@ -49,7 +49,7 @@ impl Ends {
     }
 
     /// Returns the pairs of a packet that travels in `direction` and has this key.
-    pub(crate) fn of_key(key: &Key, direction: Direction) -> Self {
+    pub(crate) fn from_key(key: &Key, direction: Direction) -> Self {
         let end = |index: usize| (key.address[index], key.port[index]);
         match direction {
             Direction::In => Ends { source: end(0), destination: end(1) },
@@ -91,7 +91,7 @@ pub(crate) struct Translation<'r> {
 /// A request for a new source.
 #[derive(Clone, Copy)]
 struct Wanted<'a> {
-    of: PoolOf<'a>,
+    of: RulePool<'a>,
     /// Family of the new address.
     family: Family,
     question: &'a Question<'a, 'a>,
@@ -102,7 +102,7 @@ pub(crate) struct Exhausted;
 
 impl<'r> Translation<'r> {
     pub fn new(question: &Question) -> Self {
-        let ends = Ends::of(question.packet, question.mapping);
+        let ends = Ends::from_packet(question.packet, question.mapping);
         Translation { ends, nat: None, rdr: None, last: None }
     }
 
@@ -150,8 +150,8 @@ impl<'r> Translation<'r> {
         let source = self.new_source(from, af_to.family, question, context)?;
         let mut chosen = None;
         if let Some(to) = of(Purpose::Rdr) {
-            let around = question.around();
-            let address = context.choose(to, around, af_to.family, source.0, None);
+            let inputs = question.pool_inputs();
+            let address = context.choose(to, inputs, af_to.family, source.0, None);
             chosen = Some(address.ok_or(Exhausted)?.address);
         }
         let (destination, port) = self.ends.destination;
@@ -178,19 +178,19 @@ impl<'r> Translation<'r> {
     /// looks up the packet's own destination in the new family, so each port is free.
     fn new_source(
         &self,
-        of: PoolOf,
+        of: RulePool,
         family: Family,
         question: &Question,
         context: &mut Context,
     ) -> Result<(IpAddr, u16), Exhausted> {
         let inside = Endpoint {
             rdomain: question.packet.rdomain,
-            end: Ends::of(question.packet, question.mapping).source,
+            end: Ends::from_packet(question.packet, question.mapping).source,
         };
         let maps = of.pool.endpoint_independent && question.packet.protocol == protocol::UDP;
-        if maps && let Some(outside) = context.endpoints.hold(inside) {
+        if maps && let Some(outside) = context.endpoints.take_reference(inside) {
             if of.pool.kind == PoolKind::LeastStates {
-                context.pools.count(of, question.around(), family, outside.0, 1);
+                context.pools.count(of, question.pool_inputs(), family, outside.0, 1);
             }
             return Ok(outside);
         }
@@ -213,16 +213,16 @@ impl<'r> Translation<'r> {
             if end.is_some() {
                 return end;
             }
-            if sets.peek().is_none() || search.ends_order() {
+            if sets.peek().is_none() || search.order_is_exhausted() {
                 break;
             }
         }
         let source = af_to::read_as(family, self.ends.source.0);
-        while search.goes_on() {
+        while search.begins_random() {
             let ports = search.draw_range(of.pool.ports, question.world);
             if chooses_again(&of.pool.kind) {
-                let around = question.around();
-                let chosen = context.choose(of, around, family, source, Some(&mut None))?;
+                let inputs = question.pool_inputs();
+                let chosen = context.choose(of, inputs, family, source, Some(&mut None))?;
                 address = Some(chosen.address);
             }
             let address = address?;
@@ -249,7 +249,8 @@ impl<'r> Translation<'r> {
         let mut first = None;
         let mut again = false;
         loop {
-            let chosen = context.choose(of, question.around(), family, source, Some(&mut first))?;
+            let chosen =
+                context.choose(of, question.pool_inputs(), family, source, Some(&mut first))?;
             // a search that began with the remembered address of the source ends at the next one,
             // untested
             let address =
@@ -259,7 +260,7 @@ impl<'r> Translation<'r> {
             search.in_order(several && first.is_some());
             match self.port(search, address, ports, wanted, context) {
                 Found::Port(port) => return Some((address, port)),
-                Found::Taken if !several || search.ends_order() => return None,
+                Found::Taken if !several || search.order_is_exhausted() => return None,
                 Found::Taken => {}
             }
         }
@@ -280,26 +281,26 @@ impl<'r> Translation<'r> {
         let source = (address, self.ends.source.1);
         let &Descriptor { rdomain, protocol, direction, .. } = question.packet;
         let key = Key::new(rdomain, family, protocol, direction, source, destination);
-        let (interface, old) = (&question.packet.interface, of.rule.old.is_some());
+        let (interface, legacy) = (&question.packet.interface, of.rule.legacy.is_some());
         let Context { states, endpoints, counters, .. } = context;
         let mapped = of.pool.endpoint_independent && protocol == protocol::UDP;
         let endpoints = mapped.then_some(&**endpoints);
-        let flow = Flow { key, direction, interface, old, endpoints };
+        let flow = Flow { key, direction, interface, legacy, endpoints };
         port::search(search, &flow, ports, states, question.world, counters)
     }
 
     fn new_destination(
         &self,
-        of: PoolOf,
+        of: RulePool,
         question: &Question,
         context: &mut Context,
     ) -> Result<(IpAddr, u16), Exhausted> {
         let Ends { source, destination } = self.ends;
-        let (family, around) = (question.packet.family, question.around());
+        let (family, inputs) = (question.packet.family, question.pool_inputs());
         // `binat` keeps the host bits of the replaced address, also in a network of an interface
-        let binat = of.rule.old == Some(OldKind::Binat);
+        let binat = of.rule.legacy == Some(LegacyKind::Binat);
         let bits_of = if binat { destination.0 } else { source.0 };
-        let chosen = context.choose(of, around, family, bits_of, None).ok_or(Exhausted)?;
+        let chosen = context.choose(of, inputs, family, bits_of, None).ok_or(Exhausted)?;
         let mut address = chosen.address;
         if of.pool.kind == PoolKind::Bitmask {
             // the pool used the host bits of the source, but needs the destination's
@@ -324,13 +325,13 @@ impl<'r> Translation<'r> {
             return;
         };
         if of.pool.kind == PoolKind::LeastStates {
-            pools.count(of, question.around(), question.packet.family, address, -1);
+            pools.count(of, question.pool_inputs(), question.packet.family, address, -1);
         }
     }
 }
 
 /// Returns the pool of a rule for a purpose, `None` without one.
-pub(crate) fn pool_of(rule: &Entry, purpose: Purpose) -> Option<PoolOf<'_>> {
+pub(crate) fn pool_of(rule: &Entry, purpose: Purpose) -> Option<RulePool<'_>> {
     let pool = match (&rule.af_to, purpose) {
         (Some(af_to), Purpose::Nat) => Some(&af_to.from),
         (Some(af_to), Purpose::Rdr) => af_to.to.as_ref(),
@@ -338,7 +339,7 @@ pub(crate) fn pool_of(rule: &Entry, purpose: Purpose) -> Option<PoolOf<'_>> {
         (None, Purpose::Rdr) => rule.rdr.as_deref(),
         (_, Purpose::Route) => rule.route.as_ref().map(|route| &route.pool),
     };
-    Some(PoolOf { pool: pool?, purpose, rule })
+    Some(RulePool { pool: pool?, purpose, rule })
 }
 
 /// Returns true if the pool can choose another address when the ports of one are taken.
@@ -355,8 +356,8 @@ fn redirected(port: u16, new: PoolPorts, sought: Option<Ports>) -> u16 {
     let first = sought.map_or(0, |ports| ports.low);
     let span = i32::from(high.wrapping_sub(low).wrapping_add(1)).max(1);
     let place = (i32::from(port) - i32::from(first)) % span + i32::from(low);
-    let around = if place as u32 > 65535 { (place as u32 - 65535) as u16 } else { place as u16 };
-    if around == 0 { port } else { around }
+    let wrapped = if place as u32 > 65535 { (place as u32 - 65535) as u16 } else { place as u16 };
+    if wrapped == 0 { port } else { wrapped }
 }
 
 /// Writes addresses and ports to a packet, and `icmp_id` to an ICMP message that has an id.
@@ -421,13 +422,13 @@ fn rewrite_quoted(
     if let Some((at, _, new)) = port {
         sum.replace(&mut packet.bytes, at, new.to_be_bytes());
     }
-    let at = quoted.at + end.place(packet.family);
+    let at = quoted.at + end.offset(packet.family);
     sum.replace_block(&mut packet.bytes, at, &octets(new));
     rewrite_address(packet, end.other(), new);
 }
 
 fn rewrite_address(packet: &mut Descriptor, end: End, new: IpAddr) {
-    let (at, new) = (end.place(packet.family), octets(new));
+    let (at, new) = (end.offset(packet.family), octets(new));
     if packet.bytes[at..at + new.len()] == new[..] {
         return;
     }
@@ -454,7 +455,7 @@ impl End {
     }
 
     /// Returns the offset of the address in the header, in bytes.
-    fn place(self, family: Family) -> usize {
+    fn offset(self, family: Family) -> usize {
         match family {
             Family::Inet => 12 + self.0 * 4,
             Family::Inet6 => 8 + self.0 * 16,
@@ -494,7 +495,7 @@ mod tests {
         let sought = |low, high| Some(Ports { op: PortMatch::Range, low, high });
         let to = |low, high| PoolPorts::Range(low, high);
         for (port, new, sought, expected) in [
-            (80, PoolPorts::Unsaid, None, 80),
+            (80, PoolPorts::Default, None, 80),
             (80, to(8080, 8080), None, 8080),
             (2005, to(4000, 4009), sought(2000, 2009), 4005),
             (2015, to(4000, 4009), sought(2000, 2019), 4005),

@@ -67,7 +67,7 @@ impl World {
 
     /// Returns the name of the interface that leads to `address` in a routing domain. For an own
     /// address it is the interface that has it.
-    pub(crate) fn way(&self, address: IpAddr, rdomain: u32) -> Option<&str> {
+    pub(crate) fn interface_towards(&self, address: IpAddr, rdomain: u32) -> Option<&str> {
         let has = |interface: &&Interface| {
             interface.rdomain == rdomain
                 && interface.addresses.iter().any(|own| own.net.addr() == address)

@@ -43,7 +43,7 @@ fn a_protocol_without_ports() {
 }
 
 #[test]
-fn an_echo_is_answered_once_asked() {
+fn echo_replies_need_a_request() {
     let mut c = Conversation::new(PASS);
     let (request, reply) = (|| Icmp::new(8, 0).id(7), || Icmp::new(0, 0).id(7));
     c.server_icmp(reply(), "drop");
@@ -175,7 +175,7 @@ fn limits_refuse_and_never_evict() {
 }
 
 #[test]
-fn the_more_states_the_shorter_they_live() {
+fn more_states_shorten_adaptive_timeouts() {
     let mut firewall =
         firewall("set timeout { adaptive.start 2, adaptive.end 6 }\npass in proto udp");
     let mut lives = Vec::new();
@@ -189,7 +189,7 @@ fn the_more_states_the_shorter_they_live() {
 }
 
 #[test]
-fn options_pass_only_where_they_may() {
+fn ip_options_need_allow_opts() {
     for (rule, verdict) in [
         ("pass in", Verdict::Drop),
         ("pass in allow-opts", Verdict::Pass),

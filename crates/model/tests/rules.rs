@@ -152,7 +152,7 @@ fn match_rules_add_up_in_the_state() {
 }
 
 #[test]
-fn without_a_state_only_the_deciding_rule_is_heeded() {
+fn without_a_state_only_the_deciding_rule_acts() {
     let mut firewall = firewall("match in scrub (min-ttl 100) set prio 5\npass in no state");
     let fate = firewall.packet(&packet(Direction::In, "em0", datagram()));
     assert_eq!((fate.out, fate.carried.prio), (None, 3), "a quirk of PF");
@@ -244,7 +244,7 @@ fn logs() {
 }
 
 #[test]
-fn what_no_rule_says_is_logged_always() {
+fn drops_without_a_rule_are_always_logged() {
     let mut firewall = firewall("pass all");
     let mut short = datagram();
     short.truncate(27);
@@ -280,7 +280,7 @@ fn interfaces_are_counted() {
 }
 
 #[test]
-fn the_trace_tells_why() {
+fn the_trace_lists_rules_and_the_decision() {
     let mut firewall = firewall("block all\npass in on em1\npass in proto udp to port 53");
     let (_, trace) = firewall.explain(&packet(Direction::In, "em0", datagram()));
     assert!(trace.stages.contains(&Stage::Decided { rule: Some(2.into()), action: Action::Pass }));

@@ -24,7 +24,7 @@ fn from_server(firewall: &mut Firewall, flags: &str, seq: u32, ack: u32) -> skip
 }
 
 /// Returns source port, sequence number, acknowledgment, flags and window of a segment over IPv4.
-fn told(bytes: &[u8]) -> (u16, u32, u32, u8, u16) {
+fn header_fields(bytes: &[u8]) -> (u16, u32, u32, u8, u16) {
     let half = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
     let word = |at: usize| u32::from(half(at)) << 16 | u32::from(half(at + 2));
     (half(20), word(24), word(28), bytes[33], half(34))
@@ -37,31 +37,35 @@ fn two_handshakes_become_one_connection() {
     firewall.set_random(Draw::Sequence(5000));
     let fate = from_client(&mut firewall, "S", 100, 0);
     assert_eq!(fate.verdict, Verdict::Consumed);
-    assert_eq!(told(&fate.replies[0]), (SERVER.1, 5000, 101, 0x12, 0), "a closed window");
+    assert_eq!(header_fields(&fate.replies[0]), (SERVER.1, 5000, 101, 0x12, 0), "a closed window");
 
     firewall.set_random(Draw::Sequence(90_000));
     let fate = from_client(&mut firewall, "A", 101, 5001);
     assert_eq!(fate.verdict, Verdict::Consumed);
     assert_eq!(
-        told(&fate.replies[0]),
+        header_fields(&fate.replies[0]),
         (CLIENT.1, 90_000, 0, 0x02, 0),
         "the server hears of it now"
     );
 
     let fate = from_server(&mut firewall, "SA", 700, 90_001);
     assert_eq!(fate.verdict, Verdict::Consumed);
-    assert_eq!(told(&fate.replies[0]), (CLIENT.1, 90_001, 701, 0x10, 1000), "to the server");
-    assert_eq!(told(&fate.replies[1]), (SERVER.1, 5001, 101, 0x10, 1000), "to the client");
+    assert_eq!(
+        header_fields(&fate.replies[0]),
+        (CLIENT.1, 90_001, 701, 0x10, 1000),
+        "to the server"
+    );
+    assert_eq!(header_fields(&fate.replies[1]), (SERVER.1, 5001, 101, 0x10, 1000), "to the client");
 
     let fate = from_client(&mut firewall, "A", 101, 5001);
     assert_eq!(fate.verdict, Verdict::Pass);
-    assert_eq!(told(&fate.out.unwrap()), (CLIENT.1, 90_001, 701, 0x10, 1000));
+    assert_eq!(header_fields(&fate.out.unwrap()), (CLIENT.1, 90_001, 701, 0x10, 1000));
     let fate = from_server(&mut firewall, "A", 701, 90_001);
-    assert_eq!(told(&fate.out.unwrap()), (SERVER.1, 5001, 101, 0x10, 1000));
+    assert_eq!(header_fields(&fate.out.unwrap()), (SERVER.1, 5001, 101, 0x10, 1000));
 }
 
 #[test]
-fn who_does_not_complete_the_handshake_never_reaches_the_server() {
+fn incomplete_handshakes_never_reach_the_server() {
     let mut firewall = firewall("pass in on em0 proto tcp synproxy state");
     firewall.set_random(Draw::Sequence(5000));
     from_client(&mut firewall, "S", 100, 0);
@@ -72,5 +76,9 @@ fn who_does_not_complete_the_handshake_never_reaches_the_server() {
         assert!(fate.replies.is_empty());
     }
     let again = from_client(&mut firewall, "S", 100, 0);
-    assert_eq!(told(&again.replies[0]), (SERVER.1, 5000, 101, 0x12, 0), "the same once more");
+    assert_eq!(
+        header_fields(&again.replies[0]),
+        (SERVER.1, 5000, 101, 0x12, 0),
+        "the same once more"
+    );
 }

@@ -16,7 +16,7 @@ fn established(rules: &str) -> Conversation {
 }
 
 #[test]
-fn opens_talks_and_closes() {
+fn a_connection_opens_and_closes() {
     let mut c = established(PASS);
     c.client("PA seq 101 ack 901 win 1000 len 10", "pass ESTABLISHED:ESTABLISHED tcp.established");
     c.server("A seq 901 ack 111 win 1000", "pass ESTABLISHED:ESTABLISHED tcp.established");
@@ -69,7 +69,7 @@ fn acknowledgments_must_be_plausible() {
 }
 
 #[test]
-fn a_reset_must_hit_its_place() {
+fn a_reset_needs_the_exact_sequence_number() {
     let bad = "drop state-mismatch ESTABLISHED:ESTABLISHED tcp.established";
     let good = "pass TIME_WAIT:TIME_WAIT tcp.closed";
     for (segment, expected) in [
@@ -162,7 +162,7 @@ fn ports_are_used_again_after_the_end() {
 }
 
 #[test]
-fn what_passes_loosely_does_not_keep_a_state_alive() {
+fn loosely_accepted_segments_do_not_prolong_a_state() {
     let mut c = Conversation::new(PASS);
     c.client("S seq 100 win 1000", "pass SYN_SENT:CLOSED tcp.first");
     c.at(100);

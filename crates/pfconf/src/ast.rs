@@ -1,7 +1,7 @@
 //! The statements of a pf.conf. Names are resolved to numbers, and host specifications to
 //! addresses; lists are not yet expanded.
 
-mod old;
+mod legacy;
 mod translation;
 
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ use skipstep_ruleset::{
     Syncookies, Timeout, Unattached,
 };
 
-pub use old::OldStatement;
+pub use legacy::LegacyStatement;
 pub use translation::{Divert, Hop, Pool, PoolPorts, Translation};
 
 use crate::token::Place;
@@ -69,7 +69,7 @@ pub enum StatementKind {
     /// `state limiter`, `source limiter`
     Limiter(Limiter),
     /// A legacy statement: `nat`, `rdr`, `binat` or `scrub`.
-    Old(Box<OldStatement>),
+    Legacy(Box<LegacyStatement>),
 }
 
 /// A setting of a `set` statement.
@@ -120,7 +120,7 @@ pub enum Setting {
 
 /// The limits that `set limit` sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say all")]
 pub enum Limit {
     States,
     SrcNodes,
@@ -247,7 +247,9 @@ impl Host {
     /// Returns the address family; `None` if the specification has none.
     pub fn family(&self) -> Option<Family> {
         match self.address {
-            Address::Net(address, _) | Address::Range(address, _) => Some(Family::of(address)),
+            Address::Net(address, _) | Address::Range(address, _) => {
+                Some(Family::from_address(address))
+            }
             _ => None,
         }
     }

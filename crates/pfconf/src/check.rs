@@ -1,6 +1,6 @@
 //! Semantic checks of expanded rules, with OpenBSD's messages.
 
-use skipstep_ruleset::{Action, BlockReturn, Direction, Family, KeepKind, OldKind, Rule};
+use skipstep_ruleset::{Action, BlockReturn, Direction, Family, KeepKind, LegacyKind, Rule};
 
 use crate::ast::Translation;
 use crate::context::Dialect;
@@ -22,7 +22,7 @@ pub fn warning(rule: &Rule) -> Option<&'static str> {
 pub fn rule(
     rule: &Rule,
     translation: &Translation,
-    kind: Option<OldKind>,
+    kind: Option<LegacyKind>,
     dialect: Dialect,
 ) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -38,7 +38,7 @@ pub fn rule(
     let implied = any && dialect == Dialect::Any;
     check(rule.os.is_some() && !is(TCP) && !implied, "os only applies to tcp");
     // FreeBSD reads the ports of SCTP, too
-    let has_ports = is(TCP) || is(UDP) || is(SCTP) || (any && kind == Some(OldKind::Nat));
+    let has_ports = is(TCP) || is(UDP) || is(SCTP) || (any && kind == Some(LegacyKind::Nat));
     check(ports && !has_ports, "port only applies to tcp/udp");
     let has_owner = is(TCP) || is(UDP) || implied;
     check(rule.user.is_some() && !has_owner, "user only applies to tcp/udp");
@@ -99,7 +99,7 @@ pub fn rule(
     );
     let inet_only = rule.scrub.no_df || rule.scrub.random_id;
     check(
-        rule.family == Some(Family::Inet6) && inet_only && kind != Some(OldKind::Scrub),
+        rule.family == Some(Family::Inet6) && inet_only && kind != Some(LegacyKind::Scrub),
         "address family inet6 does not support scrub options no-df, random-id",
     );
     match rule.action {

@@ -81,7 +81,7 @@ impl<'a> Context<'a> {
             port_names: false,
             optimization: Some(Optimization::None),
             profile: &|_| Vec::new(),
-            automatic_tables: AutomaticTables::for_looking(),
+            automatic_tables: AutomaticTables::for_display(),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Severity of the message.
-    pub kind: Kind,
+    pub kind: Severity,
     /// Name of the text, as in the context.
     pub file: String,
     /// Line of the error, from 1; 0 if the message is about no line.
@@ -27,7 +27,7 @@ pub struct Diagnostic {
 
 /// The severities of a [`Diagnostic`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum Severity {
     /// The rule set cannot be loaded.
     #[default]
     Error,
@@ -37,10 +37,10 @@ pub enum Kind {
     Note,
 }
 
-impl Kind {
+impl Severity {
     /// True if the rule set can be loaded.
     pub fn is_harmless(self) -> bool {
-        matches!(self, Kind::Warning | Kind::Note)
+        matches!(self, Severity::Warning | Severity::Note)
     }
 }
 
@@ -51,7 +51,7 @@ impl Diagnostic {
             ["syntax error", "string too long", "reached end of file while parsing quoted string"];
         let undefined =
             self.message.starts_with("macro '") && self.message.ends_with("not defined");
-        self.kind == Kind::Error && (undefined || lexical.contains(&self.message.as_str()))
+        self.kind == Severity::Error && (undefined || lexical.contains(&self.message.as_str()))
     }
 
     /// Returns the message for a terminal, with its source line, a caret below the wrong word, and

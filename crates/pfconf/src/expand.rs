@@ -3,7 +3,7 @@
 //! and destination ports.
 
 mod binat;
-mod old;
+mod legacy;
 mod pool;
 mod translation;
 
@@ -13,7 +13,7 @@ use skipstep_ruleset::AutomaticTables;
 use skipstep_ruleset::rule::{IcmpMatch, InterfaceMatch, StateOptions, TcpFlags};
 use skipstep_ruleset::{
     Action, Address, AnchorCall, BlockPolicy, BlockReturn, Direction, Endpoint, Family, Host,
-    KeepKind, Not, OldKind, Options, Owner, Ports, Rule, Table,
+    KeepKind, LegacyKind, Not, Options, Owner, Ports, Rule, Table,
 };
 
 use crate::ast::{self, AnchorStatement, Antispoof, Keep, RuleStatement, StateOption, Translation};
@@ -102,11 +102,11 @@ struct Lists<'a> {
     users: &'a [Owner],
     groups: &'a [Owner],
     /// Not a list. Kind of the legacy rule.
-    kind: Option<OldKind>,
+    kind: Option<LegacyKind>,
 }
 
 impl<'a> Lists<'a> {
-    fn of(statement: &'a RuleStatement) -> Self {
+    fn from_statement(statement: &'a RuleStatement) -> Self {
         Lists {
             kind: None,
             interfaces: &statement.interfaces,
@@ -124,7 +124,7 @@ impl<'a> Lists<'a> {
     }
 
     /// Returns the lists of a rule whose only criterion is the source.
-    fn from(sources: &'a [ast::Host]) -> Self {
+    fn from_sources(sources: &'a [ast::Host]) -> Self {
         static NONE: Translation = Translation::NONE;
         Lists {
             interfaces: &[],
@@ -231,7 +231,7 @@ impl Expansion<'_> {
             template.tcp_flags = Some(TcpFlags { set: 0x02, mask: 0x12 });
         }
         self.route_and_divert(&mut template, &statement.options.translation)?;
-        self.combinations(&template, &Lists::of(statement));
+        self.combinations(&template, &Lists::from_statement(statement));
         Ok(())
     }
 
@@ -247,7 +247,7 @@ impl Expansion<'_> {
         }
         self.check_anchor(&statement.rule.options.translation)?;
         template.anchor = Some(Box::new(call));
-        self.combinations(&template, &Lists::of(&statement.rule));
+        self.combinations(&template, &Lists::from_statement(&statement.rule));
         Ok(())
     }
 
@@ -299,7 +299,7 @@ impl Expansion<'_> {
             fragment: options.fragment,
             scrub: options.scrub,
             allow_opts: options.allow_opts,
-            labels: said(&options.labels),
+            labels: non_empty(&options.labels),
             tag: options.tag.clone(),
             tagged: options.tagged.clone(),
             ..self.blank()
@@ -338,7 +338,7 @@ impl Expansion<'_> {
             log: statement.log,
             quick: statement.quick,
             family: statement.family,
-            labels: said(&statement.labels),
+            labels: non_empty(&statement.labels),
             rtable: statement.rtable,
             ridentifier: statement.ridentifier,
             ..self.blank()
@@ -348,7 +348,7 @@ impl Expansion<'_> {
             let networks =
                 self.own(name, *dynamic, Modifiers { network: true, ..Modifiers::default() });
             if !networks.is_empty() {
-                let lists = Lists { interfaces: &elsewhere, ..Lists::from(&networks) };
+                let lists = Lists { interfaces: &elsewhere, ..Lists::from_sources(&networks) };
                 self.combinations(&template, &lists);
             }
             if self.context.host.interface(name).is_some_and(|interface| interface.loopback) {
@@ -356,7 +356,7 @@ impl Expansion<'_> {
             }
             let own = self.own(name, *dynamic, Modifiers::default());
             if !own.is_empty() {
-                self.combinations(&template, &Lists::from(&own));
+                self.combinations(&template, &Lists::from_sources(&own));
             }
         }
         Ok(())
@@ -568,7 +568,7 @@ impl Expansion<'_> {
 }
 
 /// Returns the labels that are not empty.
-fn said<'a>(labels: impl IntoIterator<Item = &'a String>) -> Vec<String> {
+fn non_empty<'a>(labels: impl IntoIterator<Item = &'a String>) -> Vec<String> {
     labels.into_iter().filter(|label| !label.is_empty()).cloned().collect()
 }
 

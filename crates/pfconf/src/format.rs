@@ -9,7 +9,7 @@ mod piece;
 mod space;
 
 use indent::Indent;
-use piece::{Kind, Piece};
+use piece::{Piece, PieceKind};
 
 /// Most columns of a line of code.
 const WIDTH: usize = 100;
@@ -92,13 +92,13 @@ impl Line {
 }
 
 /// Groups pieces into lines. A line ends at a line end outside of quotes and comments. A continued
-/// line ends in [`Kind::Continued`].
+/// line ends in [`PieceKind::Continued`].
 fn source_lines(pieces: Vec<Piece>) -> Vec<Vec<Piece>> {
     let mut lines = vec![Vec::new()];
     for piece in pieces {
-        let ends = matches!(piece.kind, Kind::NewLine | Kind::Continued);
+        let ends = matches!(piece.kind, PieceKind::NewLine | PieceKind::Continued);
         let line = lines.last_mut().expect("there is always one");
-        if piece.kind != Kind::NewLine {
+        if piece.kind != PieceKind::NewLine {
             line.push(piece);
         }
         if ends {
@@ -111,10 +111,10 @@ fn source_lines(pieces: Vec<Piece>) -> Vec<Vec<Piece>> {
 
 /// Removes backslashes that join nothing.
 fn drop_idle_continuations(lines: &mut Vec<Vec<Piece>>) {
-    lines.retain(|line| !matches!(line.as_slice(), [one] if one.kind == Kind::Continued));
+    lines.retain(|line| !matches!(line.as_slice(), [one] if one.kind == PieceKind::Continued));
     for at in 1..lines.len() {
         if lines[at].is_empty() {
-            lines[at - 1].pop_if(|last| last.kind == Kind::Continued);
+            lines[at - 1].pop_if(|last| last.kind == PieceKind::Continued);
         }
     }
 }
@@ -126,15 +126,15 @@ fn broken(pieces: Vec<Piece>, indent: &mut Indent) -> Vec<Line> {
     for (at, piece) in pieces.iter().enumerate() {
         let gap = at > 0 && space::between(&pieces[at - 1], piece, indent);
         match piece.kind {
-            Kind::Continued => line.continued = true,
-            Kind::Comment => {
+            PieceKind::Continued => line.continued = true,
+            PieceKind::Comment => {
                 line.glued = !gap;
                 line.comment = Some(piece.text.clone());
             }
             _ => {
                 let behind = match pieces.get(at + 1) {
                     None => 0,
-                    Some(next) if next.kind == Kind::Comment => 0,
+                    Some(next) if next.kind == PieceKind::Comment => 0,
                     Some(next) if next.is(",") => ", \\".len(),
                     Some(_) => " \\".len(),
                 };
@@ -173,7 +173,7 @@ mod tests {
     use super::format;
     use crate::lexer::Lexer;
     use crate::macros::Macros;
-    use crate::token::Kind;
+    use crate::token::TokenKind;
 
     #[track_caller]
     fn becomes(input: &str, output: &str) {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_sticks_to_a_macro_stays_there() {
+    fn text_directly_behind_a_macro_stays_there() {
         becomes("pass from $if:network to $net/8", "pass from $if:network to $net/8\n");
         becomes("pass to $a:$b", "pass to $a:$b\n");
     }
@@ -274,22 +274,22 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_of_other_systems_become_our_own() {
+    fn line_ends_of_dos_become_line_feeds() {
         becomes("block\r\npass \\\r\nin\r\n", "block\npass \\\n\tin\n");
     }
 
     /// Returns the tokens of a text, with runs of line ends merged. `None` if the text has an
     /// error.
-    fn tokens(text: &str) -> Option<Vec<Kind>> {
+    fn tokens(text: &str) -> Option<Vec<TokenKind>> {
         let given = [("m", "80"), ("i", "em0"), ("l", "{ a b }")];
         let given = given.map(|(name, value)| (name.to_string(), value.to_string()));
         let mut lexer = Lexer::new("stdin", text, Macros::given(&given));
-        let mut kinds = vec![Kind::NewLine];
+        let mut kinds = vec![TokenKind::NewLine];
         loop {
             match lexer.token().kind {
-                Kind::End => return lexer.complaints.is_empty().then_some(kinds),
-                Kind::Bad => return None,
-                Kind::NewLine if kinds.last() == Some(&Kind::NewLine) => {}
+                TokenKind::End => return lexer.errors.is_empty().then_some(kinds),
+                TokenKind::Bad => return None,
+                TokenKind::NewLine if kinds.last() == Some(&TokenKind::NewLine) => {}
                 kind => kinds.push(kind),
             }
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::macros::Macros;
 use crate::source::{Read, Source};
-use crate::token::{Kind, Place, Token, keyword};
+use crate::token::{Place, Token, TokenKind, keyword};
 
 /// Most bytes of a word.
 const LONGEST_WORD: usize = 8095;
@@ -38,7 +38,7 @@ pub struct Lexer {
     /// The macros defined so far.
     pub macros: Macros,
     /// Errors in the text that the parser has not taken yet.
-    pub complaints: Vec<(String, Place)>,
+    pub errors: Vec<(String, Place)>,
 }
 
 impl Lexer {
@@ -52,7 +52,7 @@ impl Lexer {
             expanded: 0,
             word: Vec::new(),
             macros,
-            complaints: Vec::new(),
+            errors: Vec::new(),
         }
     }
 
@@ -93,7 +93,7 @@ impl Lexer {
                 if self.begin_expansion(offset) {
                     continue;
                 }
-                return self.finish(Kind::Bad, offset);
+                return self.finish(TokenKind::Bad, offset);
             }
             let kind = self.kind(c, offset);
             return self.finish(kind, offset);
@@ -107,19 +107,21 @@ impl Lexer {
 
     /// True if another lexer that has read less would read the remaining text in the same way. Only
     /// the main text may have been opened, and the macros must be the same.
-    pub fn is_as(&self, other: &Lexer) -> bool {
-        self.sources.len() == 1 && other.sources.len() == 1 && self.macros.are_as(&other.macros)
+    pub fn continues_like(&self, other: &Lexer) -> bool {
+        self.sources.len() == 1
+            && other.sources.len() == 1
+            && self.macros.are_unchanged_since(&other.macros)
     }
 
     /// Adds the expansions and macro uses of another lexer between `begin` and `end`. Returns
     /// false, and changes nothing, if macros would expand to too many bytes.
-    pub fn count_as_read(&mut self, end: &Lexer, begin: &Lexer) -> bool {
+    pub fn adopt_counts(&mut self, end: &Lexer, begin: &Lexer) -> bool {
         let expanded = self.expanded + (end.expanded - begin.expanded);
         if expanded > MOST_EXPANDED {
             return false;
         }
         self.expanded = expanded;
-        self.macros.count_uses_of(&end.macros);
+        self.macros.adopt_uses(&end.macros);
         true
     }
 
@@ -172,31 +174,35 @@ impl Lexer {
         Place { source, line: self.token_line, offset, width }
     }
 
-    fn finish(&self, kind: Kind, offset: usize) -> Token {
+    fn finish(&self, kind: TokenKind, offset: usize) -> Token {
         let end = self.source().offset();
         let width = self.expansion.map_or(end.saturating_sub(offset).max(1), |(_, width)| width);
         Token { kind, place: self.place(offset, width) }
     }
 
-    fn kind(&mut self, c: Option<u8>, offset: usize) -> Kind {
+    fn kind(&mut self, c: Option<u8>, offset: usize) -> TokenKind {
         match c {
-            None => Kind::End,
+            None => TokenKind::End,
             Some(b'\n') => {
                 self.source_mut().line += 1;
-                Kind::NewLine
+                TokenKind::NewLine
             }
             Some(quote @ (b'"' | b'\'')) => self.quoted(quote, offset),
-            Some(b'!') => self.pair('!', &[(b'=', Kind::NotEqual)]),
-            Some(b'<') => self.pair('<', &[(b'>', Kind::Outside), (b'=', Kind::LessEqual)]),
-            Some(b'>') => self.pair('>', &[(b'<', Kind::Inside), (b'=', Kind::GreaterEqual)]),
+            Some(b'!') => self.pair('!', &[(b'=', TokenKind::NotEqual)]),
+            Some(b'<') => {
+                self.pair('<', &[(b'>', TokenKind::Outside), (b'=', TokenKind::LessEqual)])
+            }
+            Some(b'>') => {
+                self.pair('>', &[(b'<', TokenKind::Inside), (b'=', TokenKind::GreaterEqual)])
+            }
             Some(c) if c == b'-' || c.is_ascii_digit() => self.number(c, offset),
             Some(c) if c.is_ascii_alphanumeric() || c == b':' || c == b'_' => {
                 self.begin_word(c);
                 self.word(offset)
             }
-            Some(c) if c.is_ascii() => Kind::Sign(c.into()),
-            Some(_) if self.expansion.is_some() => Kind::Sign(char::REPLACEMENT_CHARACTER),
-            Some(_) => Kind::Sign(
+            Some(c) if c.is_ascii() => TokenKind::Sign(c.into()),
+            Some(_) if self.expansion.is_some() => TokenKind::Sign(char::REPLACEMENT_CHARACTER),
+            Some(_) => TokenKind::Sign(
                 self.source_mut().rest_of_character().unwrap_or(char::REPLACEMENT_CHARACTER),
             ),
         }
@@ -225,7 +231,7 @@ impl Lexer {
                 self.expanded += value.len();
                 if self.expanded > MOST_EXPANDED {
                     let text = format!("macros expand to more than {MOST_EXPANDED} bytes");
-                    self.complain(text, offset, name.len() + 1);
+                    self.add_error(text, offset, name.len() + 1);
                     self.stop();
                     return false;
                 }
@@ -234,21 +240,21 @@ impl Lexer {
                 true
             }
             None => {
-                self.complain(format!("macro '{name}' not defined"), offset, name.len() + 1);
+                self.add_error(format!("macro '{name}' not defined"), offset, name.len() + 1);
                 self.skip_line();
                 false
             }
         }
     }
 
-    fn quoted(&mut self, quote: u8, offset: usize) -> Kind {
+    fn quoted(&mut self, quote: u8, offset: usize) -> TokenKind {
         let mut string = Vec::new();
         loop {
             let Some(mut c) = self.raw() else {
                 return self.unterminated(offset);
             };
             if c == quote {
-                return Kind::String(String::from_utf8_lossy(&string).into_owned());
+                return TokenKind::String(String::from_utf8_lossy(&string).into_owned());
             }
             if c == b'\n' {
                 self.source_mut().line += 1;
@@ -267,21 +273,21 @@ impl Lexer {
             }
             if c == b'\0' || string.len() == LONGEST_WORD {
                 let text = if c == b'\0' { "syntax error" } else { "string too long" };
-                self.complain(text.to_string(), offset, 1);
+                self.add_error(text.to_string(), offset, 1);
                 self.skip_line();
-                return Kind::Bad;
+                return TokenKind::Bad;
             }
             string.push(c);
         }
     }
 
-    fn unterminated(&mut self, offset: usize) -> Kind {
-        self.complain("reached end of file while parsing quoted string".to_string(), offset, 1);
+    fn unterminated(&mut self, offset: usize) -> TokenKind {
+        self.add_error("reached end of file while parsing quoted string".to_string(), offset, 1);
         self.stop();
-        Kind::End
+        TokenKind::End
     }
 
-    fn pair(&mut self, first: char, pairs: &[(u8, Kind)]) -> Kind {
+    fn pair(&mut self, first: char, pairs: &[(u8, TokenKind)]) -> TokenKind {
         let next = self.byte();
         for (second, kind) in pairs {
             if next == Some(*second) {
@@ -289,7 +295,7 @@ impl Lexer {
             }
         }
         self.unread(next);
-        Kind::Sign(first)
+        TokenKind::Sign(first)
     }
 
     fn begin_word(&mut self, first: u8) {
@@ -299,7 +305,7 @@ impl Lexer {
 
     /// Reads digits. Digits are a number if the next character cannot belong to a word: `10` is
     /// one, `10.1` is not.
-    fn number(&mut self, first: u8, offset: usize) -> Kind {
+    fn number(&mut self, first: u8, offset: usize) -> TokenKind {
         self.begin_word(first);
         let next = loop {
             match self.byte() {
@@ -311,7 +317,7 @@ impl Lexer {
         };
         let sign_only = self.word == b"-";
         if sign_only && next == Some(b'>') {
-            return Kind::Arrow;
+            return TokenKind::Arrow;
         }
         self.unread(next);
         let ends =
@@ -319,13 +325,13 @@ impl Lexer {
         if !sign_only && ends {
             let digits = str::from_utf8(&self.word).unwrap_or_default();
             return match digits.parse() {
-                Ok(number) => Kind::Number(number),
+                Ok(number) => TokenKind::Number(number),
                 Err(_) => {
                     let size = if first == b'-' { "small" } else { "large" };
                     let text = format!("\"{digits}\" invalid number: too {size}");
-                    self.complain(text, offset, self.word.len());
+                    self.add_error(text, offset, self.word.len());
                     self.skip_line();
-                    Kind::Bad
+                    TokenKind::Bad
                 }
             };
         }
@@ -334,13 +340,13 @@ impl Lexer {
                 let digit = self.word.pop();
                 self.unread(digit);
             }
-            return Kind::Sign('-');
+            return TokenKind::Sign('-');
         }
         self.word(offset)
     }
 
     /// Reads the remaining bytes of a word.
-    fn word(&mut self, offset: usize) -> Kind {
+    fn word(&mut self, offset: usize) -> TokenKind {
         loop {
             let most = LONGEST_WORD - self.word.len();
             let plain = |c| belongs_to_word(c) && c != b'\\';
@@ -349,9 +355,9 @@ impl Lexer {
             match self.byte() {
                 Some(c) if belongs_to_word(c) => {
                     if self.word.len() == LONGEST_WORD {
-                        self.complain("string too long".to_string(), offset, 1);
+                        self.add_error("string too long".to_string(), offset, 1);
                         self.skip_line();
-                        return Kind::Bad;
+                        return TokenKind::Bad;
                     }
                     self.word.push(c);
                 }
@@ -362,8 +368,8 @@ impl Lexer {
             }
         }
         match keyword(&self.word) {
-            Some(keyword) => Kind::Keyword(keyword),
-            None => Kind::String(str::from_utf8(&self.word).unwrap_or_default().to_string()),
+            Some(keyword) => TokenKind::Keyword(keyword),
+            None => TokenKind::String(str::from_utf8(&self.word).unwrap_or_default().to_string()),
         }
     }
 
@@ -427,8 +433,8 @@ impl Lexer {
         }
     }
 
-    fn complain(&mut self, text: String, offset: usize, width: usize) {
-        self.complaints.push((text, self.place(offset, width)));
+    fn add_error(&mut self, text: String, offset: usize, width: usize) {
+        self.errors.push((text, self.place(offset, width)));
     }
 }
 
@@ -456,57 +462,57 @@ const WORD_BYTES: [bool; 256] = {
 mod tests {
     use super::*;
 
-    fn tokens(text: &str) -> Vec<Kind> {
+    fn tokens(text: &str) -> Vec<TokenKind> {
         let given = [("net".to_string(), "10.0.0.0".to_string())];
         let mut lexer = Lexer::new("stdin", text, Macros::given(&given));
         let mut kinds = Vec::new();
         loop {
             match lexer.token().kind {
-                Kind::End => return kinds,
+                TokenKind::End => return kinds,
                 kind => kinds.push(kind),
             }
         }
     }
 
-    fn string(text: &str) -> Kind {
-        Kind::String(text.to_string())
+    fn string(text: &str) -> TokenKind {
+        TokenKind::String(text.to_string())
     }
 
     #[test]
-    fn numbers_end_where_words_go_on() {
+    fn digits_before_a_word_character_are_no_number() {
         assert_eq!(
             tokens("10/8"),
-            [Kind::Number(10), Kind::Sign('/'), Kind::Number(8), Kind::NewLine]
+            [TokenKind::Number(10), TokenKind::Sign('/'), TokenKind::Number(8), TokenKind::NewLine]
         );
-        assert_eq!(tokens("10.1"), [string("10.1"), Kind::NewLine]);
+        assert_eq!(tokens("10.1"), [string("10.1"), TokenKind::NewLine]);
         assert_eq!(
             tokens("-5 - x"),
-            [Kind::Number(-5), Kind::Sign('-'), string("x"), Kind::NewLine]
+            [TokenKind::Number(-5), TokenKind::Sign('-'), string("x"), TokenKind::NewLine]
         );
     }
 
     #[test]
     fn macros_join_with_what_follows() {
-        assert_eq!(tokens("$net:0"), [string("10.0.0.0:0"), Kind::NewLine]);
+        assert_eq!(tokens("$net:0"), [string("10.0.0.0:0"), TokenKind::NewLine]);
         assert_eq!(tokens("$net/8")[0], string("10.0.0.0"));
         assert_eq!(tokens("'$net'")[0], string("$net"));
     }
 
     #[test]
     fn operators_are_read_whole() {
-        use Kind::{GreaterEqual, Inside, LessEqual, NotEqual, Outside, Sign};
+        use TokenKind::{GreaterEqual, Inside, LessEqual, NotEqual, Outside, Sign};
         let kinds = tokens("<> >< <= >= != < > !");
-        let signs = [Sign('<'), Sign('>'), Sign('!'), Kind::NewLine];
+        let signs = [Sign('<'), Sign('>'), Sign('!'), TokenKind::NewLine];
         assert_eq!(kinds[..5], [Outside, Inside, LessEqual, GreaterEqual, NotEqual]);
         assert_eq!(kinds[5..], signs);
-        assert_eq!(tokens("-> -")[..2], [Kind::Arrow, Sign('-')]);
+        assert_eq!(tokens("-> -")[..2], [TokenKind::Arrow, Sign('-')]);
     }
 
     #[test]
     fn backslashes_join_lines_in_comments_too() {
         assert_eq!(
             tokens("pass \\\nin # no \\\n out"),
-            [Kind::Keyword("pass"), Kind::Keyword("in"), Kind::NewLine]
+            [TokenKind::Keyword("pass"), TokenKind::Keyword("in"), TokenKind::NewLine]
         );
     }
 

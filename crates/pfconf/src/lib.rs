@@ -7,7 +7,7 @@
 //! them, and resolves names, ports and addresses. `load` takes one statement after the other,
 //! because macros, `set block-policy` and `set state-defaults` hold from their line on. `expand`
 //! makes rules of a statement, and `check` checks the rules. `print` prints rules as pfctl does.
-//! `half` parses the second half of a long list of rules in parallel, if no statement before it
+//! `parallel` parses the second half of a long list of rules in parallel, if no statement before it
 //! affects it.
 
 pub mod context;
@@ -21,7 +21,6 @@ mod anchor;
 mod ast;
 mod check;
 mod expand;
-mod half;
 mod keep;
 mod label;
 mod lexer;
@@ -29,6 +28,7 @@ mod load;
 mod macros;
 mod missing;
 mod packet_names;
+mod parallel;
 mod parser;
 pub mod queues;
 mod resolve;
@@ -38,7 +38,7 @@ mod table;
 mod token;
 
 pub use context::{Context, Dialect};
-pub use diagnostics::{Diagnostic, Kind};
+pub use diagnostics::{Diagnostic, Severity};
 pub use names::Names;
 pub use print::PrintOptions;
 
@@ -71,7 +71,7 @@ pub struct Rejected {
 /// Fails if a statement is wrong, or if a name, address or file cannot be resolved. The diagnostics
 /// name all errors.
 pub fn load(text: &str, context: &Context) -> Result<Loaded, Rejected> {
-    load::load(text, context, half::LONG)
+    load::load(text, context, parallel::PARALLEL_FROM)
 }
 
 /// The table sizes that a rule set needs.
@@ -85,7 +85,7 @@ pub struct Room {
 
 /// Returns the table sizes that a pf.conf needs. Statements with errors are skipped.
 pub fn room(text: &str, context: &Context) -> Room {
-    load::room(text, context, half::LONG)
+    load::room(text, context, parallel::PARALLEL_FROM)
 }
 
 /// Parses the text of a table file: addresses, networks, interfaces and host names, with `!` before

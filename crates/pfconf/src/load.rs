@@ -4,20 +4,22 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
-use skipstep_ruleset::fingerprint::{self, Fingerprints, Wanted};
+use skipstep_ruleset::fingerprint::{self, Fingerprints, OsMatch};
 use skipstep_ruleset::rule::InterfaceMatch;
 use skipstep_ruleset::{
-    Address, Anchor, AnchorCall, AutomaticTables, BlockPolicy, Limiter, Not, OldKind, OldRule,
-    Optimizer, Rule, Ruleset, Table, TablesMade, Timeout,
+    Address, Anchor, AnchorCall, AutomaticTables, BlockPolicy, LegacyKind, LegacyRule, Limiter,
+    Not, Optimizer, Rule, Ruleset, Table, TablesMade, Timeout,
 };
 
-use crate::ast::{AnchorStatement, OldStatement, Setting, StateOption, Statement, StatementKind};
+use crate::ast::{
+    AnchorStatement, LegacyStatement, Setting, StateOption, Statement, StatementKind,
+};
 use crate::context::Context;
-use crate::diagnostics::{Diagnostic, Kind};
+use crate::diagnostics::{Diagnostic, Severity};
 use crate::expand::{Expansion, MOST_POOLED, MOST_RULES, Message, Refused};
-use crate::half::{self, Half};
 use crate::macros::Macros;
 use crate::missing::Missing;
+use crate::parallel::{self, SecondHalf};
 use crate::parser::Parser;
 use crate::print::{self, PrintOptions};
 use crate::{Loaded, Rejected, Room, anchor, label, queues, settings, table};
@@ -97,7 +99,7 @@ pub fn load(text: &str, context: &Context, long: usize) -> Result<Loaded, Reject
         builder.load_fingerprints(&mut diagnostics);
     }
     if diagnostics.iter().any(|diagnostic| !diagnostic.kind.is_harmless()) {
-        diagnostics.retain(|diagnostic| diagnostic.kind != Kind::Note);
+        diagnostics.retain(|diagnostic| diagnostic.kind != Severity::Note);
         return Err(Rejected { diagnostics, echo: builder.echo });
     }
     diagnostics.append(&mut builder.hints);
@@ -141,8 +143,8 @@ impl<'a> Builder<'a> {
     fn read_main(&mut self, text: &str, diagnostics: &mut Vec<Diagnostic>) -> bool {
         let (context, macros) = (self.context, Macros::given(self.context.macros));
         let main = self.read(context.file_name, text, macros, context.anchor, diagnostics);
-        let Some(Anchor { rules, old_rules, tables }) = main else { return false };
-        (self.ruleset.rules, self.ruleset.old_rules) = (rules, old_rules);
+        let Some(Anchor { rules, legacy_rules, tables }) = main else { return false };
+        (self.ruleset.rules, self.ruleset.legacy_rules) = (rules, legacy_rules);
         self.ruleset.tables = tables;
         true
     }
@@ -169,15 +171,15 @@ impl<'a> Builder<'a> {
             return None;
         }
         let mut main = OpenRuleset { path: path.to_string(), ..OpenRuleset::default() };
-        main.contents.rules.reserve(half::most_rules(text));
+        main.contents.rules.reserve(parallel::most_rules(text));
         self.open = vec![main];
         self.braces = 0;
         let mut parser = Parser::new(name, text, macros, self.context);
         // rules of an anchor may use queues and limiters of the main rule set
-        parser.know(&self.ruleset.queues, &self.ruleset.limiters);
+        parser.add_definitions(&self.ruleset.queues, &self.ruleset.limiters);
         self.statements(text, &mut parser);
         for name in parser.unused_macros() {
-            parser.report_text(Kind::Note, &format!("warning: macro '{name}' not used"));
+            parser.report_text(Severity::Note, &format!("warning: macro '{name}' not used"));
         }
         let accepted = parser.diagnostics.iter().all(|diagnostic| diagnostic.kind.is_harmless());
         diagnostics.append(&mut parser.diagnostics);
@@ -188,26 +190,28 @@ impl<'a> Builder<'a> {
         if path.is_empty() && !self.check_queues(name, diagnostics) {
             return None;
         }
-        let rules = contents.rules.iter().chain(contents.old_rules.iter().map(|old| &old.rule));
+        let rules =
+            contents.rules.iter().chain(contents.legacy_rules.iter().map(|legacy| &legacy.rule));
         mention_tables(rules, &mut contents.tables);
         if path.is_empty() {
             define_tables(&self.ruleset.limiters, &mut contents.tables);
         }
         let made = self.optimize(path, &mut contents);
         self.number_labels(&mut contents.rules);
-        self.echo_old_rules(&contents.old_rules);
+        self.echo_legacy_rules(&contents.legacy_rules);
         self.echo_rules(path, &contents, &made);
         Some(contents)
     }
 
     /// Adds one statement after the other. The second half of a long text is parsed in parallel.
     fn statements(&mut self, text: &str, parser: &mut Parser<'a>) {
-        let mut middle = (text.len() >= self.long).then(|| half::middle(text)).flatten();
+        let mut middle = (text.len() >= self.long).then(|| parallel::middle(text)).flatten();
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             let mut half = None;
             while let Some(statement) = parser.statement() {
-                if let Some(half) = half.take_if(|half: &mut Half| half.is_reached_by(&statement))
+                if let Some(half) =
+                    half.take_if(|half: &mut SecondHalf| half.is_reached_by(&statement))
                     && self.join(half, &statement, parser)
                 {
                     break;
@@ -218,7 +222,7 @@ impl<'a> Builder<'a> {
                 let is_rule = matches!(statement.kind, StatementKind::Rule(_));
                 if let Some(middle) = middle.take_if(|_| is_rule) {
                     let (settings, from) = (self.settings(), (text, middle));
-                    half = Half::begin(scope, &stop, from, parser, settings, self.context);
+                    half = SecondHalf::begin(scope, &stop, from, parser, settings, self.context);
                 }
             }
         });
@@ -226,7 +230,12 @@ impl<'a> Builder<'a> {
 
     /// Adds the rules of the second half. Returns false if a statement before it changed its
     /// meaning.
-    fn join(&mut self, half: Half<'_, 'a>, statement: &Statement, parser: &mut Parser<'a>) -> bool {
+    fn join(
+        &mut self,
+        half: SecondHalf<'_, 'a>,
+        statement: &Statement,
+        parser: &mut Parser<'a>,
+    ) -> bool {
         let (settings, room) = (self.settings(), MOST_RULES.saturating_sub(self.rules));
         if self.open.len() != 1 {
             return false;
@@ -240,9 +249,9 @@ impl<'a> Builder<'a> {
     }
 
     /// Returns the settings on which the meaning of the next rules depends.
-    fn settings(&self) -> half::Settings {
+    fn settings(&self) -> parallel::Settings {
         let options = self.ruleset.options.clone();
-        half::Settings { options, state_defaults: self.state_defaults.clone() }
+        parallel::Settings { options, state_defaults: self.state_defaults.clone() }
     }
 
     /// Reads the files of `load anchor`, and the files that these load. A file begins without
@@ -295,11 +304,11 @@ impl<'a> Builder<'a> {
     }
 
     /// Prints the legacy rules, list by list.
-    fn echo_old_rules(&mut self, rules: &[OldRule]) {
+    fn echo_legacy_rules(&mut self, rules: &[LegacyRule]) {
         let options = self.print_options();
-        for kind in OldKind::ALL {
+        for kind in LegacyKind::ALL {
             for rule in rules.iter().filter(|rule| rule.kind == kind) {
-                self.line(|| print::old::rule(rule, &options));
+                self.line(|| print::legacy::rule(rule, &options));
             }
         }
     }
@@ -348,7 +357,7 @@ impl Builder<'_> {
                 let mut bare = Vec::new();
                 let defined = table::define(definition, self.context, &mut bare);
                 for message in bare {
-                    parser.report_bare(Kind::Error, &message, statement.place);
+                    parser.report_bare(Severity::Error, &message, statement.place);
                 }
                 match defined {
                     Ok(defined) => {
@@ -379,7 +388,7 @@ impl Builder<'_> {
                     return refuse(parser, &text);
                 }
                 check_path(&path, parser)?;
-                let unreadable = parser.diagnostic(Kind::Error, "", statement.place, None);
+                let unreadable = parser.diagnostic(Severity::Error, "", statement.place, None);
                 self.to_load.push_back(LoadAnchor { path, file: file.clone(), unreadable });
             }
             StatementKind::Queues(queues) => {
@@ -389,7 +398,7 @@ impl Builder<'_> {
                 self.line(|| queues::limiter(limiter));
                 self.ruleset.limiters.push(limiter.clone());
             }
-            StatementKind::Old(old) => return self.old(old, statement, parser),
+            StatementKind::Legacy(legacy) => return self.legacy(legacy, statement, parser),
             StatementKind::Include => {}
         }
         Ok(())
@@ -417,8 +426,8 @@ impl Builder<'_> {
                 if let Err(error) = (self.context.read_file)(file) {
                     self.line(|| format!("set fingerprints \"{file}\""));
                     let text = format!("error loading fingerprints {file}");
-                    let told = parser.statement_diagnostic(Kind::Error, &text);
-                    parser.add(Diagnostic { help: Some(table::plain(&error)), ..told });
+                    let diagnostic = parser.statement_diagnostic(Severity::Error, &text);
+                    parser.add(Diagnostic { help: Some(table::plain(&error)), ..diagnostic });
                     return Err(Refused);
                 }
             }
@@ -453,7 +462,7 @@ impl Builder<'_> {
             }
             return Ok(());
         };
-        parser.report_statement(Kind::Error, &format!("{option} on {wrong} is not supported"));
+        parser.report_statement(Severity::Error, &format!("{option} on {wrong} is not supported"));
         refuse(parser, &format!("error setting {option} interface(s)"))
     }
 
@@ -531,9 +540,9 @@ impl Builder<'_> {
         }
         for message in messages {
             match message {
-                Message::Bare(text) => parser.report_bare(Kind::Error, &text, statement.place),
-                Message::Error(text) => parser.report_statement(Kind::Error, &text),
-                Message::Warning(text) => parser.report_statement(Kind::Warning, &text),
+                Message::Bare(text) => parser.report_bare(Severity::Error, &text, statement.place),
+                Message::Error(text) => parser.report_statement(Severity::Error, &text),
+                Message::Warning(text) => parser.report_statement(Severity::Warning, &text),
             }
         }
         self.rules += rules.len() - before;
@@ -546,36 +555,37 @@ impl Builder<'_> {
     fn warn_of_missing(&mut self, names: &[String], parser: &Parser) {
         for name in names {
             let text = format!("warning: there is no interface or group {name} (yet)");
-            self.hints.push(parser.statement_diagnostic(Kind::Warning, &text));
+            self.hints.push(parser.statement_diagnostic(Severity::Warning, &text));
         }
     }
 
     /// Adds a legacy rule. Fragment options of a `scrub` rule hold for all packets.
-    fn old(
+    fn legacy(
         &mut self,
-        old: &OldStatement,
+        legacy: &LegacyStatement,
         statement: &Statement,
         parser: &mut Parser,
     ) -> Result<(), Refused> {
         let parent = self.current().path.clone();
-        let call = match old.anchor.as_deref().map(|name| (name, anchor::call(name, &parent))) {
+        let call = match legacy.anchor.as_deref().map(|name| (name, anchor::call(name, &parent))) {
             Some((name, None)) => {
                 return refuse(parser, &format!("no anchor above '{parent}': {name}"));
             }
             Some((_, call)) => call,
             None => None,
         };
-        let mut rules = std::mem::take(&mut self.current().contents.old_rules);
-        if old.kind == OldKind::Scrub && !old.no {
+        let mut rules = std::mem::take(&mut self.current().contents.legacy_rules);
+        if legacy.kind == LegacyKind::Scrub && !legacy.no {
             let options = &mut self.ruleset.options;
-            options.reassemble = !old.leave_fragments || rules.iter().any(OldRule::reassembles);
-            options.reassemble_no_df |= old.rule.options.scrub.no_df;
+            options.reassemble =
+                !legacy.leave_fragments || rules.iter().any(LegacyRule::reassembles);
+            options.reassemble_no_df |= legacy.rule.options.scrub.no_df;
         }
         let before = rules.len();
         let result =
-            self.rules(statement, parser, |expansion| expansion.old(old, call, &mut rules));
+            self.rules(statement, parser, |expansion| expansion.legacy(legacy, call, &mut rules));
         self.rules += rules.len() - before;
-        self.current().contents.old_rules = rules;
+        self.current().contents.legacy_rules = rules;
         result
     }
 
@@ -604,19 +614,21 @@ impl Builder<'_> {
             None => (self.context.fingerprints)(),
         };
         let file = named.unwrap_or(fingerprint::FILE);
-        let mut tell = |kind, message| {
+        let mut report = |kind, message| {
             // not about a line
             diagnostics.push(Diagnostic { kind, message, bare: true, ..Diagnostic::default() });
         };
         let fingerprints =
             text.map_err(|error| format!(" {error}")).and_then(|text| Fingerprints::parse(&text));
         match fingerprints {
-            Err(error) => tell(Kind::Error, format!("error loading fingerprints {file}:{error}")),
+            Err(error) => {
+                report(Severity::Error, format!("error loading fingerprints {file}:{error}"))
+            }
             Ok(fingerprints) => {
                 for name in names {
-                    let wanted = fingerprints.wanted(&name);
-                    if wanted == Wanted::Nothing {
-                        tell(Kind::Note, format!("warning: unknown '{name}' OS fingerprint"));
+                    let wanted = fingerprints.os_match(&name);
+                    if wanted == OsMatch::Nothing {
+                        report(Severity::Note, format!("warning: unknown '{name}' OS fingerprint"));
                     }
                     self.ruleset.systems.insert(name, wanted);
                 }
@@ -681,6 +693,6 @@ fn check_path(path: &str, parser: &mut Parser) -> Result<(), Refused> {
 }
 
 fn refuse<T>(parser: &mut Parser, message: &str) -> Result<T, Refused> {
-    parser.report_statement(Kind::Error, message);
+    parser.report_statement(Severity::Error, message);
     Err(Refused)
 }

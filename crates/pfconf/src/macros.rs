@@ -54,7 +54,7 @@ impl Macros {
 
     /// True if names and values are the same as `before`, and all macros used then are still
     /// marked. A macro that was redefined since is not marked.
-    pub fn are_as(&self, before: &Macros) -> bool {
+    pub fn are_unchanged_since(&self, before: &Macros) -> bool {
         let is_as = |(now, before): (&Macro, &Macro)| {
             now.name == before.name && now.value == before.value && now.used >= before.used
         };
@@ -62,7 +62,7 @@ impl Macros {
     }
 
     /// Marks the macros that `others` used. `others` must have the same macros.
-    pub fn count_uses_of(&mut self, others: &Macros) {
+    pub fn adopt_uses(&mut self, others: &Macros) {
         for (own, other) in self.list.iter_mut().zip(&others.list) {
             own.used |= other.used;
         }

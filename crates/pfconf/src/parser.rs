@@ -10,9 +10,9 @@ mod expected;
 mod freebsd;
 mod icmp;
 mod include;
+mod legacy;
 mod limiter;
 mod messages;
-mod old;
 mod options;
 mod order;
 mod owner;
@@ -38,7 +38,7 @@ use crate::diagnostics::Diagnostic;
 use crate::lexer::Lexer;
 use crate::macros::Macros;
 use crate::suggest;
-use crate::token::{Kind, Place, Token};
+use crate::token::{Place, Token, TokenKind};
 
 /// An error that has been reported.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ pub struct Parser<'a> {
     /// Number of tokens to accept before another syntax error is reported.
     silence: u8,
     /// Source and offset of the last error that the lexer reported, such as an undefined macro.
-    complained: Option<(usize, usize)>,
+    lexer_error_at: Option<(usize, usize)>,
     /// Depth of nested lists.
     depth: u32,
     /// Number of list items so far.
@@ -94,7 +94,7 @@ pub struct Parser<'a> {
     limiters: Vec<Limiter>,
     /// True after a form that only legacy texts and FreeBSD have. Words that mean something else,
     /// or nothing, in OpenBSD's present language then have their legacy meaning.
-    old: bool,
+    legacy: bool,
     /// True after `altq`: `queue` statements then have ALTQ's syntax.
     altq: bool,
     /// The required order of statements, if there is one.
@@ -116,14 +116,14 @@ impl<'a> Parser<'a> {
             lookahead: None,
             expected: Expected::new(),
             silence: 0,
-            complained: None,
+            lexer_error_at: None,
             depth: 0,
             items: 0,
             anchors: Vec::new(),
             included: 0,
             queues: HashSet::new(),
             limiters: Vec::new(),
-            old: false,
+            legacy: false,
             altq: false,
             order: None,
             settings: Vec::new(),
@@ -133,7 +133,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Adds queues and limiters of another text, which rules may use.
-    pub fn know(&mut self, queues: &[Queue], limiters: &[Limiter]) {
+    pub fn add_definitions(&mut self, queues: &[Queue], limiters: &[Limiter]) {
         let leaves = queues.iter().filter(|queue| queue.parent.is_some());
         self.queues.extend(leaves.map(|queue| queue.name.clone()));
         self.limiters.extend_from_slice(limiters);
@@ -145,13 +145,13 @@ impl<'a> Parser<'a> {
         loop {
             let mut place = self.place();
             match self.peek().kind {
-                Kind::End => {
+                TokenKind::End => {
                     if !self.anchors.is_empty() {
                         let _ = self.syntax_error::<()>();
                     }
                     return None;
                 }
-                Kind::NewLine => self.skip(),
+                TokenKind::NewLine => self.skip(),
                 _ => {
                     let head = self.anchors.last().map(|(head, _)| *head);
                     if let Some(head) = head.filter(|_| self.at_sign('}')) {
@@ -187,21 +187,21 @@ impl<'a> Parser<'a> {
 
     /// True if another parser that has read fewer rules would parse the remaining text in the same
     /// way.
-    pub fn is_as_after_rules(&self, other: &Parser) -> bool {
+    pub fn continues_like(&self, other: &Parser) -> bool {
         let in_anchors = !self.anchors.is_empty() || !other.anchors.is_empty();
-        let ways = |parser: &Parser| (parser.old, parser.altq, parser.order, parser.silence);
+        let ways = |parser: &Parser| (parser.legacy, parser.altq, parser.order, parser.silence);
         !in_anchors
             && ways(self) == ways(other)
             && self.queues == other.queues
             && self.limiters == other.limiters
-            && self.lexer.is_as(&other.lexer)
+            && self.lexer.continues_like(&other.lexer)
     }
 
     /// Skips the remaining text, which another parser has read from state `begin` to state `end`.
     /// Returns false, and changes nothing, if the text would then exceed a limit.
-    pub fn end_as(&mut self, end: &Parser, begin: &Parser) -> bool {
+    pub fn adopt_end(&mut self, end: &Parser, begin: &Parser) -> bool {
         let items = self.items + (end.items - begin.items);
-        if items > MOST_ITEMS || !self.lexer.count_as_read(&end.lexer, &begin.lexer) {
+        if items > MOST_ITEMS || !self.lexer.adopt_counts(&end.lexer, &begin.lexer) {
             return false;
         }
         self.items = items;
@@ -222,11 +222,11 @@ impl<'a> Parser<'a> {
         }
         // the lexer has skipped the line of an invalid token; OpenBSD's parser skips the next line,
         // too
-        if self.context.dialect == Dialect::Any && self.peek().kind == Kind::Bad {
+        if self.context.dialect == Dialect::Any && self.peek().kind == TokenKind::Bad {
             self.lookahead = None;
             return;
         }
-        while !matches!(self.peek().kind, Kind::NewLine | Kind::End) {
+        while !matches!(self.peek().kind, TokenKind::NewLine | TokenKind::End) {
             self.lookahead = None;
         }
     }
@@ -244,23 +244,23 @@ impl<'a> Parser<'a> {
     fn statement_kind(&mut self) -> Parse<StatementKind> {
         let inside = !self.anchors.is_empty();
         match self.peek().kind.clone() {
-            Kind::Keyword("pass" | "block" | "match") => self.rule(),
-            Kind::Keyword("table") => self.table(),
-            Kind::Keyword("anchor") => self.anchor(),
-            Kind::Keyword("include") => self.include(),
-            Kind::Sign('}') if inside => self.end_anchor(),
+            TokenKind::Keyword("pass" | "block" | "match") => self.rule(),
+            TokenKind::Keyword("table") => self.table(),
+            TokenKind::Keyword("anchor") => self.anchor(),
+            TokenKind::Keyword("include") => self.include(),
+            TokenKind::Sign('}') if inside => self.end_anchor(),
             // an anchor's braces contain no other statements
             _ if inside => self.syntax_error(),
-            Kind::Keyword("set") => self.set(),
-            Kind::Keyword("antispoof") => self.antispoof(),
-            Kind::Keyword("scrub") => self.old_scrub(false),
-            Kind::Keyword("load") => self.load_anchor(),
-            Kind::Keyword("state") => self.state_limiter(),
-            Kind::Keyword("queue") if self.altq => self.queue_of_altq(),
-            Kind::Keyword("queue") => self.queue(),
-            Kind::Keyword("no") => self.old_exception(),
-            Kind::String(word) => self.macro_or_name(&word),
-            Kind::Keyword(word) if freebsd::is_name(word, self.context.dialect) => {
+            TokenKind::Keyword("set") => self.set(),
+            TokenKind::Keyword("antispoof") => self.antispoof(),
+            TokenKind::Keyword("scrub") => self.legacy_scrub(false),
+            TokenKind::Keyword("load") => self.load_anchor(),
+            TokenKind::Keyword("state") => self.state_limiter(),
+            TokenKind::Keyword("queue") if self.altq => self.queue_of_altq(),
+            TokenKind::Keyword("queue") => self.queue(),
+            TokenKind::Keyword("no") => self.legacy_exception(),
+            TokenKind::String(word) => self.macro_or_name(&word),
+            TokenKind::Keyword(word) if freebsd::is_name(word, self.context.dialect) => {
                 self.macro_or_name(word)
             }
             _ => self.syntax_error(),
@@ -275,7 +275,7 @@ impl<'a> Parser<'a> {
             return self.source_limiter();
         }
         if !self.accept_sign('=') {
-            return self.old_statement(word, place);
+            return self.legacy_statement(word, place);
         }
         if self.at_sign('{') {
             let here = self.place();
@@ -283,13 +283,13 @@ impl<'a> Parser<'a> {
             return self.syntax_error_at(here, |_| Some(help));
         }
         let mut words = vec![self.word_or_number()?];
-        while matches!(self.peek().kind, Kind::String(_) | Kind::Number(_)) {
+        while matches!(self.peek().kind, TokenKind::String(_) | TokenKind::Number(_)) {
             words.push(self.word_or_number()?);
         }
         if word.contains(char::is_whitespace) {
             return self.error_at("macro name cannot contain whitespace", place);
         }
-        if !matches!(self.peek().kind, Kind::NewLine | Kind::End) {
+        if !matches!(self.peek().kind, TokenKind::NewLine | TokenKind::End) {
             return self.syntax_error();
         }
         let value = words.join(" ");
@@ -321,7 +321,7 @@ impl<'a> Parser<'a> {
             return Ok(kind);
         }
         match self.peek().kind {
-            Kind::NewLine => Ok(kind),
+            TokenKind::NewLine => Ok(kind),
             _ => self.syntax_error(),
         }
     }

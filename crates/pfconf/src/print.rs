@@ -1,6 +1,6 @@
 //! Prints rules as `pfctl -sr` does (pf-features section 14).
 
-pub mod old;
+pub mod legacy;
 mod pool;
 
 use std::borrow::Cow;

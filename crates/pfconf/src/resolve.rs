@@ -122,8 +122,9 @@ fn interface(text: &str, prefix: Option<u8>, context: &Context) -> Result<Vec<Ho
 /// Returns the addresses of an interface, of all interfaces of a group, or of all interfaces
 /// (`self`).
 pub fn interface_addresses(name: &str, modifiers: Modifiers, context: &Context) -> Vec<Host> {
-    let group = context.host.interfaces.iter().any(|i| i.name != name && i.is(name));
-    let members = context.host.interfaces.iter().filter(|i| name == "self" || i.is(name));
+    let group = context.host.interfaces.iter().any(|i| i.name != name && i.has_name_or_group(name));
+    let members =
+        context.host.interfaces.iter().filter(|i| name == "self" || i.has_name_or_group(name));
     if group {
         // each member separately, so that `:0` takes the first address of each
         return members.flat_map(|member| addresses(std::iter::once(member), modifiers)).collect();
@@ -211,7 +212,9 @@ fn by_name(text: &str, prefix: Option<u8>, context: &Context) -> Vec<Host> {
     };
     let mut hosts: Vec<Host> = Vec::new();
     for address in (context.resolve)(name) {
-        if first_only && hosts.iter().any(|known| known.family() == Some(Family::of(address))) {
+        if first_only
+            && hosts.iter().any(|known| known.family() == Some(Family::from_address(address)))
+        {
             continue;
         }
         let length = prefix.unwrap_or(full_length(address));

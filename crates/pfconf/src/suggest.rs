@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_slips_but_no_strangers() {
+    fn only_similar_words_are_suggested() {
         assert_eq!(nearest("bolck", ["pass", "block"]), Some("block"));
         assert_eq!(nearest("form", ["for", "from"]), Some("from"));
         assert_eq!(nearest("pas", ["pass", "block"]), Some("pass"));

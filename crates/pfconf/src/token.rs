@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Token {
     /// Kind and value of the token.
-    pub kind: Kind,
+    pub kind: TokenKind,
     /// Place of the token.
     pub place: Place,
 }
@@ -24,7 +24,7 @@ pub struct Place {
 
 /// The kinds of tokens.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum TokenKind {
     /// A reserved word.
     Keyword(&'static str),
     /// Any other word, or a quoted string.

@@ -36,7 +36,7 @@ pub fn paths_of(ruleset: &Ruleset, tables: impl Iterator<Item = String>) -> Vec<
 /// # Errors
 /// Fails with OpenBSD's message if the anchor does not exist, or if the filter cannot be read. The
 /// main rule set always exists.
-pub fn meant(filter: Option<&dyn Filter>, anchor: &Anchor) -> Result<Vec<String>> {
+pub fn selected_paths(filter: Option<&dyn Filter>, anchor: &Anchor) -> Result<Vec<String>> {
     let known = filter.map(paths).transpose()?.unwrap_or_default();
     if !anchor.path.is_empty() && !known.contains(&anchor.path) {
         bail!("Anchor does not exist.");
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn anchors_that_are_only_called_are_there_too() {
+    fn paths_include_called_anchors_without_rules() {
         let host = skipstep_scenario::host::standard();
         let text = "anchor \"a-b\"\nanchor \"a/b/*\"\nanchor \"c\" {\n block\n}\n";
         let loaded = skipstep_pfconf::load(text, &skipstep_pfconf::Context::new(&host)).unwrap();
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn below_is_not_beside() {
+    fn is_below_excludes_siblings_and_itself() {
         assert!(is_below("a/b/c", "a") && is_below("a", ""));
         assert!(!is_below("ab", "a") && !is_below("a", "a") && !is_below("", ""));
     }

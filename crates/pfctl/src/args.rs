@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_lines_are_answered_with_the_usage() {
+    fn invalid_command_lines_return_the_usage() {
         for (line, message) in [
             ("", ""),
             ("-y", "unknown option -- y"),

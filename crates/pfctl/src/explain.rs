@@ -38,7 +38,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 }
             }
         }
-        None => ("line ".to_string(), in_force(args)?),
+        None => ("line ".to_string(), loaded_ruleset(args)?),
     };
     add_interface(&mut host, &arrival.interface);
     let explanation = explain(&ruleset, &host, &arrival);
@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// Reads the rules in force, with the current entries of the tables.
-fn in_force(args: &Args) -> Result<Ruleset> {
+fn loaded_ruleset(args: &Args) -> Result<Ruleset> {
     let Some(instance) = open(args)? else {
         bail!("no rules are loaded; explain a file with -f");
     };
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_packet_is_refused() {
+    fn invalid_packets_are_refused() {
         for text in ["", "hello", "in em0", "wait 3", "in em0 udp 10.0.0.1:1 > 10.0.0.2:2\nwait 3"]
         {
             assert!(read_packet(text).is_err(), "{text}");

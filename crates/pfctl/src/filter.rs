@@ -31,7 +31,7 @@ pub trait Filter {
     ///
     /// # Errors
     /// Fails if the record or a counter map cannot be read.
-    fn old_rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>>;
+    fn legacy_rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>>;
 
     /// Returns all states in order of creation.
     ///
@@ -115,8 +115,8 @@ impl Filter for Instance {
         Ok(self.rule_counters(anchor)?)
     }
 
-    fn old_rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>> {
-        Ok(self.old_rule_counters(anchor)?)
+    fn legacy_rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>> {
+        Ok(self.legacy_rule_counters(anchor)?)
     }
 
     fn states(&self) -> Result<Vec<StateView>> {

@@ -8,7 +8,7 @@ use crate::filter::Filter;
 use crate::request::{Anchor, Args};
 use crate::words::Flush;
 
-/// Flushes `what` and reports the result through `say`. Without an instance there is nothing to
+/// Flushes `what` and reports the result through `report`. Without an instance there is nothing to
 /// flush, and the messages are the same.
 ///
 /// # Errors
@@ -17,47 +17,47 @@ pub fn run(
     instance: Option<&mut Instance>,
     what: Flush,
     args: &Args,
-    say: &dyn Fn(&str),
+    report: &dyn Fn(&str),
 ) -> Result<()> {
     let anchor = args.anchor.clone().unwrap_or_default();
     let interface = args.interface.as_deref();
     match what {
-        Flush::Rules => rules(instance, &anchor, say),
-        Flush::Nat => translation(instance.as_deref(), &anchor, say),
-        Flush::Sources => sources(instance.as_deref(), say),
-        Flush::States => states(instance.as_deref(), interface, say),
-        Flush::Info => info(instance.as_deref(), interface, say),
-        Flush::Tables => tables(instance.as_deref(), &anchor, say),
-        Flush::Fingerprints => fingerprints(instance.as_deref(), say),
-        Flush::Reset => reset(instance, say),
-        Flush::All => all(instance, &anchor, say),
+        Flush::Rules => rules(instance, &anchor, report),
+        Flush::Nat => translation(instance.as_deref(), &anchor, report),
+        Flush::Sources => sources(instance.as_deref(), report),
+        Flush::States => states(instance.as_deref(), interface, report),
+        Flush::Info => info(instance.as_deref(), interface, report),
+        Flush::Tables => tables(instance.as_deref(), &anchor, report),
+        Flush::Fingerprints => fingerprints(instance.as_deref(), report),
+        Flush::Reset => reset(instance, report),
+        Flush::All => all(instance, &anchor, report),
     }
 }
 
 /// Flushes an anchor's rules and tables; for the main rule set also states, sources, counters and
 /// fingerprints.
-fn all(mut instance: Option<&mut Instance>, anchor: &Anchor, say: &dyn Fn(&str)) -> Result<()> {
-    rules(instance.as_deref_mut(), anchor, say)?;
-    tables(instance.as_deref(), anchor, say)?;
+fn all(mut instance: Option<&mut Instance>, anchor: &Anchor, report: &dyn Fn(&str)) -> Result<()> {
+    rules(instance.as_deref_mut(), anchor, report)?;
+    tables(instance.as_deref(), anchor, report)?;
     if !anchor.path.is_empty() {
         return Ok(());
     }
-    states(instance.as_deref(), None, say)?;
-    sources(instance.as_deref(), say)?;
-    info(instance.as_deref(), None, say)?;
-    fingerprints(instance.as_deref(), say)
+    states(instance.as_deref(), None, report)?;
+    sources(instance.as_deref(), report)?;
+    info(instance.as_deref(), None, report)?;
+    fingerprints(instance.as_deref(), report)
 }
 
 /// Returns the anchors to flush. Flushing a single anchor that does not exist is no error.
-fn meant(instance: Option<&Instance>, anchor: &Anchor) -> Result<Vec<String>> {
+fn selected_paths(instance: Option<&Instance>, anchor: &Anchor) -> Result<Vec<String>> {
     match anchor.recursive {
-        true => anchors::meant(instance.map(|instance| instance as &dyn Filter), anchor),
+        true => anchors::selected_paths(instance.map(|instance| instance as &dyn Filter), anchor),
         false => Ok(vec![anchor.path.clone()]),
     }
 }
 
-fn rules(instance: Option<&mut Instance>, anchor: &Anchor, say: &dyn Fn(&str)) -> Result<()> {
-    let paths = meant(instance.as_deref(), anchor)?;
+fn rules(instance: Option<&mut Instance>, anchor: &Anchor, report: &dyn Fn(&str)) -> Result<()> {
+    let paths = selected_paths(instance.as_deref(), anchor)?;
     if let Some(instance) = instance {
         // the deepest anchors first, so an anchor is flushed after all anchors below it
         for path in paths.iter().rev() {
@@ -67,41 +67,45 @@ fn rules(instance: Option<&mut Instance>, anchor: &Anchor, say: &dyn Fn(&str)) -
             }
         }
     }
-    say("rules cleared");
+    report("rules cleared");
     Ok(())
 }
 
 /// Implements FreeBSD's `-F nat`.
-fn translation(instance: Option<&Instance>, anchor: &Anchor, say: &dyn Fn(&str)) -> Result<()> {
-    let paths = meant(instance, anchor)?;
+fn translation(instance: Option<&Instance>, anchor: &Anchor, report: &dyn Fn(&str)) -> Result<()> {
+    let paths = selected_paths(instance, anchor)?;
     if let Some(instance) = instance {
         for path in &paths {
             instance.flush_translation(path)?;
         }
     }
-    say("nat cleared");
+    report("nat cleared");
     Ok(())
 }
 
-fn sources(instance: Option<&Instance>, say: &dyn Fn(&str)) -> Result<()> {
+fn sources(instance: Option<&Instance>, report: &dyn Fn(&str)) -> Result<()> {
     if let Some(instance) = instance {
         instance.drop_sources(|_| true)?;
     }
-    say("source tracking entries cleared");
+    report("source tracking entries cleared");
     Ok(())
 }
 
-fn states(instance: Option<&Instance>, interface: Option<&str>, say: &dyn Fn(&str)) -> Result<()> {
+fn states(
+    instance: Option<&Instance>,
+    interface: Option<&str>,
+    report: &dyn Fn(&str),
+) -> Result<()> {
     let on = |name: Option<&str>| interface.is_none_or(|wanted| name == Some(wanted));
     let cleared = match instance {
         Some(instance) => instance.kill_states(|state| on(state.interface.as_deref()))?,
         None => 0,
     };
-    say(&format!("{cleared} states cleared"));
+    report(&format!("{cleared} states cleared"));
     Ok(())
 }
 
-fn info(instance: Option<&Instance>, interface: Option<&str>, say: &dyn Fn(&str)) -> Result<()> {
+fn info(instance: Option<&Instance>, interface: Option<&str>, report: &dyn Fn(&str)) -> Result<()> {
     match (instance, interface) {
         (Some(instance), Some(name)) => {
             if !instance.zero_interface(name)? {
@@ -112,34 +116,34 @@ fn info(instance: Option<&Instance>, interface: Option<&str>, say: &dyn Fn(&str)
         (None, _) => {}
     }
     match interface {
-        Some(name) => say(&format!("pf: statistics cleared for interface {name}")),
-        None => say("pf: statistics cleared"),
+        Some(name) => report(&format!("pf: statistics cleared for interface {name}")),
+        None => report("pf: statistics cleared"),
     }
     Ok(())
 }
 
-fn tables(instance: Option<&Instance>, anchor: &Anchor, say: &dyn Fn(&str)) -> Result<()> {
+fn tables(instance: Option<&Instance>, anchor: &Anchor, report: &dyn Fn(&str)) -> Result<()> {
     let mut deleted = 0;
-    for path in meant(instance, anchor)? {
+    for path in selected_paths(instance, anchor)? {
         deleted += instance.map_or(Ok(0), |instance| instance.flush_tables(&path))?;
     }
-    say(&format!("{deleted} tables deleted."));
+    report(&format!("{deleted} tables deleted."));
     Ok(())
 }
 
-fn fingerprints(instance: Option<&Instance>, say: &dyn Fn(&str)) -> Result<()> {
+fn fingerprints(instance: Option<&Instance>, report: &dyn Fn(&str)) -> Result<()> {
     if let Some(instance) = instance {
         instance.flush_fingerprints()?;
     }
-    say("pf.os fingerprints cleared");
+    report("pf.os fingerprints cleared");
     Ok(())
 }
 
 /// Resets all options to their defaults; rules and tables stay.
-fn reset(instance: Option<&mut Instance>, say: &dyn Fn(&str)) -> Result<()> {
+fn reset(instance: Option<&mut Instance>, report: &dyn Fn(&str)) -> Result<()> {
     if let Some(instance) = instance {
         instance.reset_options()?;
     }
-    say("pf: options reset");
+    report("pf: options reset");
     Ok(())
 }

@@ -24,7 +24,7 @@ use crate::show::all::Section;
 use crate::show::info::InfoView;
 use crate::show::interfaces::InterfaceTraffic;
 use crate::show::interfaces::InterfaceView;
-use crate::show::nat::{OldRuleSet, OldRulesView};
+use crate::show::nat::{LegacyRuleSet, LegacyRulesView};
 use crate::show::queues::QueueTree;
 use crate::show::rules::{Inserted, RuleSet, RulesView};
 use crate::show::sources::SourcesView;
@@ -88,7 +88,7 @@ impl<'a> Live<'a> {
         args: &'a Args,
     ) -> Result<Self> {
         let anchor = args.anchor.clone().unwrap_or_default();
-        let paths = crate::anchors::meant(filter, &anchor)?;
+        let paths = crate::anchors::selected_paths(filter, &anchor)?;
         let loaded = filter.map(Filter::loaded).transpose()?;
         let ruleset = loaded.as_ref().map(|loaded| loaded.ruleset.clone()).unwrap_or_default();
         let detail = Detail { verbose: args.verbose, debug: args.debug };
@@ -102,10 +102,10 @@ impl<'a> Live<'a> {
             Show::Queues => queues::text(&self.queues()?, detail),
             Show::Sources => self.with_sources(|view| sources::text(view, detail))?,
             Show::Rules => {
-                let scrub = self.with_old_rules(false, |view| nat::text(view, detail))?;
+                let scrub = self.with_legacy_rules(false, |view| nat::text(view, detail))?;
                 scrub + &self.with_rules(|view| rules::text(view, detail, None))?
             }
-            Show::Nat => self.with_old_rules(true, |view| nat::text(view, detail))?,
+            Show::Nat => self.with_legacy_rules(true, |view| nat::text(view, detail))?,
             Show::Anchors => {
                 self.with_anchors(|paths| anchors::text(paths, &self.anchor.path, detail))?
             }
@@ -117,8 +117,8 @@ impl<'a> Live<'a> {
             Show::Memory => memory::text(&options.limits),
             Show::Tables => tables::text(&self.tables()?, detail),
             Show::Fingerprints => osfp::text(&self.fingerprints()?),
-            Show::StateLimiters => limiters::of_states(&self.limiters()?),
-            Show::SourceLimiters => limiters::of_sources(&self.limiters()?, detail),
+            Show::StateLimiters => limiters::state_limiters_text(&self.limiters()?),
+            Show::SourceLimiters => limiters::source_limiters_text(&self.limiters()?, detail),
             Show::All => self.all()?,
         })
     }
@@ -150,7 +150,7 @@ impl<'a> Live<'a> {
             Show::Queues => queues::json(&self.queues()?),
             Show::Sources => self.with_sources(sources::json)?,
             Show::Rules => self.with_rules(rules::json)?,
-            Show::Nat => self.with_old_rules(true, nat::json)?,
+            Show::Nat => self.with_legacy_rules(true, nat::json)?,
             Show::Anchors => self.with_anchors(|paths| anchors::json(paths, &self.anchor.path))?,
             Show::States => self.with_states(|view| states::json(view, interface))?,
             Show::Info => info::json(&self.info()?),
@@ -214,10 +214,10 @@ impl<'a> Live<'a> {
         Ok(show(&view))
     }
 
-    fn with_old_rules<T>(
+    fn with_legacy_rules<T>(
         &self,
         translation: bool,
-        show: impl FnOnce(&OldRulesView) -> T,
+        show: impl FnOnce(&LegacyRulesView) -> T,
     ) -> Result<T> {
         let mut sets = BTreeMap::new();
         let own = self.anchor.path.as_str();
@@ -225,16 +225,17 @@ impl<'a> Live<'a> {
         let others = self.ruleset.anchors.keys().map(String::as_str).chain([""]);
         let others = others.filter(|path| self.anchor.recursive && *path != own);
         for path in others.chain([own]) {
-            let counters = self.filter.map(|filter| filter.old_rule_counters(path)).transpose()?;
-            let set = OldRuleSet {
-                rules: self.ruleset.old_rules_of(path),
+            let counters =
+                self.filter.map(|filter| filter.legacy_rule_counters(path)).transpose()?;
+            let set = LegacyRuleSet {
+                rules: self.ruleset.legacy_rules_of(path),
                 counters: counters.unwrap_or_default(),
                 inserted: self.inserted(path),
             };
             sets.insert(path, set);
         }
         let names = names();
-        Ok(show(&OldRulesView {
+        Ok(show(&LegacyRulesView {
             sets,
             path: &self.anchor.path,
             recursive: self.anchor.recursive,

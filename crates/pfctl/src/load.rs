@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use skipstep_classifier::LONG_WALK;
-use skipstep_kernel::{Ahead, Error, Instance, host, routing};
-use skipstep_pfconf::{Context, Diagnostic, Dialect, Kind, Loaded, Names, Rejected};
+use skipstep_kernel::{Error, Instance, ReadAhead, host, routing};
+use skipstep_pfconf::{Context, Diagnostic, Dialect, Loaded, Names, Rejected, Severity};
 use skipstep_ruleset::automatic::AutomaticTables;
 use skipstep_ruleset::fingerprint;
 use skipstep_ruleset::interface::Host;
@@ -81,7 +81,7 @@ fn in_context<T>(
         optimization: args.optimization,
         profile: &|path| profile(args, path),
         automatic_tables: match args.no_action {
-            true => AutomaticTables::for_looking(),
+            true => AutomaticTables::for_display(),
             false => AutomaticTables::for_loading(fastrand::u32(..)),
         },
         random: match args.verb {
@@ -197,7 +197,7 @@ fn read_rules(args: &Args, source: &Source, host: &Host) -> Result<Option<Loaded
         Ok(loaded) => {
             // OpenBSD reports unused macros with `-vv` only
             let mut warnings = loaded.warnings.clone();
-            warnings.retain(|warning| warning.kind != Kind::Note || args.verbose >= 2);
+            warnings.retain(|warning| warning.kind != Severity::Note || args.verbose >= 2);
             report(&warnings);
             if args.verbose > 0 {
                 print(&loaded.echo)?;
@@ -257,7 +257,7 @@ pub fn load(args: &Args, file: &str) -> Result<ExitCode> {
         eprintln!("pfctl: Syntax error in config file: pf rules not loaded");
         return Ok(ExitCode::FAILURE);
     };
-    put_in_force(args, loaded.ruleset, &host, known)?;
+    commit(args, loaded.ruleset, &host, known)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -300,11 +300,11 @@ pub fn load_tables(args: &Args) -> Result<ExitCode> {
 
 /// Commits a rule set. `known` is the result of reading the loaded rules ahead; it is used if the
 /// instance is still current.
-fn put_in_force(
+fn commit(
     args: &Args,
     ruleset: Ruleset,
     host: &Host,
-    known: Option<(Ahead, Instance)>,
+    known: Option<(ReadAhead, Instance)>,
 ) -> Result<()> {
     for setting in routing::closed_across(&ruleset) {
         eprintln!(

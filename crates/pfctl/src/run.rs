@@ -91,31 +91,31 @@ fn run_dry(args: &Args) -> Result<ExitCode> {
 }
 
 fn run_flags(args: &Args) -> Result<ExitCode> {
-    let say = |message: &str| {
+    let report = |message: &str| {
         if !args.quiet {
             eprintln!("{message}");
         }
     };
     if args.disable {
         match open(args)? {
-            Some(instance) if instance.disable()? => say("pf disabled"),
+            Some(instance) if instance.disable()? => report("pf disabled"),
             _ => bail!("pf not enabled"),
         }
     }
     if args.remove {
         // works on instances of other versions, too
         Instance::remove_named(&instance_name(args))?;
-        say("pf removed");
+        report("pf removed");
     }
     show_and_zero(args)?;
     if let Some(what) = args.flush {
-        flush::run(open(args)?.as_mut(), what, args, &say)?;
+        flush::run(open(args)?.as_mut(), what, args, &report)?;
     }
     if !args.kill.is_empty() {
-        say(&kill::run(open(args)?.as_ref(), args)?);
+        report(&kill::run(open(args)?.as_ref(), args)?);
     }
     if !args.kill_sources.is_empty() {
-        say(&kill::sources(open(args)?.as_ref(), &args.kill_sources)?);
+        report(&kill::sources(open(args)?.as_ref(), &args.kill_sources)?);
     }
     if let Some(command) = args.command {
         // the file holds addresses, not rules
@@ -135,11 +135,11 @@ fn run_flags(args: &Args) -> Result<ExitCode> {
         let is_new = instance.enable()?;
         load::warn_of_interfaces(&instance)?;
         // the filter is enabled as requested, so the exit status is 0; OpenBSD's pfctl exits 1
-        say(if is_new { "pf enabled" } else { "pfctl: pf already enabled" });
+        report(if is_new { "pf enabled" } else { "pfctl: pf already enabled" });
     }
     if let Some(level) = args.debug_level {
         create(args)?.set_debug(level)?;
-        say(&format!("debug level set to '{}'", debug_level_name(level)));
+        report(&format!("debug level set to '{}'", debug_level_name(level)));
     }
     if let Some(file) = &args.store_states {
         state_file::store(open(args)?.as_ref(), file)?;
@@ -163,7 +163,7 @@ fn show_and_zero(args: &Args) -> Result<()> {
     }
     if let (true, Some(instance)) = (args.zero, &instance) {
         let anchor = args.anchor.clone().unwrap_or_default();
-        for path in anchors::meant(Some(instance), &anchor)? {
+        for path in anchors::selected_paths(Some(instance), &anchor)? {
             instance.zero_rule_counters(&path)?;
         }
     }

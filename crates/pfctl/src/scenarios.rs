@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow};
-use skipstep_scenario::run::Outcome;
+use skipstep_scenario::run::CaseResult;
 use skipstep_scenario::{Model, junit, parse, run as scenario};
 
 use crate::output::print;
@@ -15,7 +15,7 @@ use crate::request::Args;
 /// Fails if a file cannot be read or parsed, or if the JUnit report or standard output cannot be
 /// written. A failed scenario gives exit status 1.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let mut suites: Vec<(String, Vec<Outcome>)> = Vec::new();
+    let mut suites: Vec<(String, Vec<CaseResult>)> = Vec::new();
     for name in &args.operands {
         let text = std::fs::read_to_string(name).with_context(|| name.clone())?;
         let file = parse::file(&text, name).map_err(|error| anyhow!("{error}"))?;

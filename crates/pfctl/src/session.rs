@@ -37,7 +37,7 @@ impl Session {
     }
 
     /// True if `state` is the inbound state of this session.
-    fn has(&self, state: &StateView) -> bool {
+    fn owns(&self, state: &StateView) -> bool {
         state.protocol == TCP
             && state.direction == Direction::In
             && state.wire == [self.client, self.server]
@@ -89,7 +89,7 @@ pub fn warning(args: &Args, ruleset: &Ruleset, host: &Host) -> Result<Option<Str
         return Ok(None);
     }
     if let Some(instance) = &instance
-        && instance.states()?.iter().any(|state| session.has(state))
+        && instance.states()?.iter().any(|state| session.owns(state))
     {
         return Ok(None);
     }

@@ -28,7 +28,7 @@ pub struct Head {
 }
 
 impl Head {
-    fn of(instance: &Instance) -> Result<Head> {
+    fn for_instance(instance: &Instance) -> Result<Head> {
         let rules = instance.loaded()?.ruleset.rules;
         let sum = views::checksum(&rules);
         let rules = sum.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -42,7 +42,7 @@ impl Head {
 /// Fails if no rules are loaded, if the states cannot be read, or if the file cannot be written.
 pub fn store(instance: Option<&Instance>, file: &str) -> Result<()> {
     let Some(instance) = instance else { bail!("no rules are loaded: there are no states") };
-    let mut text = serde_json::to_string(&Head::of(instance)?)? + "\n";
+    let mut text = serde_json::to_string(&Head::for_instance(instance)?)? + "\n";
     for state in instance.save_states()? {
         text += &serde_json::to_string(&state)?;
         text.push('\n');
@@ -63,7 +63,7 @@ pub fn store(instance: Option<&Instance>, file: &str) -> Result<()> {
 pub fn load(instance: &Instance, file: &str) -> Result<()> {
     let text = fs::read_to_string(file).with_context(|| file.to_owned())?;
     let (head, states) = read(&text).with_context(|| file.to_owned())?;
-    let same_rules = head == Head::of(instance)?;
+    let same_rules = head == Head::for_instance(instance)?;
     instance.restore_states(&states, same_rules)?;
     Ok(())
 }
@@ -93,7 +93,7 @@ mod tests {
     const HEAD: &str = r#"{"format":"skipstep states","version":1,"rules":"00"}"#;
 
     #[test]
-    fn only_such_files_are_read() {
+    fn other_files_and_versions_are_refused() {
         let message = |text: &str| format!("{:#}", read(text).unwrap_err());
         assert_eq!(message(""), "not a file of states");
         assert_eq!(message("{}"), "not a file of states");

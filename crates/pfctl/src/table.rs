@@ -122,7 +122,7 @@ fn first_of_each(given: &[TableEntry]) -> Vec<TableEntry> {
     given.iter().copied().filter(|entry| seen.insert(entry.net)).collect()
 }
 
-fn with(plan: &Plan, wanted: Feedback) -> Vec<TableEntry> {
+fn entries_with(plan: &Plan, wanted: Feedback) -> Vec<TableEntry> {
     plan.iter().filter(|(_, feedback)| *feedback == wanted).map(|(entry, _)| *entry).collect()
 }
 
@@ -290,7 +290,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    fn say(&self, message: &str) {
+    fn report(&self, message: &str) {
         if !self.args.quiet {
             let dummy = if self.instance.is_none() { " (dummy)" } else { "" };
             eprintln!("{message}{dummy}.");
@@ -299,22 +299,22 @@ impl Work<'_> {
 
     fn add(&self, current: &[TableEntry], given: &[TableEntry]) -> Result<ExitCode> {
         let plan = plan_add(current, given);
-        let added = with(&plan, Feedback::Added);
+        let added = entries_with(&plan, Feedback::Added);
         if let Some(instance) = self.instance {
             instance.table_add(self.name, &added)?;
         }
-        self.say_created();
-        self.say(&format!("{}/{} addresses added", added.len(), given.len()));
+        self.report_created();
+        self.report(&format!("{}/{} addresses added", added.len(), given.len()));
         self.finish(&plan)
     }
 
     fn delete(&self, current: &[TableEntry], given: &[TableEntry]) -> Result<ExitCode> {
         let plan = plan_delete(current, given);
-        let deleted = with(&plan, Feedback::Deleted);
+        let deleted = entries_with(&plan, Feedback::Deleted);
         if let Some(instance) = self.instance {
             instance.table_delete(self.name, &deleted)?;
         }
-        self.say(&format!("{}/{} addresses deleted", deleted.len(), given.len()));
+        self.report(&format!("{}/{} addresses deleted", deleted.len(), given.len()));
         self.finish(&plan)
     }
 
@@ -323,18 +323,18 @@ impl Work<'_> {
         if let Some(instance) = self.instance {
             instance.table_replace(self.name, &first_of_each(given))?;
         }
-        self.say_created();
+        self.report_created();
         let counts = [
             (Feedback::Added, "added"),
             (Feedback::Deleted, "deleted"),
             (Feedback::Changed, "changed"),
         ]
-        .map(|(feedback, word)| (with(&plan, feedback).len(), word));
+        .map(|(feedback, word)| (entries_with(&plan, feedback).len(), word));
         for (count, word) in counts.iter().filter(|(count, _)| *count > 0) {
-            self.say(&format!("{count} addresses {word}"));
+            self.report(&format!("{count} addresses {word}"));
         }
         if counts.iter().all(|(count, _)| *count == 0) {
-            self.say("no changes");
+            self.report("no changes");
         }
         self.finish(&plan)
     }
@@ -343,7 +343,7 @@ impl Work<'_> {
         if let Some(instance) = self.instance {
             instance.table_flush(self.name)?;
         }
-        self.say(&format!("{} addresses deleted", current.len()));
+        self.report(&format!("{} addresses deleted", current.len()));
         Ok(ExitCode::SUCCESS)
     }
 
@@ -351,7 +351,7 @@ impl Work<'_> {
         if let (Some(instance), false) = (self.instance, self.created) {
             instance.table_kill(self.name)?;
         }
-        self.say(&format!("{} table deleted", u32::from(!self.created)));
+        self.report(&format!("{} table deleted", u32::from(!self.created)));
         Ok(ExitCode::SUCCESS)
     }
 
@@ -360,15 +360,15 @@ impl Work<'_> {
             if let Some(instance) = self.instance {
                 instance.table_zero(self.name)?;
             }
-            self.say("1 table/stats cleared");
+            self.report("1 table/stats cleared");
             return Ok(ExitCode::SUCCESS);
         }
         let plan = plan_zero(current, given);
-        let cleared = with(&plan, Feedback::Cleared);
+        let cleared = entries_with(&plan, Feedback::Cleared);
         if let Some(instance) = self.instance {
             instance.table_zero_entries(self.name, &cleared)?;
         }
-        self.say(&format!("{}/{} addresses cleared", cleared.len(), given.len()));
+        self.report(&format!("{}/{} addresses cleared", cleared.len(), given.len()));
         self.finish(&plan)
     }
 
@@ -377,15 +377,15 @@ impl Work<'_> {
         let old = current.iter().filter(|info| now - i64::from(info.cleared) >= seconds.into());
         let plan: Plan = old.map(|info| (info.entry, Feedback::Deleted)).collect();
         if let Some(instance) = self.instance {
-            instance.table_delete(self.name, &with(&plan, Feedback::Deleted))?;
+            instance.table_delete(self.name, &entries_with(&plan, Feedback::Deleted))?;
         }
-        self.say(&format!("{}/{} addresses expired", plan.len(), plan.len()));
+        self.report(&format!("{}/{} addresses expired", plan.len(), plan.len()));
         self.finish(&plan)
     }
 
-    fn say_created(&self) {
+    fn report_created(&self) {
         if self.created {
-            self.say("1 table created");
+            self.report("1 table created");
         }
     }
 
@@ -452,7 +452,7 @@ mod tests {
     const CURRENT: &str = "10.0.0.1 10.1.0.0/16 !10.1.1.1";
 
     #[test]
-    fn adding_leaves_what_is_there() {
+    fn adding_leaves_present_addresses_alone() {
         let given = entries("10.0.0.1 10.0.0.1 10.0.0.2 10.0.0.2 10.1.1.1");
         let plan = plan_add(&entries(CURRENT), &given);
         let expected = "   10.0.0.1;   10.0.0.1;A  10.0.0.2;X  10.0.0.2;Y  10.1.1.1;";
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn replacing_deletes_what_is_not_given() {
+    fn replacing_deletes_addresses_that_are_not_given() {
         let given = entries("10.0.0.1 10.1.1.1 10.2.0.0/16");
         let plan = plan_replace(&entries(CURRENT), &given);
         assert_eq!(lines(plan), "   10.0.0.1;C  10.1.1.1;A  10.2.0.0/16;D  10.1.0.0/16;");
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn one_v_lists_only_what_something_happens_to() {
+    fn one_v_lists_only_changed_addresses() {
         let plan = plan_add(&entries(CURRENT), &entries("10.0.0.1 10.0.0.2"));
         assert_eq!(plan_text(&plan, 0), "");
         assert_eq!(plan_text(&plan, 1), "A  10.0.0.2\n");

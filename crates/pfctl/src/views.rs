@@ -66,7 +66,8 @@ pub fn interfaces(
     };
     let skipped = |name: &str| {
         let says = |skip: &String| {
-            skip == name || host.interface(name).is_some_and(|interface| interface.is(skip))
+            skip == name
+                || host.interface(name).is_some_and(|interface| interface.has_name_or_group(skip))
         };
         ruleset.options.skip.iter().any(says)
     };
@@ -92,7 +93,8 @@ pub fn interfaces(
 
 /// Returns the number of addresses that `address` stands for, of one family or of both.
 pub fn dynamic_size(host: &Host, address: &DynamicAddress, family: Option<Family>) -> usize {
-    let counts = |net: &IpNet| family.is_none_or(|family| family == Family::of(net.addr()));
+    let counts =
+        |net: &IpNet| family.is_none_or(|family| family == Family::from_address(net.addr()));
     dynamic::contents(address, host).iter().filter(|net| counts(net)).count()
 }
 

@@ -62,7 +62,7 @@ fn an_error_names_file_and_line() {
 }
 
 #[test]
-fn what_the_data_plane_cannot_do_yet_is_parsed_and_printed() {
+fn translation_rules_are_parsed_and_printed() {
     let rules = "pass out inet nat-to 192.0.2.1\n";
     let (status, out, err) = run(&["-nvf", "-"], rules);
     let printed = "pass out inet all flags S/SA nat-to 192.0.2.1\n";
@@ -70,7 +70,7 @@ fn what_the_data_plane_cannot_do_yet_is_parsed_and_printed() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_no_rule_set() {
+fn a_missing_file_is_an_error() {
     let (status, _, err) = run(&["-nf", "/not/there"], "");
     assert_eq!(status, 1);
     assert_eq!(

@@ -114,7 +114,7 @@ fn a_table_is_compared_address_by_address() {
 }
 
 #[test]
-fn what_no_packet_notices_is_no_example() {
+fn a_change_without_effect_has_no_example() {
     assert_eq!(
         diff(
             "block in proto tcp to port 22\npass in quick flags any",
@@ -163,7 +163,7 @@ fn packets_of_sctp_have_the_ports_that_rules_name() {
 }
 
 #[test]
-fn the_object_has_the_same() {
+fn json_has_the_same_changes_and_packets() {
     let (old, new) = (side("old.conf", "block"), side("new.conf", "block\npass in"));
     let json = Difference::between(&old, &new, &host::standard(), 20).json();
     assert_eq!(json["rules"][0]["change"], "added");

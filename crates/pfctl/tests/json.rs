@@ -7,7 +7,7 @@ use pfctl::diff::{Difference, Side};
 use pfctl::show::info::InfoView;
 use pfctl::show::interfaces::InterfaceTraffic;
 use pfctl::show::interfaces::InterfaceView;
-use pfctl::show::nat::{OldRuleSet, OldRulesView};
+use pfctl::show::nat::{LegacyRuleSet, LegacyRulesView};
 use pfctl::show::queues::QueueTree;
 use pfctl::show::rules::{Inserted, RuleSet, RulesView};
 use pfctl::show::sources::SourcesView;
@@ -121,13 +121,13 @@ fn limiters_of_both_kinds() {
     is("source_limiters", &of_sources);
     assert_eq!(of_sources[0]["sources"][0]["source"], "10.0.1.0/24");
     assert_eq!(
-        limiters::of_states(&views),
+        limiters::state_limiters_text(&views),
         " ID      USE/LIMIT     RATE/SECS     ADMIT  HARDLIM  RATELIM\n  \
          1        1/2          nil/nil          7        8        9\n"
     );
     let detail = Detail { verbose: 1, debug: false };
     assert_eq!(
-        limiters::of_sources(&views, detail),
+        limiters::source_limiters_text(&views, detail),
         " ID      USE/ADDRS    LIMIT  RATE/SECS     ADMIT  ADDRLIM  HARDLIM  RATELIM\n  \
          2        1/3            4     5/6            7        3        8        9\n\
          \t10.0.1.0/24 rdomain 0 inuse 1/4 admit 7 hardlim 8 ratelim 9\n"
@@ -166,10 +166,13 @@ fn translation_rules() {
         "nat on em1 from 10.0.1.0/24 to any -> 192.0.2.1\nrdr-anchor \"a\"\n\
          binat on em1 from 10.0.1.5 to any -> 192.0.2.5\n",
     );
-    let rules = &ruleset.old_rules[..];
+    let rules = &ruleset.legacy_rules[..];
     let counters = vec![RuleCounters::default(); rules.len()];
-    let view = OldRulesView {
-        sets: BTreeMap::from([("", OldRuleSet { rules, counters, inserted: Inserted::default() })]),
+    let view = LegacyRulesView {
+        sets: BTreeMap::from([(
+            "",
+            LegacyRuleSet { rules, counters, inserted: Inserted::default() },
+        )]),
         path: "",
         recursive: false,
         translation: true,

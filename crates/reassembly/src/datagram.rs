@@ -4,13 +4,13 @@ use std::net::IpAddr;
 
 use skipstep_ruleset::Reason;
 
-use crate::{Fragmentation, Piece, Whole};
+use crate::{Fragmentation, Piece, Reassembled};
 
 /// Size in bytes of the sections into which a datagram is divided to limit its fragments (pf's
 /// `PF_FRAG_ENTRY_OFFSET`).
-const STRETCH: usize = 4096;
+const SECTION: usize = 4096;
 /// Most fragments that may begin in one section (pf's `PF_FRAG_ENTRY_LIMIT`).
-const PIECES_IN_STRETCH: usize = 64;
+const FRAGMENTS_IN_SECTION: usize = 64;
 
 /// Greatest length in bytes of an IPv4 packet, and of an IPv6 packet behind its fixed header.
 const LONGEST: usize = 65_535;
@@ -84,7 +84,7 @@ impl Datagram {
             if overlap < after.data.len() {
                 after.cut_head(overlap);
                 // the later offset may be in another section
-                if self.is_crowded_at(self.pieces[at].offset, PIECES_IN_STRETCH) {
+                if self.is_crowded_at(self.pieces[at].offset, FRAGMENTS_IN_SECTION) {
                     return Err(Misfit::Datagram);
                 }
                 moved.inserted += 1;
@@ -92,7 +92,7 @@ impl Datagram {
             }
             self.pieces.remove(at);
         }
-        if self.is_crowded_at(piece.offset, PIECES_IN_STRETCH - 1) {
+        if self.is_crowded_at(piece.offset, FRAGMENTS_IN_SECTION - 1) {
             return Err(Misfit::Datagram);
         }
         self.pieces.insert(at, piece);
@@ -116,7 +116,7 @@ impl Datagram {
     }
 
     fn is_crowded_at(&self, offset: usize, most: usize) -> bool {
-        let same = |piece: &&Piece| piece.offset / STRETCH == offset / STRETCH;
+        let same = |piece: &&Piece| piece.offset / SECTION == offset / SECTION;
         self.pieces.iter().filter(same).count() > most
     }
 
@@ -135,7 +135,7 @@ impl Datagram {
     /// # Errors
     /// Fails with `Short` if the packet would be longer than 65,535 bytes, and with `Fragment` if
     /// there is no fragment.
-    pub fn join(self) -> Result<Whole, Reason> {
+    pub fn join(self) -> Result<Reassembled, Reason> {
         let total: usize = self.pieces.iter().map(|piece| piece.data.len()).sum();
         let first = self.pieces.first().ok_or(Reason::Fragment)?;
         let (mut bytes, next_header) = (first.header.clone(), first.next_header);
@@ -147,7 +147,7 @@ impl Datagram {
                 let length = u16::try_from(header_len + total).map_err(|_| Reason::Short)?;
                 bytes[2..4].copy_from_slice(&length.to_be_bytes());
                 bytes[6..8].fill(0);
-                Ok(Whole { bytes, longest: header_len + self.largest, fragmentation: None })
+                Ok(Reassembled { bytes, longest: header_len + self.largest, fragmentation: None })
             }
             Some((at, protocol)) => {
                 let length = header_len - 40 + total;
@@ -156,7 +156,7 @@ impl Datagram {
                 bytes[at] = protocol;
                 let largest = self.largest;
                 let how = Fragmentation { header_len, next_header_at: at, largest };
-                Ok(Whole { bytes, longest: how.longest(), fragmentation: Some(how) })
+                Ok(Reassembled { bytes, longest: how.longest(), fragmentation: Some(how) })
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! The model and skipstepd share this code, so it uses neither clock nor sockets. [`Piece`] is a
 //! parsed fragment. [`Reassembler`] queues the fragments of each datagram under pf's limits, and
-//! returns a [`Whole`] when a datagram is complete. [`fn@refragment`] makes fragments of the
+//! returns a [`Reassembled`] when a datagram is complete. [`fn@refragment`] makes fragments of the
 //! size that an IPv6 datagram had before.
 
 #![forbid(unsafe_code)]
@@ -15,12 +15,12 @@ mod refragment;
 use skipstep_wire::checksum;
 
 pub use piece::{Key, Piece};
-pub use reassembler::{Counters, Outcome, Reassembler};
+pub use reassembler::{Counters, FragmentFate, Reassembler};
 pub use refragment::{Fragmentation, fragments, refragment, refragment_ipv4};
 
 /// A reassembled datagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Whole {
+pub struct Reassembled {
     /// The packet from its IP header on. The IPv4 header still has the checksum of the first
     /// fragment, because an ICMP error that answers the datagram quotes that checksum.
     pub bytes: Vec<u8>,
@@ -31,7 +31,7 @@ pub struct Whole {
 }
 
 /// Recomputes the checksum of an IPv4 header. Other packets and damaged headers stay as they are.
-pub fn settle_checksum(packet: &mut [u8]) {
+pub fn update_ipv4_checksum(packet: &mut [u8]) {
     let header_len = packet.first().map_or(0, |first| usize::from(first & 15) * 4);
     if packet.first().is_some_and(|first| first >> 4 == 4)
         && (20..=packet.len()).contains(&header_len)

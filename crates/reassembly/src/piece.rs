@@ -68,8 +68,8 @@ fn parse_ipv4(packet: &[u8], rdomain: u32) -> Option<Piece> {
     let header: &[u8; 20] = packet.first_chunk()?;
     let header_len = usize::from(header[0] & 15) * 4;
     let total_len = usize::from(u16::from_be_bytes([header[2], header[3]]));
-    let place = u16::from_be_bytes([header[6], header[7]]);
-    let (more, offset) = (place & 0x2000 != 0, usize::from(place & 0x1fff) * 8);
+    let offset_field = u16::from_be_bytes([header[6], header[7]]);
+    let (more, offset) = (offset_field & 0x2000 != 0, usize::from(offset_field & 0x1fff) * 8);
     if header_len < 20 || !more && offset == 0 {
         return None;
     }
@@ -114,8 +114,8 @@ fn parse_ipv6(packet: &[u8], rdomain: u32) -> Option<Piece> {
         return None;
     }
     let fragment: &[u8; 8] = packet.get(at..)?.first_chunk()?;
-    let place = u16::from_be_bytes([fragment[2], fragment[3]]);
-    let (more, offset) = (place & 1 != 0, usize::from(place & 0xfff8));
+    let offset_field = u16::from_be_bytes([fragment[2], fragment[3]]);
+    let (more, offset) = (offset_field & 1 != 0, usize::from(offset_field & 0xfff8));
     if !more && offset == 0 {
         return None; // RFC 6946: an atomic fragment is a whole datagram
     }

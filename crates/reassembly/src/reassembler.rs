@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use skipstep_ruleset::Reason;
 
 use crate::datagram::{self, Datagram, Misfit, Moved};
-use crate::{Key, Piece, Whole};
+use crate::{Key, Piece, Reassembled};
 
 /// Factor for stale datagrams (RFC 4963). A datagram is stale when this number times the timeout in
 /// seconds of datagrams with its key have begun, itself included.
@@ -13,18 +13,18 @@ const STALE: u32 = 200;
 
 /// The result of adding a fragment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum FragmentFate {
     /// The fragment is queued until its datagram is complete.
-    Held,
+    Queued,
     /// The fragment completed its datagram.
-    Whole(Whole),
+    Complete(Reassembled),
     /// The fragment is dropped. As in pf there is no reason if its data was there already.
     Dropped(Option<Reason>),
 }
 
 /// Number of lookups of datagrams, and of fragments inserted and removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say all")]
 pub struct Counters {
     pub searches: u64,
     pub inserts: u64,
@@ -40,7 +40,7 @@ pub struct Reassembler {
     /// The queues by the time of their last use, which is a number of the sequence `uses`.
     by_use: BTreeMap<u64, (Key, u32)>,
     uses: u64,
-    pairs: HashMap<Key, Pair>,
+    key_uses: HashMap<Key, KeyUse>,
     pieces: usize,
     counters: Counters,
 }
@@ -56,7 +56,7 @@ struct Queue {
 
 /// The datagrams that have the same key.
 #[derive(Debug, Clone, Copy, Default)]
-struct Pair {
+struct KeyUse {
     queues: usize,
     /// Sequence number of the next datagram.
     generation: u32,
@@ -72,7 +72,7 @@ impl Reassembler {
             queues: HashMap::new(),
             by_use: BTreeMap::new(),
             uses: 0,
-            pairs: HashMap::new(),
+            key_uses: HashMap::new(),
             pieces: 0,
             counters: Counters::default(),
         }
@@ -104,53 +104,53 @@ impl Reassembler {
     }
 
     /// Adds a fragment to its datagram. `now` is in seconds.
-    pub fn add(&mut self, piece: Piece, now: u32) -> Outcome {
+    pub fn add(&mut self, piece: Piece, now: u32) -> FragmentFate {
         if self.pieces >= self.limit {
             self.make_room();
             if self.pieces >= self.limit {
-                return Outcome::Dropped(Some(Reason::Memory));
+                return FragmentFate::Dropped(Some(Reason::Memory));
             }
         }
         if datagram::is_impossible(&piece) {
-            return Outcome::Dropped(Some(Reason::Fragment));
+            return FragmentFate::Dropped(Some(Reason::Fragment));
         }
-        let place = (piece.key, piece.id);
+        let id = (piece.key, piece.id);
         self.counters.searches += 1;
-        self.forget_if_stale(&place);
-        if self.queues.contains_key(&place) {
-            self.touch(&place);
-            if let Err(reason) = self.insert(&place, piece) {
-                return Outcome::Dropped(reason);
+        self.remove_if_stale(&id);
+        if self.queues.contains_key(&id) {
+            self.touch(&id);
+            if let Err(reason) = self.insert(&id, piece) {
+                return FragmentFate::Dropped(reason);
             }
         } else {
-            self.begin(place, piece, now);
+            self.begin(id, piece, now);
         }
-        if !self.queues[&place].datagram.is_complete() {
-            return Outcome::Held;
+        if !self.queues[&id].datagram.is_complete() {
+            return FragmentFate::Queued;
         }
-        match self.remove(&place).map(|queue| queue.datagram.join()) {
-            Some(Ok(whole)) => Outcome::Whole(whole),
-            Some(Err(reason)) => Outcome::Dropped(Some(reason)),
-            None => Outcome::Held,
+        match self.remove(&id).map(|queue| queue.datagram.join()) {
+            Some(Ok(whole)) => FragmentFate::Complete(whole),
+            Some(Err(reason)) => FragmentFate::Dropped(Some(reason)),
+            None => FragmentFate::Queued,
         }
     }
 
-    fn begin(&mut self, place: (Key, u32), piece: Piece, now: u32) {
-        let pair = self.pairs.entry(place.0).or_default();
-        let generation = pair.generation;
-        pair.generation = generation.wrapping_add(1);
-        pair.queues += 1;
+    fn begin(&mut self, id: (Key, u32), piece: Piece, now: u32) {
+        let key_use = self.key_uses.entry(id.0).or_default();
+        let generation = key_use.generation;
+        key_use.generation = generation.wrapping_add(1);
+        key_use.queues += 1;
         let datagram = Datagram::new(piece);
         let queue = Queue { datagram, since: now, last_use: self.uses, generation };
-        self.by_use.insert(self.uses, place);
+        self.by_use.insert(self.uses, id);
         self.uses += 1;
-        self.queues.insert(place, queue);
+        self.queues.insert(id, queue);
         self.pieces += 1;
         self.counters.inserts += 1;
     }
 
-    fn insert(&mut self, place: &(Key, u32), piece: Piece) -> Result<(), Option<Reason>> {
-        let Some(queue) = self.queues.get_mut(place) else {
+    fn insert(&mut self, id: &(Key, u32), piece: Piece) -> Result<(), Option<Reason>> {
+        let Some(queue) = self.queues.get_mut(id) else {
             return Err(Some(Reason::Fragment));
         };
         let before = queue.datagram.pieces();
@@ -162,32 +162,32 @@ impl Reassembler {
         inserted.map_err(|misfit| match misfit {
             Misfit::Piece(reason) => reason,
             Misfit::Datagram => {
-                self.remove(place);
+                self.remove(id);
                 Some(Reason::Fragment)
             }
         })
     }
 
     fn oldest(&self) -> Option<(Key, u32)> {
-        self.by_use.first_key_value().map(|(_, place)| *place)
+        self.by_use.first_key_value().map(|(_, id)| *id)
     }
 
-    fn touch(&mut self, place: &(Key, u32)) {
-        if let Some(queue) = self.queues.get_mut(place) {
+    fn touch(&mut self, id: &(Key, u32)) {
+        if let Some(queue) = self.queues.get_mut(id) {
             self.by_use.remove(&queue.last_use);
             queue.last_use = self.uses;
-            self.by_use.insert(self.uses, *place);
+            self.by_use.insert(self.uses, *id);
             self.uses += 1;
         }
     }
 
-    fn forget_if_stale(&mut self, place: &(Key, u32)) {
-        let (Some(pair), Some(queue)) = (self.pairs.get(&place.0), self.queues.get(place)) else {
+    fn remove_if_stale(&mut self, id: &(Key, u32)) {
+        let (Some(key_use), Some(queue)) = (self.key_uses.get(&id.0), self.queues.get(id)) else {
             return;
         };
-        let newer = pair.generation.wrapping_sub(queue.generation);
+        let newer = key_use.generation.wrapping_sub(queue.generation);
         if newer >= self.timeout.saturating_mul(STALE) {
-            self.remove(place);
+            self.remove(id);
         }
     }
 
@@ -201,15 +201,15 @@ impl Reassembler {
         }
     }
 
-    fn remove(&mut self, place: &(Key, u32)) -> Option<Queue> {
-        let queue = self.queues.remove(place)?;
+    fn remove(&mut self, id: &(Key, u32)) -> Option<Queue> {
+        let queue = self.queues.remove(id)?;
         self.by_use.remove(&queue.last_use);
         self.pieces -= queue.datagram.pieces();
         self.counters.removals += queue.datagram.pieces() as u64;
-        if let Some(pair) = self.pairs.get_mut(&place.0) {
-            pair.queues -= 1;
-            if pair.queues == 0 {
-                self.pairs.remove(&place.0);
+        if let Some(key_use) = self.key_uses.get_mut(&id.0) {
+            key_use.queues -= 1;
+            if key_use.queues == 0 {
+                self.key_uses.remove(&id.0);
             }
         }
         Some(queue)

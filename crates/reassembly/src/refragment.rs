@@ -2,7 +2,7 @@
 
 use skipstep_wire::protocol;
 
-use crate::settle_checksum;
+use crate::update_ipv4_checksum;
 
 /// Length in bytes of the IPv6 fragment header.
 const FRAGMENT_HEADER: usize = 8;
@@ -26,7 +26,7 @@ impl Fragmentation {
 
     /// Returns the shape of fragments of at most `longest` bytes. The fragment header follows the
     /// headers that routers read (RFC 8200 section 4.5). `None` if the packet is damaged.
-    pub fn of(packet: &[u8], longest: usize) -> Option<Self> {
+    pub fn for_packet(packet: &[u8], longest: usize) -> Option<Self> {
         let behind = |header_len: usize, next_header_at| Fragmentation {
             header_len,
             next_header_at,
@@ -57,7 +57,7 @@ pub fn fragments(packet: &[u8], longest: usize, id: u32) -> Option<Vec<Vec<u8>>>
     if packet.first()? >> 4 == 4 {
         return refragment_ipv4(packet, longest);
     }
-    refragment(packet, &Fragmentation::of(packet, longest)?, id)
+    refragment(packet, &Fragmentation::for_packet(packet, longest)?, id)
 }
 
 /// Splits an IPv6 packet, up to the length in its header, into fragments with identification `id`.
@@ -102,9 +102,9 @@ pub fn refragment_ipv4(packet: &[u8], longest: usize) -> Option<Vec<Vec<u8>>> {
         let mut fragment = if count == 0 { header.to_vec() } else { later_header(header) };
         let length = (fragment.len() + chunk.len()) as u16;
         fragment[2..4].copy_from_slice(&length.to_be_bytes());
-        let place = (offset / 8) as u16 | (u16::from(more) << 13);
-        fragment[6..8].copy_from_slice(&place.to_be_bytes());
-        settle_checksum(&mut fragment);
+        let offset_field = (offset / 8) as u16 | (u16::from(more) << 13);
+        fragment[6..8].copy_from_slice(&offset_field.to_be_bytes());
+        update_ipv4_checksum(&mut fragment);
         fragment.extend(chunk);
         fragment
     });

@@ -16,7 +16,7 @@ pub enum Family {
 
 impl Family {
     /// Returns the family of an address.
-    pub fn of(address: IpAddr) -> Self {
+    pub fn from_address(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(_) => Family::Inet,
             IpAddr::V6(_) => Family::Inet6,

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{OldKind, OldRule, Rule, Table};
+use crate::{LegacyKind, LegacyRule, Rule, Table};
 
 /// Greatest depth of nested anchor calls. A packet that would exceed it is dropped.
 pub const DEEPEST: usize = 64;
@@ -17,7 +17,7 @@ pub struct Anchor {
     #[serde(deserialize_with = "crate::many::read")]
     pub rules: Vec<Rule>,
     /// Legacy translation and scrub rules.
-    pub old_rules: Vec<OldRule>,
+    pub legacy_rules: Vec<LegacyRule>,
     /// Tables that the anchor defines or mentions.
     pub tables: Vec<Table>,
 }
@@ -52,7 +52,7 @@ pub struct RuleId {
     /// Path of the rule's anchor; empty for the main rule set.
     pub anchor: String,
     /// Kind of a legacy rule; `None` for filter rules.
-    pub old: Option<OldKind>,
+    pub old: Option<LegacyKind>,
     /// Number of the rule in its list, from 0.
     pub number: u32,
 }
@@ -88,7 +88,7 @@ impl FromStr for RuleId {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (anchor, own) = text.rsplit_once('/').unwrap_or(("", text));
-        let kinds = OldKind::ALL.into_iter();
+        let kinds = LegacyKind::ALL.into_iter();
         let named = own.split_once(':').and_then(|(name, number)| {
             let kind = kinds.clone().find(|kind| kind.name() == name)?;
             Some((Some(kind), number))

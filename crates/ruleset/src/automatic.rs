@@ -13,7 +13,7 @@ pub struct AutomaticTables {
 
 impl AutomaticTables {
     /// Returns the names for a rule set that is only displayed: `__automatic_0` and so on.
-    pub fn for_looking() -> Self {
+    pub fn for_display() -> Self {
         Self::default()
     }
 
@@ -47,8 +47,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_looking_counts_tables_that_are_not_made() {
-        let mut names = AutomaticTables::for_looking();
+    fn discarded_tables_use_up_a_name_only_for_display() {
+        let mut names = AutomaticTables::for_display();
         names.skip();
         assert_eq!(names.next_name(), "__automatic_1");
         let mut names = AutomaticTables::for_loading(0x5eed);

@@ -96,7 +96,7 @@ pub struct Fingerprint {
 
 /// The meaning of `os "name"`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Wanted {
+pub enum OsMatch {
     /// `unknown`: matches SYNs without a fingerprint.
     Unknown,
     /// Matches SYNs of one of the systems with these names.
@@ -105,14 +105,14 @@ pub enum Wanted {
     Nothing,
 }
 
-impl Wanted {
+impl OsMatch {
     /// True if the criterion matches a packet whose fingerprint is `found`; `None` if no
     /// fingerprint matches the packet.
     pub fn admits(&self, found: Option<&Fingerprint>) -> bool {
         match self {
-            Wanted::Unknown => found.is_none(),
-            Wanted::Nothing => false,
-            Wanted::System(wanted) => found.is_some_and(|found| {
+            OsMatch::Unknown => found.is_none(),
+            OsMatch::Nothing => false,
+            OsMatch::System(wanted) => found.is_some_and(|found| {
                 found.systems.iter().any(|system| {
                     let names = wanted.names.iter().zip(&system.names);
                     names.into_iter().all(|(wanted, name)| {
@@ -177,20 +177,20 @@ impl Fingerprints {
 
     /// Returns the meaning of a name in a rule: a class, class and version, or class, version and
     /// subtype. Case does not matter.
-    pub fn wanted(&self, name: &str) -> Wanted {
+    pub fn os_match(&self, name: &str) -> OsMatch {
         if name.eq_ignore_ascii_case("unknown") {
-            return Wanted::Unknown;
+            return OsMatch::Unknown;
         }
         let lower = name.to_lowercase();
-        let system = |names: [&str; 3]| Wanted::System(System { names: names.map(str::to_owned) });
+        let system = |names: [&str; 3]| OsMatch::System(System { names: names.map(str::to_owned) });
         if self.names.contains_key(&lower) {
             return system([&lower, "", ""]);
         }
         let Some((class, rest)) = lower.split_once(' ') else {
-            return Wanted::Nothing;
+            return OsMatch::Nothing;
         };
         let Some(versions) = self.names.get(class).map(|class| &class.below) else {
-            return Wanted::Nothing;
+            return OsMatch::Nothing;
         };
         if versions.contains_key(rest) {
             return system([class, rest, ""]);
@@ -202,11 +202,11 @@ impl Fingerprints {
                 return system([class, version, subtype]);
             }
         }
-        Wanted::Nothing
+        OsMatch::Nothing
     }
 
     /// Adds a system to the fingerprint of a signature, or a new fingerprint.
-    fn know(&mut self, signature: Signature, system: &System) {
+    fn add_system(&mut self, signature: Signature, system: &System) {
         match self.all.iter_mut().find(|known| known.signature == signature) {
             Some(known) => known.systems.push(system.clone()),
             None => self.all.push(Fingerprint { signature, systems: vec![system.clone()] }),
@@ -219,10 +219,10 @@ impl Fingerprints {
                 self.count += 1;
                 let names = [class, &version, &subtype].map(str::to_owned);
                 let system = System { names };
-                self.know(signature, &system);
+                self.add_system(signature, &system);
                 if let (true, Measure::Exactly(size)) = (signature.df, signature.size) {
                     let size = Measure::Exactly(size.saturating_add(LONGER_HEADER));
-                    self.know(Signature { size, ..signature }, &system);
+                    self.add_system(Signature { size, ..signature }, &system);
                 }
                 let mut level = &mut self.names;
                 for name in [class, &version, &subtype] {
@@ -368,28 +368,28 @@ mod tests {
         let fingerprints =
             Fingerprints::parse("1:64:1:60:N:Windows:XP:SP1:x\n2:64:1:60:.:Linux:2.6::y\n")
                 .unwrap();
-        let system = |names: [&str; 3]| Wanted::System(System { names: names.map(str::to_owned) });
+        let system = |names: [&str; 3]| OsMatch::System(System { names: names.map(str::to_owned) });
         for (name, wanted) in [
-            ("Unknown", Wanted::Unknown),
+            ("Unknown", OsMatch::Unknown),
             ("WINDOWS", system(["windows", "", ""])),
             ("Windows xp", system(["windows", "xp", ""])),
             ("Windows XP SP1", system(["windows", "xp", "sp1"])),
             ("Linux 2.6", system(["linux", "2.6", ""])),
-            ("Linux 2.4", Wanted::Nothing),
-            ("Linux 2.6 x", Wanted::Nothing),
-            ("Plan9", Wanted::Nothing),
+            ("Linux 2.4", OsMatch::Nothing),
+            ("Linux 2.6 x", OsMatch::Nothing),
+            ("Plan9", OsMatch::Nothing),
         ] {
-            assert_eq!(fingerprints.wanted(name), wanted, "{name}");
+            assert_eq!(fingerprints.os_match(name), wanted, "{name}");
         }
         assert!(system(["windows", "xp", ""]).admits(fingerprints.all.first()));
         assert!(!system(["linux", "", ""]).admits(fingerprints.all.first()));
-        assert!(!Wanted::Unknown.admits(fingerprints.all.first()));
-        assert!(Wanted::Unknown.admits(None));
-        assert!(!Wanted::Nothing.admits(None));
+        assert!(!OsMatch::Unknown.admits(fingerprints.all.first()));
+        assert!(OsMatch::Unknown.admits(None));
+        assert!(!OsMatch::Nothing.admits(None));
     }
 
     #[test]
-    fn the_projects_own_are_sound_and_tell_systems_apart() {
+    fn built_in_fingerprints_distinguish_systems() {
         let fingerprints = Fingerprints::parse(BUILT_IN).unwrap();
         let classes: Vec<&str> =
             fingerprints.names.values().map(|class| class.name.as_str()).collect();

@@ -85,7 +85,7 @@ impl Host {
 
     /// Returns the interfaces that a name refers to: one interface, or the members of a group.
     pub fn members<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Interface> {
-        self.interfaces.iter().filter(move |interface| interface.is(name))
+        self.interfaces.iter().filter(move |interface| interface.has_name_or_group(name))
     }
 
     /// Returns the route with the longest prefix for `address` in a routing domain.
@@ -144,7 +144,7 @@ impl Interface {
     }
 
     /// True if `name` is the name of this interface or of one of its groups.
-    pub fn is(&self, name: &str) -> bool {
+    pub fn has_name_or_group(&self, name: &str) -> bool {
         self.name == name || self.groups.iter().any(|group| group == name)
     }
 

@@ -8,9 +8,9 @@ pub mod anchor;
 pub mod automatic;
 pub mod fingerprint;
 pub mod interface;
+pub mod legacy;
 mod many;
 pub mod next;
-pub mod old;
 pub mod optimize;
 pub mod options;
 pub mod queue;
@@ -28,9 +28,9 @@ use serde::{Deserialize, Serialize};
 pub use address::{Address, Endpoint, Family, Host, PortMatch, Ports};
 pub use anchor::{Anchor, AnchorCall, RuleId};
 pub use automatic::AutomaticTables;
-pub use fingerprint::{Fingerprint, Wanted};
+pub use fingerprint::{Fingerprint, OsMatch};
+pub use legacy::{LegacyKind, LegacyList, LegacyRule};
 pub use next::{Next, RulesChange};
-pub use old::{OldKind, OldList, OldRule};
 pub use optimize::{Counted, Optimizer, TablesMade};
 pub use options::{
     BlockPolicy, Evaluator, FastForward, Limits, Optimization, Options, StatePolicy,
@@ -54,7 +54,7 @@ pub struct Ruleset {
     #[serde(deserialize_with = "crate::many::read")]
     pub rules: Vec<Rule>,
     /// Legacy translation and scrub rules of the main rule set, in order.
-    pub old_rules: Vec<OldRule>,
+    pub legacy_rules: Vec<LegacyRule>,
     /// Tables of the main rule set in order of definition, including those that rules only mention.
     pub tables: Vec<Table>,
     /// Anchors by path (`a/b`, without a leading slash): those in braces and those of `load
@@ -68,7 +68,7 @@ pub struct Ruleset {
     /// Fingerprints, empty if no rule says `os`. The first that matches a SYN counts.
     pub fingerprints: Vec<Fingerprint>,
     /// The meaning of each name behind `os`.
-    pub systems: BTreeMap<String, Wanted>,
+    pub systems: BTreeMap<String, OsMatch>,
 }
 
 impl Ruleset {
@@ -90,9 +90,9 @@ impl Ruleset {
         let mut called = BTreeSet::new();
         let mut to_look_at = vec![""];
         while let Some(path) = to_look_at.pop() {
-            let old = self.old_rules_of(path).iter().map(|old| &old.rule);
+            let legacy = self.legacy_rules_of(path).iter().map(|legacy| &legacy.rule);
             for call in
-                self.rules_of(path).iter().chain(old).filter_map(|rule| rule.anchor.as_ref())
+                self.rules_of(path).iter().chain(legacy).filter_map(|rule| rule.anchor.as_ref())
             {
                 let meant = |other: &&str| {
                     *other == call.path
@@ -141,9 +141,10 @@ impl Ruleset {
         match id.old {
             None => self.rules_of(&id.anchor).get(id.number as usize),
             Some(kind) => {
-                let mut rules = self.old_rules_of(&id.anchor).iter();
-                let is_meant = |old: &&OldRule| old.kind == kind && old.rule.number == id.number;
-                rules.find(is_meant).map(|old| &old.rule)
+                let mut rules = self.legacy_rules_of(&id.anchor).iter();
+                let is_meant =
+                    |legacy: &&LegacyRule| legacy.kind == kind && legacy.rule.number == id.number;
+                rules.find(is_meant).map(|legacy| &legacy.rule)
             }
         }
     }

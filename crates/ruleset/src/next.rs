@@ -15,12 +15,16 @@ pub enum RulesChange {
 
 impl RulesChange {
     /// Returns the rule set that the change makes of the previous one.
-    pub fn next(&self, old: &Ruleset) -> Next {
+    pub fn next(&self, previous: &Ruleset) -> Next {
         match self {
-            RulesChange::Load(path, new) if path.is_empty() => Next::main(old, (**new).clone()),
-            RulesChange::Load(path, new) => Next::anchors(old, [(path.as_str(), &**new)]),
-            RulesChange::Flush(path) if path.is_empty() => Next::emptied(old),
-            RulesChange::Flush(path) => Next::anchors(old, [(path.as_str(), &Ruleset::default())]),
+            RulesChange::Load(path, new) if path.is_empty() => {
+                Next::main(previous, (**new).clone())
+            }
+            RulesChange::Load(path, new) => Next::anchors(previous, [(path.as_str(), &**new)]),
+            RulesChange::Flush(path) if path.is_empty() => Next::emptied(previous),
+            RulesChange::Flush(path) => {
+                Next::anchors(previous, [(path.as_str(), &Ruleset::default())])
+            }
         }
     }
 }
@@ -40,38 +44,39 @@ pub struct Next {
 impl Next {
     /// Returns the result of `pfctl -f`. The main rule set and the anchors in `new` are replaced;
     /// anchors that `pfctl -a` loaded stay.
-    pub fn main(old: &Ruleset, new: Ruleset) -> Self {
+    pub fn main(previous: &Ruleset, new: Ruleset) -> Self {
         let mut ruleset = new;
         let mut replaced: BTreeSet<String> = ruleset.anchors.keys().cloned().collect();
-        for (path, anchor) in old.anchors.iter().filter(|(path, _)| !is_unnamed(path)) {
+        for (path, anchor) in previous.anchors.iter().filter(|(path, _)| !is_unnamed(path)) {
             ruleset.anchors.entry(path.clone()).or_insert_with(|| anchor.clone());
         }
-        replaced.extend(old.anchors.keys().filter(|path| is_unnamed(path)).cloned());
+        replaced.extend(previous.anchors.keys().filter(|path| is_unnamed(path)).cloned());
         replaced.insert(String::new());
-        keep_systems(&mut ruleset, old);
+        keep_systems(&mut ruleset, previous);
         Next { ruleset, replaced, untranslated: None }
     }
 
     /// Returns the result of one or several `pfctl -a path -f`. Each anchor, and the anchors in its
     /// rule set, are replaced. An anchor without contents is removed.
     pub fn anchors<'a>(
-        old: &Ruleset,
+        previous: &Ruleset,
         changes: impl IntoIterator<Item = (&'a str, &'a Ruleset)>,
     ) -> Self {
-        let mut next = Self::same(old);
+        let mut next = Self::same(previous);
         for (path, new) in changes {
             next.replace(path, new);
         }
-        keep_systems(&mut next.ruleset, old);
+        keep_systems(&mut next.ruleset, previous);
         next
     }
 
     fn replace(&mut self, path: &str, new: &Ruleset) {
         self.remove(path);
-        let Ruleset { rules, old_rules, tables, anchors, fingerprints, systems, .. } = new.clone();
+        let Ruleset { rules, legacy_rules, tables, anchors, fingerprints, systems, .. } =
+            new.clone();
         self.replaced.extend(anchors.keys().cloned());
         self.ruleset.anchors.extend(anchors);
-        let anchor = Anchor { rules, old_rules, tables };
+        let anchor = Anchor { rules, legacy_rules, tables };
         if anchor != Anchor::default() {
             self.ruleset.anchors.insert(path.to_owned(), anchor);
         }
@@ -97,25 +102,25 @@ impl Next {
 
     /// Returns the result of `pfctl -F rules`. The main rule set loses its rules, and the tables
     /// that are not persistent; options stay.
-    pub fn emptied(old: &Ruleset) -> Self {
-        Self::main(old, Ruleset { options: old.options.clone(), ..Ruleset::default() })
+    pub fn emptied(previous: &Ruleset) -> Self {
+        Self::main(previous, Ruleset { options: previous.options.clone(), ..Ruleset::default() })
     }
 
     /// Returns the previous rule set unchanged.
-    pub fn same(old: &Ruleset) -> Self {
-        Next { ruleset: old.clone(), replaced: BTreeSet::new(), untranslated: None }
+    pub fn same(previous: &Ruleset) -> Self {
+        Next { ruleset: previous.clone(), replaced: BTreeSet::new(), untranslated: None }
     }
 
     /// Returns the result of `pfctl -F nat`: the anchor loses its legacy rules other than `scrub`.
-    pub fn without_translation(old: &Ruleset, path: &str) -> Self {
-        let mut next = Self::same(old);
+    pub fn without_translation(previous: &Ruleset, path: &str) -> Self {
+        let mut next = Self::same(previous);
         let ruleset = &mut next.ruleset;
-        let old_rules = match path {
-            "" => Some(&mut ruleset.old_rules),
-            path => ruleset.anchors.get_mut(path).map(|anchor| &mut anchor.old_rules),
+        let legacy_rules = match path {
+            "" => Some(&mut ruleset.legacy_rules),
+            path => ruleset.anchors.get_mut(path).map(|anchor| &mut anchor.legacy_rules),
         };
-        if let Some(old_rules) = old_rules {
-            old_rules.retain(|old| !old.kind.translates());
+        if let Some(legacy_rules) = legacy_rules {
+            legacy_rules.retain(|rule| !rule.kind.translates());
         }
         next.untranslated = Some(path.to_owned());
         next
@@ -128,14 +133,14 @@ impl Next {
 }
 
 /// Keeps the meaning of `os` names that unchanged anchors use, and removes unused names.
-fn keep_systems(ruleset: &mut Ruleset, old: &Ruleset) {
-    for (name, wanted) in &old.systems {
+fn keep_systems(ruleset: &mut Ruleset, previous: &Ruleset) {
+    for (name, wanted) in &previous.systems {
         ruleset.systems.entry(name.clone()).or_insert_with(|| wanted.clone());
     }
     let asked = ruleset.os_names();
     ruleset.systems.retain(|name, _| asked.contains(name));
     if ruleset.fingerprints.is_empty() && !asked.is_empty() {
-        ruleset.fingerprints = old.fingerprints.clone();
+        ruleset.fingerprints = previous.fingerprints.clone();
     }
 }
 
@@ -161,21 +166,21 @@ mod tests {
     }
 
     #[test]
-    fn a_new_main_rule_set_keeps_the_anchors_it_does_not_bring() {
+    fn a_new_main_rule_set_keeps_anchors_loaded_separately() {
         let next = Next::main(&ruleset(&["_1", "_1/a", "a", "a/b"]), ruleset(&["_1", "a"]));
         assert_eq!(paths(&next), (vec!["_1", "a", "a/b"], vec!["", "_1", "_1/a", "a"]));
     }
 
     #[test]
-    fn an_anchor_takes_only_its_unnamed_parts_along() {
-        let old = ruleset(&["a", "a/_1", "a/b", "ab/_1"]);
-        let next = Next::anchors(&old, [("a", &Ruleset::default())]);
+    fn replacing_an_anchor_removes_only_its_unnamed_anchors() {
+        let previous = ruleset(&["a", "a/_1", "a/b", "ab/_1"]);
+        let next = Next::anchors(&previous, [("a", &Ruleset::default())]);
         assert_eq!(paths(&next), (vec!["a/b", "ab/_1"], vec!["a", "a/_1"]));
         let mut new = ruleset(&["a/c"]);
         new.rules.push(Rule::default());
-        let next = Next::anchors(&old, [("a", &new)]);
+        let next = Next::anchors(&previous, [("a", &new)]);
         assert_eq!(paths(&next), (vec!["a", "a/b", "a/c", "ab/_1"], vec!["a", "a/_1", "a/c"]));
-        let next = Next::anchors(&old, [("a", &new), ("ab/_1", &Ruleset::default())]);
+        let next = Next::anchors(&previous, [("a", &new), ("ab/_1", &Ruleset::default())]);
         assert_eq!(paths(&next), (vec!["a", "a/b", "a/c"], vec!["a", "a/_1", "a/c", "ab/_1"]));
     }
 }

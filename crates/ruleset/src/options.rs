@@ -213,7 +213,7 @@ impl Default for Limits {
 /// Timeout classes, in the order of `enum pf_timeout` of bpf/abi.h.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[repr(u8)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say all")]
 pub enum Timeout {
     TcpFirst,
     TcpOpening,

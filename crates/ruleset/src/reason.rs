@@ -3,7 +3,7 @@
 /// The counter that a packet raises, which the log shows, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say all")]
 pub enum Reason {
     Match,
     BadOffset,

@@ -8,7 +8,7 @@ use crate::{InterfaceMatch, Rule};
 /// The parameters with skip steps, in the order in which pf tests them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say all")]
 pub enum Skip {
     Interface,
     Direction,
@@ -45,7 +45,7 @@ impl Skip {
 
     fn differs(self, a: &Rule, b: &Rule) -> bool {
         match self {
-            Skip::Interface => name(a) != name(b) || negated(a) != negated(b),
+            Skip::Interface => interface(a) != interface(b) || negated(a) != negated(b),
             Skip::Direction => a.direction != b.direction,
             // pf counts the `!` of `on` as part of both parameters
             Skip::Rdomain => rdomain(a) != rdomain(b) || negated(a) != negated(b),
@@ -60,7 +60,7 @@ impl Skip {
 }
 
 /// Returns the interface, group or `any` of the rule's `on`. `None` for `on rdomain`.
-pub(crate) fn name(rule: &Rule) -> Option<&InterfaceMatch> {
+pub(crate) fn interface(rule: &Rule) -> Option<&InterfaceMatch> {
     let value = &rule.interface.as_ref()?.value;
     (!matches!(value, InterfaceMatch::Rdomain(_))).then_some(value)
 }

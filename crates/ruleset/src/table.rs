@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_survive_as_keys() {
+    fn table_names_round_trip_as_json_keys() {
         let paths = ["", "a", "a/b c", r"a\", r"a\ b", " "];
         let names = ["bad", "a b", " ", r"a\b", r"a\ b", r"\"];
         let mut keys = BTreeSet::new();

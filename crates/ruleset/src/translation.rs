@@ -39,7 +39,7 @@ impl crate::Rule {
 
 impl PoolAddress {
     /// Returns the interface of the next hop, if the address is `(interface hop)`.
-    pub fn way(&self) -> Option<&InterfaceName> {
+    pub fn next_hop_interface(&self) -> Option<&InterfaceName> {
         match self {
             PoolAddress::Through(interface, _) => Some(interface),
             _ => None,
@@ -47,10 +47,12 @@ impl PoolAddress {
     }
 
     /// Returns the interfaces of all next hops, including those in a list.
-    pub fn ways(&self) -> Vec<&InterfaceName> {
+    pub fn next_hop_interfaces(&self) -> Vec<&InterfaceName> {
         match self {
-            PoolAddress::List(list) => list.iter().flat_map(PoolAddress::ways).collect(),
-            address => address.way().into_iter().collect(),
+            PoolAddress::List(list) => {
+                list.iter().flat_map(PoolAddress::next_hop_interfaces).collect()
+            }
+            address => address.next_hop_interface().into_iter().collect(),
         }
     }
 
@@ -118,7 +120,7 @@ pub enum PoolKind {
 pub enum PoolPorts {
     /// The rule names no port: `nat-to` takes one from 50001 to 65535, `rdr-to` keeps the port.
     #[default]
-    Unsaid,
+    Default,
     /// `static-port`: the packet keeps its port.
     Static,
     /// `port low:high`, inclusive; both are equal for a single port. `rdr-to` keeps the distance
@@ -169,7 +171,7 @@ impl AfTo {
     }
 
     /// Returns the number of leading bits that an address of `to` keeps, 0 without `to`.
-    pub fn kept(&self) -> u8 {
+    pub fn kept_bits(&self) -> u8 {
         let full = if self.family == Family::Inet { 32 } else { 128 };
         self.to.as_ref().map_or(0, |to| to.prefix(full))
     }

@@ -83,7 +83,7 @@ pub enum Action {
     /// States with these numbers are removed. Numbers without a state are ignored.
     Kill(Vec<u32>),
     /// States that `pfctl -k` would select are removed.
-    KillMeant(Target),
+    KillSelected(Target),
     /// The contents of a table change.
     Table(TableEdit),
     /// Rules are loaded into the anchor with this path; an empty path is the main rule set.
@@ -156,7 +156,7 @@ pub enum Check {
 
 /// Expected counters of a rule.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say all")]
 pub struct RuleCheck {
     /// Compared only on evaluators that evaluate rules in pf's order, with skip steps.
     pub evaluations: Option<u64>,
@@ -170,7 +170,7 @@ pub struct RuleCheck {
 
 /// Expected counters of the whole firewall.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say all")]
 pub struct StatusCheck {
     pub states: Option<u64>,
     pub searches: Option<u64>,

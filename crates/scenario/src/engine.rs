@@ -8,9 +8,9 @@ use ipnet::IpNet;
 
 // Types that all evaluators share are the model's.
 pub use skipstep_model::{
-    Admissions, Carried, Diverted, Draw, Edit, Forwarded, Hiding, InterfaceCounters, LinkHeader,
-    NextHop, NodeKind, Packet as TestPacket, Peer as PeerView, RuleCounters, SocketOwner,
-    TableCounters, TableEdit, TableTraffic, Verdict, VlanTag, Way,
+    Admissions, Carried, Diverted, Draw, Edit, ForwardRoute, Forwarded, Hiding, InterfaceCounters,
+    LinkHeader, NextHop, NodeKind, Packet as TestPacket, Peer as PeerView, RuleCounters,
+    SocketOwner, TableCounters, TableEdit, TableTraffic, Verdict, VlanTag,
 };
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{

@@ -75,7 +75,7 @@ pub enum StateUse {
 
 /// Expected properties of a state. States are numbered from 1 in order of creation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say all")]
 pub struct StateWords {
     pub protocol: Option<u8>,
     pub direction: Option<Direction>,
@@ -125,7 +125,7 @@ pub enum Out {
 
 /// Fields of a packet that `scrub` and `set` can change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say all")]
 pub struct OutFields {
     pub ttl: Option<u8>,
     pub tos: Option<u8>,
@@ -138,7 +138,7 @@ pub struct OutFields {
 
 /// An expected packet in answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say all")]
 pub enum Reply {
     /// Exactly these bytes.
     Bytes(Vec<u8>),
@@ -150,7 +150,7 @@ pub enum Reply {
 
 /// Expected properties of a log record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say all")]
 pub struct LogWords {
     pub action: Option<LogAction>,
     /// `default` is `Some(None)`
@@ -167,7 +167,7 @@ pub struct LogWords {
 
 /// The action in a log record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say all")]
 pub enum LogAction {
     Pass,
     Block,
@@ -175,7 +175,7 @@ pub enum LogAction {
 }
 
 impl LogAction {
-    fn of(pass: Option<bool>) -> Self {
+    fn from_pass(pass: Option<bool>) -> Self {
         match pass {
             Some(true) => LogAction::Pass,
             Some(false) => LogAction::Block,
@@ -371,7 +371,7 @@ impl Expectation {
 
 fn same_way(expected: &[Forwarded], found: &[Forwarded]) -> bool {
     let same = |(one, other): (&Forwarded, &Forwarded)| {
-        one.way == other.way && look::same(&one.bytes, &other.bytes)
+        one.route == other.route && look::same(&one.bytes, &other.bytes)
     };
     expected.len() == found.len() && expected.iter().zip(found).all(same)
 }
@@ -404,14 +404,14 @@ const RST: u8 = 4;
 impl Reply {
     /// Returns the comparable part of a reply if the source address of an ICMP message may differ.
     pub fn without_addresses(&self) -> Reply {
-        match self.in_words() {
+        match self.as_fields() {
             Reply::Tcp { .. } => self.clone(),
             other => other,
         }
     }
 
     /// Returns the fields of a reply without its addresses, for ICMP and TCP.
-    pub fn in_words(&self) -> Reply {
+    pub fn as_fields(&self) -> Reply {
         let Reply::Bytes(bytes) = self else { return self.clone() };
         if let Some(look::Icmp { ipv6, kind, code }) = look::icmp(bytes) {
             return Reply::Icmp { ipv6, kind, code: Some(code) };
@@ -448,7 +448,7 @@ impl Reply {
 impl LogWords {
     fn complete(record: &LogView) -> Self {
         LogWords {
-            action: Some(LogAction::of(record.pass)),
+            action: Some(LogAction::from_pass(record.pass)),
             rule: Some(record.rule),
             anchor_rule: Some(record.anchor_rule),
             anchor: Some(record.anchor.clone()),
@@ -459,7 +459,7 @@ impl LogWords {
     }
 
     fn hold(&self, record: &LogView) -> bool {
-        self.action.is_none_or(|action| action == LogAction::of(record.pass))
+        self.action.is_none_or(|action| action == LogAction::from_pass(record.pass))
             && self.rule.is_none_or(|rule| rule == record.rule)
             && self.anchor_rule.is_none_or(|number| number == record.anchor_rule)
             && self.anchor.as_ref().is_none_or(|anchor| *anchor == record.anchor)

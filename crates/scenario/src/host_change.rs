@@ -56,7 +56,7 @@ impl HostChange {
             }
             HostChange::Join(name, group) => {
                 let interface = interface(&mut next, name)?;
-                if interface.is(group) {
+                if interface.has_name_or_group(group) {
                     return Err(format!("{name} is in {group} already"));
                 }
                 interface.groups.push(group.clone());
@@ -105,14 +105,14 @@ fn add_address(host: &mut Host, name: &str, address: InterfaceAddress) -> Result
         return Err(format!("{name} is down"));
     }
     let broadcast = address.broadcast.filter(|_| !interface.loopback);
-    let place = place_of(&interface.addresses, address.net.addr());
+    let place = insert_position(&interface.addresses, address.net.addr());
     interface.addresses.insert(place, InterfaceAddress { broadcast, ..address });
     connect(host, name, address)
 }
 
 /// Returns the position of a new address: last, but an IPv6 address comes before others of its
 /// scope.
-fn place_of(addresses: &[InterfaceAddress], new: IpAddr) -> usize {
+fn insert_position(addresses: &[InterfaceAddress], new: IpAddr) -> usize {
     let alike = |own: &InterfaceAddress| {
         !own.net.addr().is_ipv4() && is_link_local(own.net.addr()) == is_link_local(new)
     };
@@ -271,30 +271,38 @@ mod tests {
     fn the_last_ipv4_address_takes_all_ipv4_routes_along() {
         let host = after("address delete em1 10.0.2.1/24").unwrap();
         assert_eq!(routes(&host, "em1"), ["2001:db8:2::/64", "::/0"]);
-        assert!(host.interface("em1").unwrap().is("egress"));
+        assert!(host.interface("em1").unwrap().has_name_or_group("egress"));
     }
 
     #[test]
     fn a_link_that_was_down_has_its_ipv4_networks_alone() {
         let host = after("link down em1").unwrap();
         let em1 = host.interface("em1").unwrap();
-        assert!(routes(&host, "em1").is_empty() && em1.addresses.len() == 1 && !em1.is("egress"));
+        assert!(
+            routes(&host, "em1").is_empty()
+                && em1.addresses.len() == 1
+                && !em1.has_name_or_group("egress")
+        );
         let host = after("link down em1\nlink up em1").unwrap();
         assert_eq!(routes(&host, "em1"), ["10.0.2.0/24"]);
         let host = after("link down em1\nlink up em1\nroute add default on em1 via 10.0.2.254");
-        assert!(host.unwrap().interface("em1").unwrap().is("egress"));
+        assert!(host.unwrap().interface("em1").unwrap().has_name_or_group("egress"));
     }
 
     #[test]
-    fn an_interface_comes_back_with_what_it_is_said_to_have() {
+    fn an_added_interface_has_the_given_properties_only() {
         let host = after("interface delete em1\ninterface add em1 10.0.3.1/24 group dmz").unwrap();
         let em1 = host.interface("em1").unwrap();
-        assert!(em1.is("dmz") && !em1.is("egress") && em1.addresses.len() == 1);
+        assert!(
+            em1.has_name_or_group("dmz")
+                && !em1.has_name_or_group("egress")
+                && em1.addresses.len() == 1
+        );
         assert_eq!(routes(&host, "em1"), ["10.0.3.0/24"]);
     }
 
     #[test]
-    fn what_is_not_there_cannot_change() {
+    fn missing_objects_cannot_change() {
         for change in [
             "address add em0 10.0.2.1/24",
             "address add em0 10.0.2.9/24",

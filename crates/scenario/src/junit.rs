@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::run::{Outcome, report};
+use crate::run::{CaseResult, report};
 
 /// Returns an XML document with a test suite for each file, given as name and results.
-pub fn document(suites: &[(String, Vec<Outcome>)]) -> String {
+pub fn document(suites: &[(String, Vec<CaseResult>)]) -> String {
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
     for (name, outcomes) in suites {
         suite(&mut text, name, outcomes);
@@ -13,7 +13,7 @@ pub fn document(suites: &[(String, Vec<Outcome>)]) -> String {
     text + "</testsuites>\n"
 }
 
-fn suite(text: &mut String, name: &str, outcomes: &[Outcome]) {
+fn suite(text: &mut String, name: &str, outcomes: &[CaseResult]) {
     let failures =
         outcomes.iter().filter(|outcome| !outcome.passed() && outcome.error.is_none()).count();
     let errors = outcomes.iter().filter(|outcome| outcome.error.is_some()).count();
@@ -63,8 +63,8 @@ mod tests {
     use crate::run::Finding;
 
     #[test]
-    fn a_failure_is_told_and_escaped() {
-        let outcome = Outcome {
+    fn a_failure_is_reported_and_escaped() {
+        let outcome = CaseResult {
             title: "a < b".into(),
             engine: "model".into(),
             error: None,

@@ -32,7 +32,7 @@ pub struct LimiterCheck {
 
 impl LimiterCheck {
     /// Returns a check of all counters of a limiter.
-    pub fn of(view: &LimiterView) -> Self {
+    pub fn complete(view: &LimiterView) -> Self {
         let of_sources = |count: u64| view.limiter.source.then_some(count);
         LimiterCheck {
             source: view.limiter.source,
@@ -54,7 +54,7 @@ impl LimiterCheck {
             differences.compare("limiter", &Some("one of this number"), "none");
             return;
         };
-        let found = LimiterCheck::of(view);
+        let found = LimiterCheck::complete(view);
         for (name, expected, found) in [
             ("states", self.states, found.states),
             ("sources", self.sources, found.sources),

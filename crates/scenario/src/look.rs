@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn two_zeros_are_one_checksum_but_in_udp() {
+    fn zero_checksums_have_two_forms_except_in_udp() {
         for (protocol, at, alike) in [
             (6, 36, true),
             (1, 22, true),

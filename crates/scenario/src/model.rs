@@ -67,7 +67,7 @@ impl Engine for Model {
     }
 
     fn labelled(&mut self, label: &str) -> Vec<u64> {
-        self.firewall().labelled(label)
+        self.firewall().states_with_label(label)
     }
 
     fn edit_table(&mut self, edit: &TableEdit) -> bool {

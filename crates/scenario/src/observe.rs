@@ -110,7 +110,7 @@ impl<'e> Observer<'e> {
     }
 
     /// Removes the states that `target` selects. They do not count as removed by a packet.
-    pub fn kill_meant(&mut self, target: &Target) {
+    pub fn kill_selected(&mut self, target: &Target) {
         let labelled = match target {
             Target::Label(label) => Some(self.engine.labelled(label)),
             _ => None,

@@ -16,7 +16,7 @@ pub enum Packet {
 /// A packet described field by field. Missing fields have defaults. Lengths and checksums are
 /// correct unless `damage` changes them.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say all")]
 pub struct Words {
     pub source: IpAddr,
     pub destination: IpAddr,
@@ -27,7 +27,7 @@ pub struct Words {
 
 /// The payload of the IP header.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say all")]
 pub enum Body {
     Tcp(Tcp),
     Udp(Udp),
@@ -39,7 +39,7 @@ pub enum Body {
 
 /// A TCP segment.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say all")]
 pub struct Tcp {
     pub source_port: u16,
     pub destination_port: u16,
@@ -58,7 +58,7 @@ pub struct Tcp {
 
 /// A UDP datagram.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say all")]
 pub struct Udp {
     pub source_port: u16,
     pub destination_port: u16,
@@ -67,7 +67,7 @@ pub struct Udp {
 
 /// An SCTP packet.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say all")]
 pub struct Sctp {
     pub source_port: u16,
     pub destination_port: u16,
@@ -77,7 +77,7 @@ pub struct Sctp {
 
 /// An ICMP or ICMPv6 message.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say all")]
 pub struct Icmp {
     pub kind: u8,
     pub code: u8,
@@ -134,7 +134,7 @@ impl Payload {
 
 /// Given fields of the IP header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say all")]
 pub struct Ip {
     pub ttl: Option<u8>,
     pub tos: Option<u8>,

@@ -10,7 +10,8 @@ use skipstep_ruleset::{Direction, RouteKind, RuleId, TableEntry, TableName};
 use self::host::write_host;
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, StatusCheck};
 use crate::engine::{
-    Decision, Diverted, Draw, Edit, Forwarded, Hiding, SocketOwner, TableEdit, Verdict, Way,
+    Decision, Diverted, Draw, Edit, ForwardRoute, Forwarded, Hiding, SocketOwner, TableEdit,
+    Verdict,
 };
 use crate::expect::{
     Expectation, LogAction, LogWords, Out, PeerWords, Reply, StateUse, StateWords,
@@ -67,7 +68,7 @@ impl Display for Action {
                 write!(f, "wait {seconds} => expired {}", list(expired))
             }
             Action::Kill(numbers) => write!(f, "kill {}", list(numbers)),
-            Action::KillMeant(target) => write_target(f, target),
+            Action::KillSelected(target) => write_target(f, target),
             Action::Table(edit) => write_table_edit(f, edit),
             Action::Load(path, rules) => {
                 write!(f, "load ")?;
@@ -458,9 +459,11 @@ fn out(out: &Out) -> String {
 
 fn onward(forwarded: &Forwarded) -> String {
     let bytes = hex(&forwarded.bytes);
-    match &forwarded.way {
-        Way::Forward => format!("forward hex {bytes}"),
-        Way::Route { interface, next_hop } => format!("route {interface} {next_hop} hex {bytes}"),
+    match &forwarded.route {
+        ForwardRoute::Forward => format!("forward hex {bytes}"),
+        ForwardRoute::Route { interface, next_hop } => {
+            format!("route {interface} {next_hop} hex {bytes}")
+        }
     }
 }
 

@@ -34,7 +34,7 @@ pub enum Stop {
 
 /// The result of a case on one evaluator.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct CaseResult {
     /// Title of the case, or the line of its rules.
     pub title: String,
     /// Name of the evaluator.
@@ -46,7 +46,7 @@ pub struct Outcome {
     pub findings: Vec<Finding>,
 }
 
-impl Outcome {
+impl CaseResult {
     /// True if the case was played and met all expectations.
     pub fn passed(&self) -> bool {
         self.error.is_none() && self.findings.is_empty()
@@ -54,7 +54,7 @@ impl Outcome {
 }
 
 /// Plays all cases of a file. `file_name` is its name in messages.
-pub fn file(file: &File, file_name: &str, engine: &mut dyn Engine) -> Vec<Outcome> {
+pub fn file(file: &File, file_name: &str, engine: &mut dyn Engine) -> Vec<CaseResult> {
     let standard = host::standard();
     let host = file.host.as_ref().unwrap_or(&standard);
     file.cases
@@ -66,13 +66,13 @@ pub fn file(file: &File, file_name: &str, engine: &mut dyn Engine) -> Vec<Outcom
                 Ok(findings) => (None, findings),
                 Err(error) => (Some(error), Vec::new()),
             };
-            Outcome { title: title(case), engine: engine.name().to_owned(), error, findings }
+            CaseResult { title: title(case), engine: engine.name().to_owned(), error, findings }
         })
         .collect()
 }
 
 /// Returns the errors and findings of a case as text, `file:line: …` each; empty if it passed.
-pub fn report(outcome: &Outcome, file_name: &str) -> String {
+pub fn report(outcome: &CaseResult, file_name: &str) -> String {
     let mut text = String::new();
     if outcome.passed() {
         return text;
@@ -215,7 +215,7 @@ impl Recorder {
         let mut check = |check| self.steps.push(Step { line: 0, action: Action::Check(check) });
         let rules = ruleset.all_rules();
         let rules = rules.map(|(anchor, rule)| Some(RuleId::new(anchor, rule.number)));
-        let old = ruleset.all_old_rules().map(|(anchor, old)| Some(old.id(anchor)));
+        let old = ruleset.all_legacy_rules().map(|(anchor, old)| Some(old.id(anchor)));
         for rule in std::iter::once(None).chain(rules).chain(old) {
             let mut counters = rule_check(engine.rule_counters(rule.as_ref()));
             counters.states = counters.states.filter(|_| self.settled);
@@ -233,10 +233,10 @@ impl Recorder {
             std::iter::once(Counting::Table(table.name.clone())).chain(entries)
         });
         for of in interfaces.chain(tables) {
-            check(Check::Traffic(TrafficCheck::of(of, engine)));
+            check(Check::Traffic(TrafficCheck::complete(of, engine)));
         }
         for view in engine.limiters() {
-            let mut limiter = LimiterCheck::of(&view);
+            let mut limiter = LimiterCheck::complete(&view);
             // A state that waits for its removal may still count.
             limiter.states = limiter.states.filter(|_| self.settled);
             check(Check::Limiter(limiter));
@@ -312,8 +312,8 @@ impl<'e> Player<'e> {
                 self.observer.kill(numbers);
                 return Ok(Event::None);
             }
-            Action::KillMeant(target) => {
-                self.observer.kill_meant(target);
+            Action::KillSelected(target) => {
+                self.observer.kill_selected(target);
                 return Ok(Event::None);
             }
             Action::Table(edit) => {

@@ -54,7 +54,7 @@ pub struct TrafficCheck {
 
 impl TrafficCheck {
     /// Returns a check of all counters that the evaluator has for the object.
-    pub fn of(of: Counting, engine: &mut dyn Engine) -> Self {
+    pub fn complete(of: Counting, engine: &mut dyn Engine) -> Self {
         let counters = found(&of, engine);
         TrafficCheck { of, counters }
     }

@@ -87,7 +87,7 @@ fn every_behaviour_names_a_proof_that_there_is() {
 }
 
 #[test]
-fn what_is_not_there_is_noticed() {
+fn missing_proofs_are_reported() {
     let titles = BTreeMap::from([("a.scn".to_owned(), BTreeSet::from(["it works".to_owned()]))]);
     for (proof, right) in [
         ("`a.scn` it works", true),
@@ -95,7 +95,7 @@ fn what_is_not_there_is_noticed() {
         ("`b.scn` it works", false),
         ("`test-nat.sh`", true),
         ("`test-nothing.sh`", false),
-        ("`crates/scenario/tests/behaviour.rs` what_is_not_there_is_noticed", true),
+        ("`crates/scenario/tests/behaviour.rs` missing_proofs_are_reported", true),
         ("`crates/scenario/tests/behaviour.rs` nothing", false),
         ("not on Linux: no such thing", true),
         ("not on Linux: ", false),

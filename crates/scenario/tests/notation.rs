@@ -173,7 +173,7 @@ fn messages_show_the_word() {
 }
 
 #[test]
-fn wrong_rules_are_told_with_the_line_of_the_file() {
+fn errors_in_rules_name_the_line_of_the_file() {
     let text = "scenario \"wrong\"\n\nrules {\n    pass\n    pass from nowhere.invalid\n}\n";
     let file = parse::file(text, "x.scn").unwrap_or_else(|error| panic!("{error}"));
     let outcomes = run::file(&file, "x.scn", &mut skipstep_scenario::Model::new());
@@ -182,7 +182,7 @@ fn wrong_rules_are_told_with_the_line_of_the_file() {
 }
 
 #[test]
-fn what_is_expected_and_does_not_happen_is_told() {
+fn unmet_expectations_are_reported() {
     let text = "rules { block }\nin em0 udp 10.0.0.1:1 > 10.0.0.2:2 => pass rule 1, new state, log, counted short\ncheck rule 0 packets 9:9\n";
     let file = parse::file(text, "x.scn").unwrap_or_else(|error| panic!("{error}"));
     let outcomes = run::file(&file, "x.scn", &mut skipstep_scenario::Model::new());
@@ -200,7 +200,7 @@ fn what_is_expected_and_does_not_happen_is_told() {
 }
 
 #[test]
-fn what_is_too_large_or_no_line_at_all_is_refused() {
+fn large_files_and_invalid_lines_are_refused() {
     let message = |text: &str| parse::file(text, "f").unwrap_err().to_string();
     let large = " ".repeat(9 << 20);
     assert_eq!(message(&large), "f:1: file is too large: 9437184 bytes, at most 8388608");
@@ -210,7 +210,7 @@ fn what_is_too_large_or_no_line_at_all_is_refused() {
 }
 
 #[test]
-fn signs_of_blocks_are_no_names() {
+fn block_delimiters_are_no_interface_names() {
     let refused = |text: &str| parse::file(text, "f").unwrap_err().to_string();
     // Printed again, this name would end its block.
     let message = refused("interfaces {\n    a\n  { }b 198.51.100.1/24\n}\nrules { pass }\n");

@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_ago_is_a_moment_ago() {
+    fn wall_time_of_5_seconds_ago_is_5_seconds_ago() {
         let boot_now = Duration::from(clock_gettime(ClockId::CLOCK_BOOTTIME).unwrap());
         let wall_now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let ago = wall_now - wall_time(boot_now.as_nanos() as u64 - 5_000_000_000);

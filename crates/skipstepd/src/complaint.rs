@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 /// Prints a message to standard error, behind the program's name.
-pub fn say(message: &str) {
+pub fn print_message(message: &str) {
     eprintln!("skipstepd: {message}");
 }
 
@@ -22,7 +22,7 @@ impl Complaint {
             Err(error) => {
                 let message = error.to_string();
                 if self.0.as_ref() != Some(&message) {
-                    say(&message);
+                    print_message(&message);
                     self.0 = Some(message);
                 }
                 None

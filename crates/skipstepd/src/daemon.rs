@@ -15,9 +15,11 @@ use signal_hook::flag;
 use skipstep_kernel::host::{self, Watch};
 use skipstep_kernel::{Attacher, Error, Instance, stop_waits_with};
 
-use crate::complaint::{Complaint, say};
+use crate::complaint::{Complaint, print_message};
 use crate::flows;
-use crate::guardian::{Collectors, Handing, Holding, Reassembly, Reporting, Writing, serve};
+use crate::guardian::{
+    Collectors, DelayGuardian, DivertGuardian, FlowGuardian, FragmentGuardian, LogGuardian, serve,
+};
 use crate::notify;
 use crate::options::Options;
 use crate::task::TICK;
@@ -79,7 +81,7 @@ pub fn run(options: &Options) -> Result<()> {
     let name = options.instance.clone().unwrap_or_else(Instance::default_name);
     let sockets = flows::open(&options.collectors, options.source).context("-e, -a")?;
     let collectors = Collectors { sockets, sequence: 0, lost: 0 };
-    let (watch, links) = (Watch::new()?, Watch::of_links()?);
+    let (watch, links) = (Watch::new()?, Watch::for_links()?);
     open(&name)?;
     let (starting, started) = mpsc::channel();
     let attacher = {
@@ -94,24 +96,24 @@ pub fn run(options: &Options) -> Result<()> {
     let reassembler = {
         let (signals, name, starting) = (signals.clone(), name.clone(), starting.clone());
         thread::spawn(move || {
-            attend(&signals, &name, Some(starting), |instance, starting| {
-                serve(&mut Reassembly::new(instance)?, instance, &signals, starting)
+            run_guardian(&signals, &name, Some(starting), |instance, starting| {
+                serve(&mut FragmentGuardian::new(instance)?, instance, &signals, starting)
             });
         })
     };
     let diverter = {
         let (signals, name, starting) = (signals.clone(), name.clone(), starting.clone());
         thread::spawn(move || {
-            attend(&signals, &name, Some(starting), |instance, starting| {
-                serve(&mut Handing::new(instance)?, instance, &signals, starting)
+            run_guardian(&signals, &name, Some(starting), |instance, starting| {
+                serve(&mut DivertGuardian::new(instance)?, instance, &signals, starting)
             });
         })
     };
     let delayer = {
         let (signals, name) = (signals.clone(), name.clone());
         thread::spawn(move || {
-            attend(&signals, &name, Some(starting), |instance, starting| {
-                serve(&mut Holding::new(instance)?, instance, &signals, starting)
+            run_guardian(&signals, &name, Some(starting), |instance, starting| {
+                serve(&mut DelayGuardian::new(instance)?, instance, &signals, starting)
             });
         })
     };
@@ -126,7 +128,7 @@ pub fn run(options: &Options) -> Result<()> {
     // no value is ever sent: `recv` returns when the last thread has dropped its sender
     let _: Result<(), _> = started.recv();
     notify::ready().context("NOTIFY_SOCKET")?;
-    say("ready");
+    print_message("ready");
     write_log(&signals, &name, options);
     signals.stop.store(true, Ordering::Relaxed);
     for (thread, task) in [
@@ -139,7 +141,7 @@ pub fn run(options: &Options) -> Result<()> {
         (janitor, "removes what dead processes have left"),
     ] {
         if thread.join().is_err() {
-            say(&format!("the thread that {task} has failed"));
+            print_message(&format!("the thread that {task} has failed"));
         }
     }
     Ok(())
@@ -198,7 +200,7 @@ fn follow_interfaces(
             Some(instance) => {
                 let host = host::read()?;
                 instance.refresh(&host)?;
-                tell_unattached(&mut unattached, instance.unattached()?);
+                report_unattached(&mut unattached, instance.unattached()?);
                 Ok(Some(host))
             }
             None => Ok(None),
@@ -206,7 +208,7 @@ fn follow_interfaces(
         let host = complaint.note(refreshed).flatten();
         if debug && let Some(host) = host.as_ref().filter(|host| known.as_ref() != Some(*host)) {
             let names: Vec<&str> = host.interfaces.iter().map(|i| i.name.as_str()).collect();
-            say(&format!("interfaces: {}", names.join(" ")));
+            print_message(&format!("interfaces: {}", names.join(" ")));
         }
         known = host;
         starting = None;
@@ -214,9 +216,9 @@ fn follow_interfaces(
 }
 
 /// Prints the interfaces that are not filtered, unless `known` has them with the same reason.
-fn tell_unattached(known: &mut BTreeMap<String, String>, now: BTreeMap<String, String>) {
+fn report_unattached(known: &mut BTreeMap<String, String>, now: BTreeMap<String, String>) {
     for (name, why) in now.iter().filter(|(name, why)| known.get(*name) != Some(*why)) {
-        say(&format!("{name}: not filtered: {why}"));
+        print_message(&format!("{name}: not filtered: {why}"));
     }
     *known = now;
 }
@@ -229,7 +231,7 @@ fn remove_orphans(signals: &Signals, name: &str) {
             && let Some(mut instance) = complaint.note(open(name)).flatten()
             && let Some(dead @ 1..) = complaint.note(instance.remove_orphans())
         {
-            say(&format!("removed the rules of {dead} dead processes"));
+            print_message(&format!("removed the rules of {dead} dead processes"));
         }
         thread::sleep(ORPHANS);
     }
@@ -237,7 +239,7 @@ fn remove_orphans(signals: &Signals, name: &str) {
 
 /// Runs a guardian for the instance of this name, whenever the instance exists, until the daemon
 /// stops. `starting` is dropped by `serve` when its worker runs, or after the first attempt.
-fn attend(
+fn run_guardian(
     signals: &Signals,
     name: &str,
     starting: Option<Sender<()>>,
@@ -263,13 +265,13 @@ fn attend(
             _ => NOTICE,
         };
         if !matches!(served, Some(Some(()))) {
-            rest(signals, pause);
+            sleep_unless_stopped(signals, pause);
         }
     }
 }
 
 /// Sleeps for `pause`, but returns early if the daemon has to stop.
-fn rest(signals: &Signals, pause: Duration) {
+fn sleep_unless_stopped(signals: &Signals, pause: Duration) {
     let began = Instant::now();
     while !signals.stop() && began.elapsed() < pause {
         thread::sleep(NOTICE.min(pause - began.elapsed().min(pause)));
@@ -281,23 +283,23 @@ fn report_flows(signals: &Signals, name: &str, mut collectors: Collectors) {
     if collectors.sockets.is_empty() {
         return;
     }
-    attend(signals, name, None, |instance, starting| {
-        let mut function = Reporting::new(instance, &mut collectors);
+    run_guardian(signals, name, None, |instance, starting| {
+        let mut function = FlowGuardian::new(instance, &mut collectors);
         serve(&mut function, instance, signals, starting)
     });
     if collectors.lost > 0 {
-        say(&format!("{} flow records could not be sent", collectors.lost));
+        print_message(&format!("{} flow records could not be sent", collectors.lost));
     }
 }
 
 /// Writes the log until the daemon stops, and then the records that are left in the ring.
 fn write_log(signals: &Signals, name: &str, options: &Options) {
     let mut lost = 0;
-    attend(signals, name, None, |instance, starting| {
-        let mut function = Writing::new(instance, signals, &options.file, &mut lost);
+    run_guardian(signals, name, None, |instance, starting| {
+        let mut function = LogGuardian::new(instance, signals, &options.file, &mut lost);
         serve(&mut function, instance, signals, starting)
     });
     if lost > 0 {
-        say(&format!("{lost} log records were lost"));
+        print_message(&format!("{lost} log records were lost"));
     }
 }

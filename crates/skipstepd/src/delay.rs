@@ -19,45 +19,45 @@ const SHARE: usize = 2048;
 const TOKEN: usize = 40;
 
 /// A waiting frame, in the form in which it is returned to the device.
-struct Held {
+struct DelayedFrame {
     due: u64,
     /// Order of arrival: of frames with the same departure time, the first to arrive leaves first.
     order: u64,
     frame: Vec<u8>,
 }
 
-impl Held {
+impl DelayedFrame {
     fn turn(&self) -> (u64, u64) {
         (self.due, self.order)
     }
 }
 
-impl PartialEq for Held {
-    fn eq(&self, other: &Held) -> bool {
+impl PartialEq for DelayedFrame {
+    fn eq(&self, other: &DelayedFrame) -> bool {
         self.turn() == other.turn()
     }
 }
 
-impl Eq for Held {}
+impl Eq for DelayedFrame {}
 
-impl PartialOrd for Held {
-    fn partial_cmp(&self, other: &Held) -> Option<Ordering> {
+impl PartialOrd for DelayedFrame {
+    fn partial_cmp(&self, other: &DelayedFrame) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Held {
-    fn cmp(&self, other: &Held) -> Ordering {
+impl Ord for DelayedFrame {
+    fn cmp(&self, other: &DelayedFrame) -> Ordering {
         self.turn().cmp(&other.turn())
     }
 }
 
 /// The waiting packets, and counters.
 pub struct Delays {
-    held: BinaryHeap<Reverse<Held>>,
+    held: BinaryHeap<Reverse<DelayedFrame>>,
     bytes: usize,
     limit: usize,
-    came: u64,
+    arrived: u64,
     sent: u64,
     refused: u64,
     nonce: u64,
@@ -71,7 +71,7 @@ impl Delays {
             held: BinaryHeap::new(),
             bytes: 0,
             limit: limit as usize,
-            came: 0,
+            arrived: 0,
             sent: 0,
             refused: 0,
             nonce,
@@ -93,8 +93,8 @@ impl Delays {
 
     /// Stores a frame from the device. If there is no room, returns a refusal to send back at once.
     /// A frame without the nonce is not the data plane's, so it is only counted.
-    pub fn hold(&mut self, frame: &[u8]) -> Option<Vec<u8>> {
-        let Some((due, frame)) = turned(frame, self.nonce) else {
+    pub fn enqueue(&mut self, frame: &[u8]) -> Option<Vec<u8>> {
+        let Some((due, frame)) = returned_frame(frame, self.nonce) else {
             self.foreign += 1;
             return None;
         };
@@ -103,8 +103,8 @@ impl Delays {
             return Some(refusal(frame));
         }
         self.bytes += frame.len();
-        self.came += 1;
-        self.held.push(Reverse(Held { due, order: self.came, frame }));
+        self.arrived += 1;
+        self.held.push(Reverse(DelayedFrame { due, order: self.arrived, frame }));
         None
     }
 
@@ -126,7 +126,7 @@ impl Delays {
 
 /// Converts a frame to the form in which it is returned, with its departure time. Returns `None` if
 /// the frame is not the data plane's.
-fn turned(frame: &[u8], nonce: u64) -> Option<(u64, Vec<u8>)> {
+fn returned_frame(frame: &[u8], nonce: u64) -> Option<(u64, Vec<u8>)> {
     let (label, rest) = Delayed::read_from_prefix(frame).ok()?;
     let (link, packet) = rest.split_at_checked(label.link_header.into())?;
     if label.nonce != nonce {
@@ -181,10 +181,10 @@ mod tests {
     }
 
     #[test]
-    fn they_leave_in_order_of_their_time_and_then_of_their_coming() {
+    fn frames_leave_by_due_time_and_then_by_arrival() {
         let mut delays = Delays::new(10, NONCE);
         for (due, byte) in [(30, 1), (20, 2), (30, 3), (10, 4), (20, 5)] {
-            assert_eq!(delays.hold(&frame(due, byte)), None);
+            assert_eq!(delays.enqueue(&frame(due, byte)), None);
         }
         assert_eq!(delays.until_next(4), Some(Duration::from_nanos(6)));
         assert_eq!(delays.next(9), None);
@@ -197,30 +197,30 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_goes_back_as_a_word() {
+    fn frames_beyond_the_limit_are_refused() {
         let mut delays = Delays::new(2, NONCE);
-        assert_eq!(delays.hold(&frame(1, 1)), None);
-        assert_eq!(delays.hold(&frame(1, 2)), None);
-        let refused = delays.hold(&frame(1, 3)).unwrap();
+        assert_eq!(delays.enqueue(&frame(1, 1)), None);
+        assert_eq!(delays.enqueue(&frame(1, 2)), None);
+        let refused = delays.enqueue(&frame(1, 3)).unwrap();
         let word = [&LINK, label(1, delayed_order::REFUSED).as_bytes(), &[3; TOKEN]].concat();
         assert_eq!(refused, word);
         assert_eq!(delays.next(1), Some(back(1, 1)));
-        assert_eq!(delays.hold(&frame(1, 4)), None);
+        assert_eq!(delays.enqueue(&frame(1, 4)), None);
         assert_eq!(
             delays.counters(),
             DelayCounters { waiting: 2, sent: 1, refused: 1, ..Default::default() }
         );
         delays.configure(3);
         let long = [label(1, delayed_order::HOLD).as_bytes(), &LINK, &[0; 3 * SHARE]].concat();
-        assert!(delays.hold(&long).is_some(), "bytes");
-        assert_eq!(delays.hold(&frame(1, 5)), None);
+        assert!(delays.enqueue(&long).is_some(), "bytes");
+        assert_eq!(delays.enqueue(&frame(1, 5)), None);
     }
 
     #[test]
     fn a_packet_without_a_link_header_gets_one() {
         let mut delays = Delays::new(1, NONCE);
         let bare = Delayed { link_header: 0, ..label(1, delayed_order::HOLD) };
-        assert_eq!(delays.hold(&[bare.as_bytes(), &[0x60; 40]].concat()), None);
+        assert_eq!(delays.enqueue(&[bare.as_bytes(), &[0x60; 40]].concat()), None);
         let header = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x86, 0xdd];
         let label = Delayed { order: delayed_order::SEND, ..bare };
         assert_eq!(delays.next(1), Some([&header, label.as_bytes(), &[0x60; 40]].concat()));
@@ -231,17 +231,17 @@ mod tests {
         let mut delays = Delays::new(1, NONCE);
         let sound = frame(1, 1);
         for length in 0..size_of::<Delayed>() + ETHERNET {
-            assert_eq!(delays.hold(&sound[..length]), None, "{length} bytes");
+            assert_eq!(delays.enqueue(&sound[..length]), None, "{length} bytes");
         }
         // flip one bit in each byte of the nonce
         for byte in 0..size_of::<u64>() {
             let mut other = sound.clone();
             other[byte] ^= 1 << byte;
-            assert_eq!(delays.hold(&other), None);
+            assert_eq!(delays.enqueue(&other), None);
         }
         let foreign = (size_of::<Delayed>() + ETHERNET + 8) as u64;
         assert_eq!(delays.counters(), DelayCounters { foreign, ..Default::default() });
-        delays.hold(&sound);
+        delays.enqueue(&sound);
         assert_eq!(delays.counters().waiting, 1);
     }
 }

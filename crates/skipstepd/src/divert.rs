@@ -84,7 +84,7 @@ impl Ports {
     /// Sends the packet of a frame to the program of its port. A frame without the nonce is not the
     /// data plane's, so it is only counted.
     pub fn deliver(&mut self, frame: &[u8]) {
-        let Some((mut envelope, packet)) = envelope::open(frame, self.nonce) else {
+        let Some((mut envelope, packet)) = envelope::from_frame(frame, self.nonce) else {
             self.counters.foreign += 1;
             return;
         };
@@ -94,7 +94,7 @@ impl Ports {
         };
         // a program may have connected before it was accepted
         if port.program.is_none() {
-            port.let_in();
+            port.accept_programs();
         }
         let Some(program) = &mut port.program else {
             self.counters.no_program += 1;
@@ -118,12 +118,12 @@ impl Ports {
     pub fn serve(&mut self, mut send: impl FnMut(&[u8])) {
         let Ports { ports, counters, buffer, nonce } = self;
         for port in ports.values_mut() {
-            port.let_in();
+            port.accept_programs();
             for _ in 0..TURN {
                 let Some(program) = &mut port.program else { break };
                 match program.read(buffer) {
                     Ok(0) => port.program = None,
-                    Ok(length) => match envelope::close(&buffer[..length], *nonce) {
+                    Ok(length) => match envelope::to_frame(&buffer[..length], *nonce) {
                         Some(frame) => {
                             counters.returned += 1;
                             send(&frame);
@@ -141,7 +141,7 @@ impl Ports {
 impl Port {
     /// Accepts connections. The first program gets the port; others are disconnected until it
     /// leaves.
-    fn let_in(&mut self) {
+    fn accept_programs(&mut self) {
         while let Ok((program, _)) = self.listener.accept() {
             let ready = program.set_nonblocking(true).is_ok()
                 && setsockopt(&program, sockopt::SndBuf, &WAITING).is_ok();

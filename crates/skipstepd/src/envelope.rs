@@ -42,7 +42,7 @@ pub struct Envelope {
 
 /// Splits a frame of the device into envelope and packet. The caller adds the interface's name.
 /// Returns `None` if the frame is malformed or lacks `nonce`, so that it is not the data plane's.
-pub fn open(frame: &[u8], nonce: u64) -> Option<(Envelope, &[u8])> {
+pub fn from_frame(frame: &[u8], nonce: u64) -> Option<(Envelope, &[u8])> {
     let (label, rest) = Diverted::read_from_prefix(frame).ok()?;
     let (header, packet) = rest.split_at_checked(label.link_header.into())?;
     let (length, _) = length_and_type(packet)?;
@@ -71,7 +71,7 @@ pub fn open(frame: &[u8], nonce: u64) -> Option<(Envelope, &[u8])> {
 
 /// Makes the frame for the device from a program's message, with `nonce` and corrected checksums.
 /// Returns `None` if the message is no valid packet.
-pub fn close(message: &[u8], nonce: u64) -> Option<Vec<u8>> {
+pub fn to_frame(message: &[u8], nonce: u64) -> Option<Vec<u8>> {
     let (envelope, packet) = Envelope::read_from_prefix(message).ok()?;
     let (length, ethertype) = length_and_type(packet)?;
     let has_place = envelope.ifindex != 0
@@ -142,17 +142,17 @@ mod tests {
     /// Returns the message of a program that changes nothing.
     fn message() -> Vec<u8> {
         let frame = [label().as_bytes(), &link(), &PACKET].concat();
-        let (envelope, packet) = open(&frame, NONCE).unwrap();
+        let (envelope, packet) = from_frame(&frame, NONCE).unwrap();
         [envelope.as_bytes(), packet].concat()
     }
 
     #[test]
     fn a_packet_goes_through_a_program_and_back() {
         let padded = [label().as_bytes(), &link(), &PACKET, &[0; 18]].concat();
-        let (envelope, packet) = open(&padded, NONCE).unwrap();
+        let (envelope, packet) = from_frame(&padded, NONCE).unwrap();
         assert_eq!((envelope.port, envelope.link), (700, link()));
         assert_eq!(packet, PACKET);
-        let back = close(&message(), NONCE).unwrap();
+        let back = to_frame(&message(), NONCE).unwrap();
         assert_eq!(back, [&link()[..], label().as_bytes(), &PACKET].concat());
     }
 
@@ -161,23 +161,23 @@ mod tests {
         let mut message = message();
         let ttl = size_of::<Envelope>() + 8;
         message[ttl] = 63;
-        let back = close(&message, NONCE).unwrap();
+        let back = to_frame(&message, NONCE).unwrap();
         let packet = &back[ETHERNET + size_of::<Diverted>()..];
         assert_eq!(checksum::internet(&packet[..20]), 0);
     }
 
     #[test]
-    fn what_is_no_packet_is_not_sent() {
+    fn invalid_messages_are_refused() {
         let whole = message();
         for length in [0, 10, size_of::<Envelope>(), whole.len() - 1] {
-            assert_eq!(close(&whole[..length], NONCE), None, "{length} bytes");
+            assert_eq!(to_frame(&whole[..length], NONCE), None, "{length} bytes");
         }
         let long = [&whole[..], &[0]].concat();
-        assert_eq!(close(&long, NONCE), None, "a byte too many");
+        assert_eq!(to_frame(&long, NONCE), None, "a byte too many");
         for (at, value) in [(26, 3), (27, 18), (16, 0), (size_of::<Envelope>(), 0x55)] {
             let mut message = whole.clone();
             message[at] = value;
-            assert_eq!(close(&message, NONCE), None, "{value} at {at}");
+            assert_eq!(to_frame(&message, NONCE), None, "{value} at {at}");
         }
     }
 
@@ -185,14 +185,14 @@ mod tests {
     fn frames_without_the_nonce_are_refused() {
         let frame = [label().as_bytes(), &link(), &PACKET].concat();
         for length in [0, 15, 20, 30, 40] {
-            assert_eq!(open(&frame[..length], NONCE), None, "{length} bytes");
+            assert_eq!(from_frame(&frame[..length], NONCE), None, "{length} bytes");
         }
         // flip one bit in each byte of the nonce
         for byte in 0..size_of::<u64>() {
             let mut other = frame.clone();
             other[byte] ^= 1 << byte;
-            assert_eq!(open(&other, NONCE), None);
+            assert_eq!(from_frame(&other, NONCE), None);
         }
-        assert!(open(&frame, NONCE).is_some());
+        assert!(from_frame(&frame, NONCE).is_some());
     }
 }

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_takes_nothing_away() {
+    fn a_full_disk_keeps_written_records() {
         // each write to this device fails with "no space left"
         let file = OpenOptions::new().append(true).open("/dev/full").unwrap();
         let (waiting, ends) = (Vec::new(), Vec::new());

@@ -40,7 +40,7 @@ pub struct Exporter {
     waiting: BTreeMap<Template, Vec<Vec<u8>>>,
     /// Number of records sent so far, by which collectors notice losses.
     sequence: u32,
-    told: Option<Instant>,
+    templates_sent: Option<Instant>,
     lost: u64,
 }
 
@@ -48,14 +48,14 @@ impl Exporter {
     /// Makes an exporter without collectors. The next record has number `sequence`.
     pub fn new(sequence: u32) -> Self {
         let (collectors, waiting) = (Vec::new(), BTreeMap::new());
-        Exporter { collectors, waiting, sequence, told: None, lost: 0 }
+        Exporter { collectors, waiting, sequence, templates_sent: None, lost: 0 }
     }
 
     /// Adds a collector with a socket that [`open`] has made, and sends the templates to it.
     pub fn add(&mut self, collector: SocketAddr, socket: UdpSocket) {
         // an error is ignored: templates are sent again, and contain no records
         let _ = socket.send_to(&ipfix::templates(now(), self.sequence), collector);
-        self.told.get_or_insert_with(Instant::now);
+        self.templates_sent.get_or_insert_with(Instant::now);
         self.collectors.push((collector, socket));
     }
 
@@ -72,7 +72,7 @@ impl Exporter {
 
     /// Queues the records of a flow. Full messages are sent at once.
     pub fn report(&mut self, flow: &FlowRecord) {
-        let template = Template::of(flow);
+        let template = Template::for_flow(flow);
         let wall = |second: u32| wall_time(u64::from(second) * 1_000_000_000);
         for record in ipfix::records(flow, wall) {
             let waiting = self.waiting.entry(template).or_default();
@@ -85,15 +85,15 @@ impl Exporter {
 
     /// Sends all queued records, and the templates if their interval is over.
     pub fn flush(&mut self) {
-        self.tell_templates();
+        self.send_templates();
         for template in Template::ALL {
             self.send(template);
         }
     }
 
-    fn tell_templates(&mut self) {
-        if self.told.is_none_or(|told| told.elapsed() >= TEMPLATES_EVERY) {
-            self.told = Some(Instant::now());
+    fn send_templates(&mut self) {
+        if self.templates_sent.is_none_or(|sent| sent.elapsed() >= TEMPLATES_EVERY) {
+            self.templates_sent = Some(Instant::now());
             let message = ipfix::templates(now(), self.sequence);
             for (collector, socket) in &self.collectors {
                 // an error is ignored: templates are sent again, and contain no records
@@ -108,7 +108,7 @@ impl Exporter {
             return;
         }
         // a collector cannot decode records without their template
-        self.tell_templates();
+        self.send_templates();
         let message = ipfix::data(template, &records, now(), self.sequence);
         self.sequence = self.sequence.wrapping_add(records.len() as u32);
         for (collector, socket) in &self.collectors {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_counted() {
+    fn unsent_records_are_counted() {
         let unreachable = "255.255.255.255:4739".parse().unwrap(); // needs SO_BROADCAST
         let mut exporter = exporter(unreachable);
         exporter.report(&flow());

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use skipstep_abi::handoff::{HANDOFF_NO_REASON, Handoff, handoff_order};
 use skipstep_kernel::FragmentCounters;
-use skipstep_reassembly::{Outcome, Piece, Reassembler, fragments};
+use skipstep_reassembly::{FragmentFate, Piece, Reassembler, fragments};
 use skipstep_ruleset::Reason;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -95,16 +95,16 @@ impl Fragments {
     ) -> Option<Vec<u8>> {
         let outcome = match Piece::parse(packet, handoff.rdomain) {
             Some(piece) => self.reassembler.add(piece, now),
-            None => Outcome::Dropped(Some(Reason::Fragment)),
+            None => FragmentFate::Dropped(Some(Reason::Fragment)),
         };
         match outcome {
-            Outcome::Held => None,
-            Outcome::Whole(whole) => {
+            FragmentFate::Queued => None,
+            FragmentFate::Complete(whole) => {
                 let longest = u16::try_from(whole.longest).unwrap_or(u16::MAX);
                 let back = Handoff { order: handoff_order::WHOLE, longest, ..*handoff };
                 Some(frame(link, &whole.bytes, &back))
             }
-            Outcome::Dropped(reason) => {
+            FragmentFate::Dropped(reason) => {
                 let reason = reason.map_or(HANDOFF_NO_REASON, |reason| reason as u8);
                 let back = Handoff { order: handoff_order::REFUSED, reason, ..*handoff };
                 Some(frame(link, packet, &back))
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_goes_back_with_its_reason() {
+    fn refused_fragments_are_returned_with_a_reason() {
         let mut fragments = Fragments::new(LIMITS, NONCE);
         let order = handoff(handoff_order::FRAGMENT);
         let bad = ipv4(8, true, &[0; 7]);

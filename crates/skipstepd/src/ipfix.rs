@@ -59,7 +59,7 @@ impl Template {
     pub const ALL: [Template; 3] = [Template::Inet, Template::InetTranslated, Template::Inet6];
 
     /// Returns the template for the records of a flow.
-    pub fn of(flow: &FlowRecord) -> Self {
+    pub fn for_flow(flow: &FlowRecord) -> Self {
         match (flow.family, flow.translated) {
             (INET, 0) => Template::Inet,
             (INET, _) => Template::InetTranslated,
@@ -153,7 +153,7 @@ pub fn records(flow: &FlowRecord, wall: impl Fn(u32) -> Duration) -> Vec<Vec<u8>
 
 /// Makes a record, with the fields in the order of [`Template::fields`].
 fn record(flow: &FlowRecord, from: usize, to: usize, [start, end]: [u64; 2]) -> Vec<u8> {
-    let template = Template::of(flow);
+    let template = Template::for_flow(flow);
     let address_length = if template == Template::Inet6 { 16 } else { 4 };
     let ends = |addresses: &[[u8; 16]; 2]| {
         [&addresses[from][..address_length], &addresses[to][..address_length]].concat()
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_is_told_from_both_sides() {
+    fn a_flow_has_a_record_for_each_direction() {
         let both = records(&flow(), wall);
         let there = [
             &[10, 0, 0, 1, 10, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4][..],
@@ -230,7 +230,7 @@ mod tests {
     fn records_are_as_long_as_their_templates_say() {
         for (family, translated) in [(INET, 0), (INET, 1), (10, 0), (10, 1)] {
             let flow = FlowRecord { family, translated, ..flow() };
-            let template = Template::of(&flow);
+            let template = Template::for_flow(&flow);
             let records = records(&flow, wall);
             assert!(records.iter().all(|record| record.len() == template.record_length()));
             let full = vec![records[0].clone(); template.capacity()];

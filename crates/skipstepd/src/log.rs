@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_are_told_once_and_counted() {
+    fn losses_are_reported_once_and_counted() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("not/there");
         let mut logs = Logs::new(&folder.join("pflog"), 160);

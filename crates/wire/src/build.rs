@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn fix_gives_what_build_gave() {
+    fn fix_restores_the_checksums_of_a_built_packet() {
         let built =
             ipv4([10, 0, 0, 1], [10, 0, 0, 2]).tcp(&Tcp::new(5, 6).flags("PA").payload(b"abc"));
         let mut broken = built.clone();

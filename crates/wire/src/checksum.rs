@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_header_with_its_checksum_is_zero() {
+    fn a_header_with_its_checksum_sums_to_zero() {
         // RFC 1071 section 3: the words 0001 f203 f4f5 f6f7 sum to ddf2
         assert_eq!(internet(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
         assert_eq!(internet(&[0x12, 0x34, 0x56, 0x78, 0x97, 0x53]), 0);

@@ -19,7 +19,7 @@ pub fn line(packet: &[u8]) -> String {
     let Ok(sliced) = LaxSlicedPacket::from_ip(packet) else {
         return format!("not an IP packet, {} bytes: {}", packet.len(), hex(packet));
     };
-    let Some(ip) = IpView::of(&sliced) else {
+    let Some(ip) = IpView::from_packet(&sliced) else {
         return format!("not an IP packet, {} bytes: {}", packet.len(), hex(packet));
     };
     let mut text = match &sliced.transport {
@@ -74,7 +74,7 @@ struct IpView {
 }
 
 impl IpView {
-    fn of(sliced: &LaxSlicedPacket) -> Option<Self> {
+    fn from_packet(sliced: &LaxSlicedPacket) -> Option<Self> {
         let payload = sliced.ip_payload();
         match &sliced.net {
             Some(LaxNetSlice::Ipv4(ip)) => {
@@ -229,7 +229,7 @@ mod tests {
     use std::net::Ipv6Addr;
 
     #[test]
-    fn an_error_shows_what_it_quotes() {
+    fn an_icmp_error_shows_the_quoted_packet() {
         let query = ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(&Udp::new(53, 1024).payload(b"abc"));
         let error = ipv4([10, 0, 0, 2], [10, 0, 0, 1]).icmp(&Icmp::quoting(3, 3, &query));
         assert_eq!(
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn sctp_has_ports_where_its_header_is_whole() {
+    fn sctp_ports_are_printed_if_the_header_is_complete() {
         let packet = ipv4([10, 0, 0, 1], [10, 0, 0, 2])
             .sctp(&Sctp::new(3868, 40000).tag(7).chunks(&[14, 0, 0, 4]));
         assert_eq!(line(&packet), "sctp 10.0.0.1:3868 > 10.0.0.2:40000 vtag 7 len 4");
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_and_options_are_told() {
+    fn fragments_and_options_are_printed() {
         let first = ipv4([1, 1, 1, 1], [2, 2, 2, 2])
             .options(&[148, 4, 0, 0])
             .fragment(1480, true)
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_truncated_quote_is_no_reason_to_give_up() {
+    fn a_truncated_packet_is_printed() {
         let segment = ipv4([1, 1, 1, 1], [2, 2, 2, 2]).tcp(&Tcp::new(1, 2).flags("S"));
         assert_eq!(line(&segment[..28]), "proto 6 1.1.1.1 > 2.2.2.2 len 8 truncated");
         assert!(line(&[]).starts_with("not an IP packet"));

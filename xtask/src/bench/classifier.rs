@@ -6,8 +6,8 @@
 use std::hint::black_box;
 use std::path::Path;
 
-use skipstep_classifier::sample::{self, Kind};
-use skipstep_classifier::tree::{Covering, Forest, INET, INET6, Space};
+use skipstep_classifier::sample::{self, ListShape};
+use skipstep_classifier::tree::{Covering, INET, INET6, Space, TreeSet};
 use skipstep_fwlab::lookups::classbench;
 
 use super::rule_sets::processor_seconds;
@@ -24,7 +24,7 @@ pub fn run(lists: Option<&Path>) -> anyhow::Result<()> {
         "{:<24}{:>6}{:>9}{:>9}{:>10}{:>9}{:>9}",
         "rules", "trees", "MB", "longest", "left over", "plant s", "ns"
     );
-    for kind in Kind::ALL {
+    for kind in ListShape::ALL {
         for count in COUNTS {
             let name = format!("{} {count}", kind.name());
             let rules = sample::rules(kind, count, 1);
@@ -47,19 +47,19 @@ fn measure<const N: usize>(
     packets: &[[u32; N]],
 ) -> anyhow::Result<()> {
     let begin = processor_seconds()?;
-    let forest = Forest::plant(space, rules);
+    let tree_set = TreeSet::build(space, rules);
     let planted = processor_seconds()?;
     let mut found = 0;
     for packet in packets {
-        found += black_box(forest.find(packet, |_| true)).map_or(0, u64::from);
+        found += black_box(tree_set.find(packet, |_| true)).map_or(0, u64::from);
     }
     let seconds = processor_seconds()? - planted;
     black_box(found);
-    let size = forest.size();
+    let size = tree_set.size();
     println!(
         "{name:<24}{:>6}{:>9.2}{:>9}{:>10}{:>9.2}{:>9.0}",
         size.trees,
-        size.cells as f64 * 64.0 / 1e6,
+        size.nodes as f64 * 64.0 / 1e6,
         size.longest,
         size.left_over,
         planted - begin,

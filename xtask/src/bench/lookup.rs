@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 use skipstep_abi as abi;
 use skipstep_abi::limits::MAX_RULES;
-use skipstep_classifier::sample::Kind;
-use skipstep_classifier::{Names, Planner, Slots, Standing};
+use skipstep_classifier::sample::ListShape;
+use skipstep_classifier::{Names, Planner, Slots, Unchanged};
 use skipstep_fwlab::lookups::{List, Loaded, classbench};
 use skipstep_kernel::testing::{Lookup, Lookups, PACKETS};
 use skipstep_ruleset::Evaluator;
@@ -49,7 +49,7 @@ pub fn run(rounds: u32, among: Option<usize>, lists: Option<&Path>) -> anyhow::R
     );
     let mut lookups = Lookups::new(MAX_RULES, 0)?;
     let mut differ = 0;
-    for kind in Kind::ALL {
+    for kind in ListShape::ALL {
         for count in COUNTS.into_iter().filter(|count| among.is_none_or(|among| among == *count)) {
             for six in [false, true] {
                 differ += measure(&mut lookups, &List::sample(kind, count, six), rounds)?;
@@ -109,10 +109,10 @@ fn compile(loaded: &Loaded) -> anyhow::Result<(f64, usize, u32)> {
         &slots,
         &mut Names::default(),
         Planner::default(),
-        &Standing::default(),
+        &Unchanged::default(),
     )?;
     let seconds = processor_seconds()? - begin;
-    Ok((seconds, image.cells.len() * size_of::<abi::Cell>(), image.longest_search))
+    Ok((seconds, image.nodes.len() * size_of::<abi::Node>(), image.longest_search))
 }
 
 /// Returns the medians of rounds with one measurement of each kind. The last one in each round is
@@ -120,9 +120,9 @@ fn compile(loaded: &Loaded) -> anyhow::Result<(f64, usize, u32)> {
 fn figures(lookups: &mut Lookups, rounds: u32) -> anyhow::Result<Figures> {
     let mut of = [const { Vec::new() }; 3];
     for _ in 0..rounds {
-        let nothing = nothing(lookups)?;
+        let baseline = baseline(lookups)?;
         for (costs, what) in of.iter_mut().zip([Lookup::Hash, Lookup::Trees, Lookup::Walk]) {
-            costs.push(lookups.run(what)? - nothing);
+            costs.push(lookups.run(what)? - baseline);
         }
     }
     let [unit, trees, walk] = of.map(|mut costs| median(&mut costs));
@@ -135,7 +135,7 @@ fn figures(lookups: &mut Lookups, rounds: u32) -> anyhow::Result<Figures> {
 ///
 /// # Errors
 /// Fails if the kernel refuses a run.
-pub(super) fn nothing(lookups: &mut Lookups) -> anyhow::Result<f64> {
+pub(super) fn baseline(lookups: &mut Lookups) -> anyhow::Result<f64> {
     for _ in 0..3 {
         lookups.run(Lookup::Nothing)?;
     }

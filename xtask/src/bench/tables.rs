@@ -16,14 +16,14 @@ use skipstep_kernel::testing::{Lookup, LookupPacket, Lookups, PACKETS};
 use skipstep_pfconf::Context;
 use skipstep_ruleset::Ruleset;
 
-use super::lookup::nothing;
+use super::lookup::baseline;
 use super::{host, median};
 
 const COUNTS: [usize; 4] = [10, 1_000, 100_000, 1_000_000];
 
 /// The kind of entries in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum Entries {
     /// Addresses only.
     Hosts,
     /// Every third entry is a network of 256 addresses, or an IPv6 /48.
@@ -47,7 +47,7 @@ pub fn run(rounds: u32) -> anyhow::Result<ExitCode> {
     // each table replaces the previous one
     let mut lookups = Lookups::new(1000, 2 * COUNTS[COUNTS.len() - 1] as u32 + 1000)?;
     let mut differ = 0;
-    for kind in [Kind::Hosts, Kind::Mixed, Kind::Nested] {
+    for kind in [Entries::Hosts, Entries::Mixed, Entries::Nested] {
         for six in [false, true] {
             for count in COUNTS {
                 differ += measure(&mut lookups, (kind, six, count), rounds)?;
@@ -63,7 +63,7 @@ pub fn run(rounds: u32) -> anyhow::Result<ExitCode> {
 
 fn measure(
     lookups: &mut Lookups,
-    (kind, six, count): (Kind, bool, usize),
+    (kind, six, count): (Entries, bool, usize),
     rounds: u32,
 ) -> anyhow::Result<usize> {
     let mut rng = fastrand::Rng::with_seed(7);
@@ -100,9 +100,9 @@ fn measure(
         lookups.set_packets(&packets)?;
         let mut of_table = Vec::new();
         for _ in 0..rounds {
-            let nothing = nothing(lookups)?;
-            units.push(lookups.run(Lookup::Hash)? - nothing);
-            of_table.push(lookups.run(Lookup::Table)? - nothing);
+            let baseline = baseline(lookups)?;
+            units.push(lookups.run(Lookup::Hash)? - baseline);
+            of_table.push(lookups.run(Lookup::Table)? - baseline);
         }
         costs.push(median(&mut of_table));
         differ +=
@@ -138,25 +138,30 @@ fn ruleset(entries: &HashMap<IpNet, bool>) -> anyhow::Result<Ruleset> {
 }
 
 /// Draws networks; the value is true for a negated one.
-fn entries(rng: &mut fastrand::Rng, kind: Kind, six: bool, count: usize) -> HashMap<IpNet, bool> {
+fn entries(
+    rng: &mut fastrand::Rng,
+    kind: Entries,
+    six: bool,
+    count: usize,
+) -> HashMap<IpNet, bool> {
     let mut entries = HashMap::new();
     while entries.len() < count {
         let address = anywhere(rng, six);
         let whole = if six { 128 } else { 32 };
         let length = match kind {
-            Kind::Hosts => whole,
-            Kind::Mixed if !entries.len().is_multiple_of(3) => whole,
-            Kind::Mixed => {
+            Entries::Hosts => whole,
+            Entries::Mixed if !entries.len().is_multiple_of(3) => whole,
+            Entries::Mixed => {
                 if six {
                     48
                 } else {
                     24
                 }
             }
-            Kind::Nested => rng.u8(8..=whole),
+            Entries::Nested => rng.u8(8..=whole),
         };
         let net = IpNet::new(address, length).map(|net| net.trunc());
-        let negated = kind == Kind::Nested && rng.u8(..5) == 0;
+        let negated = kind == Entries::Nested && rng.u8(..5) == 0;
         if let Ok(net) = net {
             entries.insert(net, negated);
         }

@@ -65,7 +65,7 @@ fn port_search(engine: &mut TestEngine) -> anyhow::Result<Duration> {
         engine.packet(&flow(1000 + port as u16));
     }
     engine.set_random(Draw::Bounded(7000));
-    Ok(engine.bench(&flow(999), 200)?.duration)
+    Ok(engine.time_packet(&flow(999), 200)?.duration)
 }
 
 /// Measures the segment that gives a source one connection too many, so its states are flushed.
@@ -74,7 +74,7 @@ fn flush(engine: &mut TestEngine) -> anyhow::Result<Duration> {
         table <bad> persist\n\
         pass in proto tcp keep state (max-src-conn 1, overload <bad> flush global)\npass out\n";
     engine.load(&ruleset(rules)?, &host()).map_err(anyhow::Error::msg)?;
-    engine.crowd(STATES - 100, 1)?;
+    engine.fill_states(STATES - 100, 1)?;
     let mut last = Duration::ZERO;
     for port in [4001, 4002] {
         let segment = |flags| Tcp::new(port, 80).flags(flags).seq(0).window(8192);
@@ -83,7 +83,7 @@ fn flush(engine: &mut TestEngine) -> anyhow::Result<Duration> {
         let out = Direction::Out;
         engine.packet(&TestPacket { direction: out, ..inbound(ipv4(SERVER, CLIENT).tcp(&answer)) });
         let end = inbound(ipv4(CLIENT, SERVER).tcp(&segment("A").seq(1).ack(1)));
-        last = engine.bench(&end, 1)?.duration;
+        last = engine.time_packet(&end, 1)?.duration;
     }
     anyhow::ensure!(engine.pending_flushes() == 1, "no source was flushed");
     Ok(last)
@@ -96,7 +96,7 @@ fn sweep(engine: &mut TestEngine, living: u32) -> anyhow::Result<Duration> {
     engine.set_time(1000);
     let mut costs = Vec::new();
     for _ in 0..SLICES {
-        engine.crowd(STATES, living)?;
+        engine.fill_states(STATES, living)?;
         engine.sweep_slice()?;
         let start = Instant::now();
         engine.sweep_slice()?;
@@ -109,7 +109,7 @@ fn sweep(engine: &mut TestEngine, living: u32) -> anyhow::Result<Duration> {
 /// limiter no longer exists.
 fn limited(engine: &mut TestEngine, stay: bool) -> anyhow::Result<Duration> {
     engine.load(&ruleset("pass\n")?, &host()).map_err(anyhow::Error::msg)?;
-    engine.crowd_limited(SOURCES, u32::from(!stay), 1 << 30)?;
+    engine.fill_limited_sources(SOURCES, u32::from(!stay), 1 << 30)?;
     let mut costs = Vec::new();
     for _ in 0..SLICES {
         let start = Instant::now();
@@ -123,5 +123,5 @@ fn limited(engine: &mut TestEngine, stay: bool) -> anyhow::Result<Duration> {
 fn walk(engine: &mut TestEngine) -> anyhow::Result<Duration> {
     engine.load(&ruleset(&text(STEPS - 1, " no state"))?, &host()).map_err(anyhow::Error::msg)?;
     let packet = inbound(ipv4(CLIENT, SERVER).tcp(&Tcp::new(40_000, 9000).flags("A").ack(1)));
-    Ok(engine.bench(&packet, 100)?.duration)
+    Ok(engine.time_packet(&packet, 100)?.duration)
 }

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use anyhow::{Context, bail};
 use skipstep_ruleset::{Direction, Reason, RouteKind, RuleId, Timeout};
 use skipstep_scenario::case::{Action, Arrival, Case, Check, RuleCheck, Rules, StatusCheck, Step};
-use skipstep_scenario::engine::{Decision, Draw, Forwarded, LinkHeader, PeerView, Verdict, Way};
+use skipstep_scenario::engine::{
+    Decision, Draw, ForwardRoute, Forwarded, LinkHeader, PeerView, Verdict,
+};
 use skipstep_scenario::expect::{
     Expectation, LogAction, LogWords, Out, PeerWords, Reply, StateUse, StateWords,
 };
@@ -220,7 +222,7 @@ struct Decided<'a> {
 /// Returns the decision about a packet. The recorder put the pass through pf that ended first in
 /// front. If a packet returns a cookie, that is the pass of the recreated SYN; the packet's own
 /// pass is the last nested one.
-fn decided(result: &vector::Outcome, cookies: bool) -> Decided<'_> {
+fn decided(result: &vector::PacketResult, cookies: bool) -> Decided<'_> {
     match result.nested.last().filter(|_| cookies) {
         Some(own) => Decided {
             rule: own.rule,
@@ -280,15 +282,15 @@ fn forwarded(packet: &vector::Packet) -> anyhow::Result<Vec<Forwarded>> {
     for emitted in &packet.result.emitted {
         let way = match (emitted.kind.as_str(), &emitted.ifname, emitted.nexthop) {
             ("send", ..) => continue,
-            ("forward", ..) => Way::Forward,
+            ("forward", ..) => ForwardRoute::Forward,
             ("route", Some(interface), Some(next_hop)) => {
-                Way::Route { interface: interface.clone(), next_hop }
+                ForwardRoute::Route { interface: interface.clone(), next_hop }
             }
             (kind, ..) => bail!("emitted {kind}"),
         };
         let mut bytes = bytes(&emitted.packet)?;
         with_drawn_id(&mut bytes);
-        forwarded.push(Forwarded { way, bytes });
+        forwarded.push(Forwarded { route: way, bytes });
     }
     Ok(forwarded)
 }

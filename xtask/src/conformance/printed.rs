@@ -2,7 +2,7 @@
 //! involved.
 
 use serde::Deserialize;
-use skipstep_pfconf::{Context, Dialect, Kind, Loaded, Names, Rejected};
+use skipstep_pfconf::{Context, Dialect, Loaded, Names, Rejected, Severity};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{AutomaticTables, Optimization};
 use skipstep_scenario::host;
@@ -86,7 +86,7 @@ fn difference(vector: &Vector, level: Optimization, printed: &str, host: &Host) 
         dialect: Dialect::OpenBsd,
         ..Context::new(host)
     };
-    let found = said(&vector.rules, &context);
+    let found = messages_and_rules(&vector.rules, &context);
     let expected = format!("{}{printed}", vector.messages);
     (found != expected).then(|| {
         let Vector { id, rules, .. } = vector;
@@ -95,12 +95,13 @@ fn difference(vector: &Vector, level: Optimization, printed: &str, host: &Host) 
 }
 
 /// Returns the messages, followed by the printed rules.
-fn said(rules: &str, context: &Context) -> String {
+fn messages_and_rules(rules: &str, context: &Context) -> String {
     let (messages, printed) = match skipstep_pfconf::load(rules, context) {
         Ok(Loaded { echo, warnings, .. }) => {
             // OpenBSD does not warn of a missing interface
             let told = warnings.into_iter().filter(|warning| {
-                warning.kind == Kind::Warning && !warning.message.contains("there is no interface")
+                warning.kind == Severity::Warning
+                    && !warning.message.contains("there is no interface")
             });
             (told.map(|warning| format!("{warning}\n")).collect::<String>(), echo)
         }

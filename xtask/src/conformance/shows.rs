@@ -51,7 +51,7 @@ struct Entry {
 
 /// The output of pfctl for some arguments.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Said {
+struct Output {
     stdout: String,
     stderr: String,
     status: u8,
@@ -132,22 +132,22 @@ fn compare(
     let unknown = draws.is_none();
     let mut text = String::new();
     for (arguments, expected) in entry.show.iter().filter(|(arguments, _)| *arguments != "-so") {
-        let expected = Said {
+        let expected = Output {
             stdout: mask::text(arguments, expected, unknown),
             stderr: entry.stderr.get(arguments).cloned().unwrap_or_default(),
             status: entry.rc.get(arguments).copied().unwrap_or(0),
         };
-        let said = say(arguments, subject).with_context(|| arguments.clone())?;
-        let said = Said { stdout: mask::text(arguments, &said.stdout, unknown), ..said };
-        if said != expected {
-            writeln!(text, "pfctl {arguments}\n{}", difference(&expected, &said))?;
+        let output = run_pfctl(arguments, subject).with_context(|| arguments.clone())?;
+        let output = Output { stdout: mask::text(arguments, &output.stdout, unknown), ..output };
+        if output != expected {
+            writeln!(text, "pfctl {arguments}\n{}", difference(&expected, &output))?;
         }
     }
     Ok(text)
 }
 
 /// Returns the output of pfctl for the arguments.
-fn say(arguments: &str, subject: &Subject) -> anyhow::Result<Said> {
+fn run_pfctl(arguments: &str, subject: &Subject) -> anyhow::Result<Output> {
     let words: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
     let args = args::parse(&words).map_err(|_| anyhow::anyhow!("arguments refused"))?;
     if let Some(show) = args.show {
@@ -155,18 +155,18 @@ fn say(arguments: &str, subject: &Subject) -> anyhow::Result<Said> {
         let mut stdout = Vec::new();
         live::write(Some(subject.filter()), &host, show, &args, &mut stdout)?;
         let stdout = String::from_utf8(stdout)?;
-        return Ok(Said { stdout, ..Said::default() });
+        return Ok(Output { stdout, ..Output::default() });
     }
     let name = args.table.as_ref().context("neither -s nor -t")?;
     let name = TableName::new(args.anchor.as_ref().map_or("", |anchor| &anchor.path), name);
     let found = table::Table::find(subject.filter(), &name)?.context("no such table")?;
     match args.command {
         Some(TableCommand::Show) => {
-            Ok(Said { stdout: table::shown(&found.entries, &args), ..Said::default() })
+            Ok(Output { stdout: table::shown(&found.entries, &args), ..Output::default() })
         }
         Some(TableCommand::Test) => {
             let tested = table::tested(&found.entries, &addresses(&args)?, &args);
-            Ok(Said { stdout: tested.text, stderr: tested.summary + "\n", status: tested.status })
+            Ok(Output { stdout: tested.text, stderr: tested.summary + "\n", status: tested.status })
         }
         _ => anyhow::bail!("unexpected -T"),
     }
@@ -181,17 +181,17 @@ fn addresses(args: &Args) -> anyhow::Result<Vec<TableEntry>> {
 }
 
 /// Formats the first line that differs, and the line before.
-fn difference(expected: &Said, said: &Said) -> String {
-    if expected.stdout == said.stdout {
+fn difference(expected: &Output, output: &Output) -> String {
+    if expected.stdout == output.stdout {
         return format!(
             "  - {:?}, exit status {}\n  + {:?}, exit status {}",
-            expected.stderr, expected.status, said.stderr, said.status
+            expected.stderr, expected.status, output.stderr, output.status
         );
     }
     let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
-    let (expected, said) = (lines(&expected.stdout), lines(&said.stdout));
-    let same = expected.iter().zip(&said).take_while(|(a, b)| a == b).count();
+    let (expected, output) = (lines(&expected.stdout), lines(&output.stdout));
+    let same = expected.iter().zip(&output).take_while(|(a, b)| a == b).count();
     let line = |lines: &[String]| lines.get(same).cloned().unwrap_or_else(|| "(end)".to_owned());
     let before = same.checked_sub(1).map_or("", |at| &expected[at]);
-    format!("    {before}\n  - {}\n  + {}", line(&expected), line(&said))
+    format!("    {before}\n  - {}\n  + {}", line(&expected), line(&output))
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde::Deserialize;
-use skipstep_reassembly::settle_checksum;
+use skipstep_reassembly::update_ipv4_checksum;
 use skipstep_scenario::look::unhex;
 
 /// A rule set with its packets and their results.
@@ -38,7 +38,7 @@ pub struct Packet {
     pub pre: Option<String>,
     /// The recorded result; empty in files about other things.
     #[serde(default)]
-    pub result: Outcome,
+    pub result: PacketResult,
 }
 
 impl Packet {
@@ -48,7 +48,7 @@ impl Packet {
     pub fn bytes(&self) -> Option<Vec<u8>> {
         let mut bytes = unhex(&self.packet)?;
         if self.dir == "in" {
-            settle_checksum(&mut bytes);
+            update_ipv4_checksum(&mut bytes);
         }
         Some(bytes)
     }
@@ -56,7 +56,7 @@ impl Packet {
 
 /// The result of a packet. `rule` is -1 for the default rule, and absent if no rule was evaluated.
 #[derive(Debug, Default, Deserialize)]
-pub struct Outcome {
+pub struct PacketResult {
     pub verdict: String,
     pub rule: Option<i64>,
     /// Path of the anchor that the rule is in; empty for the main rule set.

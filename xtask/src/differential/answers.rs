@@ -14,13 +14,13 @@ use skipstep_scenario::packet::{
 use super::conversation::payload;
 use super::malformed::{chained, chunks, damage, header, mutated};
 use super::pool::{one_in, pick};
-use super::tcp::{ACK, FIN, PUSH, RST, SYN, at_an_edge, of_proxy, timestamp};
+use super::tcp::{ACK, FIN, PUSH, RST, SYN, at_an_edge, synproxy_segment, timestamp};
 
 /// Address and port, or the ICMP id or type in place of the port.
 type End = (IpAddr, u16);
 
 /// Draws a packet that should match the state.
-pub fn of_state(rng: &mut Rng, state: &StateView) -> Arrival {
+pub fn packet_of_state(rng: &mut Rng, state: &StateView) -> Arrival {
     let answers = !one_in(rng, 3);
     let crosses = state.wire[0].0.is_ipv4() != state.stack[0].0.is_ipv4();
     let [wire, stack] = [state.wire, state.stack];
@@ -63,7 +63,7 @@ pub fn of_state(rng: &mut Rng, state: &StateView) -> Arrival {
 
 fn segment(rng: &mut Rng, (from, sender): (End, PeerView), (to, receiver): (End, PeerView)) -> Tcp {
     let silent = sender.seqhi == 0 || sender.seqlo == 0;
-    let handshake = of_proxy((sender, receiver)).filter(|_| !one_in(rng, 8));
+    let handshake = synproxy_segment((sender, receiver)).filter(|_| !one_in(rng, 8));
     let flags = match rng.u8(..16) {
         _ if handshake.is_some() => handshake.map_or(0, |(fitting, ..)| fitting),
         _ if silent && !one_in(rng, 8) => SYN | ACK,

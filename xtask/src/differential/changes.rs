@@ -48,7 +48,7 @@ impl Changes {
         if !states.is_empty() && one_in(rng, 70) {
             let (number, state) = pick(rng, states);
             if rng.bool() {
-                return Some(Action::KillMeant(self.target(rng, &state)));
+                return Some(Action::KillSelected(self.target(rng, &state)));
             }
             let all = states.iter().map(|(number, _)| *number);
             let killed = if one_in(rng, 8) { all.collect() } else { vec![number] };

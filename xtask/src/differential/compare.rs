@@ -31,7 +31,7 @@ pub fn compare(
         let seen = match catching(play) {
             Ok(Ok(findings)) if findings.is_empty() && panic.is_none() => continue,
             Ok(Ok(findings)) => findings.into_iter().flat_map(|found| found.differences).collect(),
-            Ok(Err(why)) => vec![why],
+            Ok(Err(reason)) => vec![reason],
             Err(panic) => vec![panic],
         };
         let name = engine.name().to_owned();
@@ -146,7 +146,7 @@ fn loosen(case: &mut Case, host: &Host) {
                 _ => None,
             };
             if special || receiver.is_some_and(receives) {
-                *reply = if nowhere { reply.in_words() } else { reply.without_addresses() };
+                *reply = if nowhere { reply.as_fields() } else { reply.without_addresses() };
             }
         }
     }

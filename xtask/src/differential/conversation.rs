@@ -13,13 +13,13 @@ use super::malformed::{chunks, damage, header, mutated};
 use super::pool::{Pool, one_in, pick};
 use super::systems;
 use super::tcp::{
-    ACK, FIN, PUSH, RST, SYN, at_an_edge, odd_options, of_proxy, peers, sack, timestamp,
+    ACK, FIN, PUSH, RST, SYN, at_an_edge, odd_options, peers, sack, synproxy_segment, timestamp,
 };
 
 /// A conversation of two hosts.
 #[derive(Clone)]
 pub struct Conversation {
-    kind: Kind,
+    kind: Protocol,
     /// Address, port and interface of the client and of the server.
     ends: [(IpAddr, u16, &'static str); 2],
     /// The next sequence number of each side.
@@ -34,7 +34,7 @@ pub struct Conversation {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum Protocol {
     Tcp,
     Udp,
     Sctp,
@@ -57,11 +57,11 @@ impl Conversation {
     pub fn begin(rng: &mut Rng, pool: &Pool) -> Self {
         let ipv6 = one_in(rng, 3);
         let kind = match rng.u8(..12) {
-            0..=5 => Kind::Tcp,
-            6..=8 => Kind::Udp,
-            9 | 10 => Kind::Echo,
-            _ if rng.bool() => Kind::Sctp,
-            _ => Kind::Other(pick(rng, &[50, 47, 132, 2])),
+            0..=5 => Protocol::Tcp,
+            6..=8 => Protocol::Udp,
+            9 | 10 => Protocol::Echo,
+            _ if rng.bool() => Protocol::Sctp,
+            _ => Protocol::Other(pick(rng, &[50, 47, 132, 2])),
         };
         let (client, server) = pool.pair(rng, ipv6);
         let (near, far) = if one_in(rng, 3) { ("em1", "em0") } else { ("em0", "em1") };
@@ -104,20 +104,20 @@ impl Conversation {
     fn packet(&mut self, rng: &mut Rng, side: usize, states: &[(u32, StateView)]) -> Packet {
         let [from, to] = [self.ends[side], self.ends[1 - side]];
         let body = match self.kind {
-            Kind::Tcp => Body::Tcp(segment(rng, self, side, states)),
-            Kind::Udp => Body::Udp(Udp {
+            Protocol::Tcp => Body::Tcp(segment(rng, self, side, states)),
+            Protocol::Udp => Body::Udp(Udp {
                 source_port: from.1,
                 destination_port: to.1,
                 payload: payload(rng),
             }),
-            Kind::Sctp => Body::Sctp(Sctp {
+            Protocol::Sctp => Body::Sctp(Sctp {
                 source_port: from.1,
                 destination_port: to.1,
                 tag: (self.age > 0).then_some(7),
                 chunks: chunks(rng),
             }),
-            Kind::Echo => Body::Icmp(echo(rng, from.0.is_ipv6(), self.ends[0].1, side)),
-            Kind::Other(protocol) => Body::Other(protocol, Payload::Length(rng.u16(8..40))),
+            Protocol::Echo => Body::Icmp(echo(rng, from.0.is_ipv6(), self.ends[0].1, side)),
+            Protocol::Other(protocol) => Body::Other(protocol, Payload::Length(rng.u16(8..40))),
         };
         let mut words = Words {
             source: from.0,
@@ -175,7 +175,7 @@ fn segment(
     if one_in(rng, 20) {
         flags = rng.u8(..);
     }
-    let handshake = peers(states, from, to).and_then(of_proxy).filter(|_| !one_in(rng, 8));
+    let handshake = peers(states, from, to).and_then(synproxy_segment).filter(|_| !one_in(rng, 8));
     if let Some((fitting, ..)) = handshake {
         flags = fitting;
     }

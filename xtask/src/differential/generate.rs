@@ -2,7 +2,7 @@
 //! model plays them. The model's results become the expectations for other evaluators.
 
 use fastrand::Rng;
-use skipstep_pfconf::{Context as RulesContext, Kind, Loaded, Rejected};
+use skipstep_pfconf::{Context as RulesContext, Loaded, Rejected, Severity};
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::Host;
 use skipstep_scenario::Model;
@@ -144,7 +144,7 @@ pub fn without_mistakes(case: &mut Case, anchor: &str, host: &Host) -> Option<Ru
             Ok(loaded) => return Some(loaded.ruleset),
             Err(rejected) => rejected,
         };
-        let wrong = rejected.diagnostics.into_iter().filter(|found| found.kind == Kind::Error);
+        let wrong = rejected.diagnostics.into_iter().filter(|found| found.kind == Severity::Error);
         let mut wrong: Vec<(String, u32)> =
             wrong.map(|found| (found.file, found.line)).filter(|(_, line)| *line > 0).collect();
         wrong.sort_unstable();

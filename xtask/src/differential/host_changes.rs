@@ -68,7 +68,7 @@ impl HostChanges {
             }
             6 => HostChange::Down(name),
             7 => HostChange::DeleteInterface(name),
-            8 if here.is("egress") => HostChange::Leave(name, "egress".to_owned()),
+            8 if here.has_name_or_group("egress") => HostChange::Leave(name, "egress".to_owned()),
             8 => HostChange::Join(name, "egress".to_owned()),
             9 | 10 => {
                 let destination = pick(rng, &DESTINATIONS).parse().expect("a literal prefix");

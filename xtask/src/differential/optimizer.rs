@@ -169,7 +169,7 @@ fn play(case: &Case, before: &Ruleset, after: &Ruleset, host: &Host) -> Option<(
 
 /// The results of a step, without rule numbers.
 #[derive(Debug, PartialEq)]
-enum Outcome {
+enum StepResult {
     Nothing,
     Ended(Vec<u32>),
     Packet(Box<Effects>),
@@ -177,9 +177,9 @@ enum Outcome {
 
 /// Returns true if the packet matched more `match` rules than an evaluator can store. Fewer rules
 /// may pass a packet that more rules drop.
-fn too_much(outcome: &Result<Outcome, String>) -> bool {
+fn too_much(outcome: &Result<StepResult, String>) -> bool {
     // a dropped fragment has another reason
-    matches!(outcome, Ok(Outcome::Packet(effects)) if effects.counted.contains(&Reason::Memory))
+    matches!(outcome, Ok(StepResult::Packet(effects)) if effects.counted.contains(&Reason::Memory))
 }
 
 /// The results of a packet.
@@ -200,11 +200,11 @@ struct Effects {
     states: Arc<Vec<(u32, StateView)>>,
 }
 
-fn outcome(event: Event) -> Outcome {
+fn outcome(event: Event) -> StepResult {
     match event {
-        Event::Packet(observation) => Outcome::Packet(Box::new(effects(*observation))),
-        Event::Time(ended) => Outcome::Ended(ended),
-        _ => Outcome::Nothing,
+        Event::Packet(observation) => StepResult::Packet(Box::new(effects(*observation))),
+        Event::Time(ended) => StepResult::Ended(ended),
+        _ => StepResult::Nothing,
     }
 }
 

@@ -17,7 +17,7 @@ use super::generate::tags;
 use super::malformed::{chained, damage, header, mutated};
 use super::network::Network;
 use super::pool::{IDS, Pool, one_in, pick};
-use super::tcp::shaken_hand;
+use super::tcp::handshake_ack;
 use super::{answers, quotes};
 
 /// Draws the steps of one case.
@@ -91,7 +91,7 @@ impl Traffic {
             }
         }
         if let Some((Action::Packet(arrival, _), observation)) = last
-            && let Some(answer) = shaken_hand(arrival, observation)
+            && let Some(answer) = handshake_ack(arrival, observation)
             && !one_in(rng, 4)
         {
             return Action::Packet(answer, Expectation::default());
@@ -121,7 +121,7 @@ impl Traffic {
             2 => self.stray(rng),
             3..9 if !states.is_empty() => {
                 let (_, state) = &states[rng.usize(..states.len())];
-                answers::of_state(rng, state)
+                answers::packet_of_state(rng, state)
             }
             _ => self.talk(rng, states),
         };

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use fastrand::Rng;
-use skipstep_pfconf::{Kind, Loaded, Rejected};
+use skipstep_pfconf::{Loaded, Rejected, Severity};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{
-    Address, AnchorCall, BlockReturn, Family, Limiter, OldRule, Queue, Rule, Ruleset, Table,
+    Address, AnchorCall, BlockReturn, Family, LegacyRule, Limiter, Queue, Rule, Ruleset, Table,
 };
 use skipstep_scenario::case::{Case, Rules};
 use skipstep_scenario::host;
@@ -42,7 +42,7 @@ struct Tally {
     next: AtomicU64,
     rules: AtomicU64,
     /// Number of rule sets with legacy rules.
-    old: AtomicU64,
+    legacy: AtomicU64,
     differences: Mutex<Vec<String>>,
 }
 
@@ -67,7 +67,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         "read-back: seed {}, {drawn} rule sets, {} of them with rules of FreeBSD's lists, {} rules: \
          {} differences",
         arguments.seed,
-        tally.old.into_inner(),
+        tally.legacy.into_inner(),
         tally.rules.into_inner(),
         differences.len(),
     );
@@ -113,8 +113,8 @@ fn work(arguments: &Arguments, host: &Host, tally: &Tally) {
                 Ok(loaded) => {
                     let rules = loaded.ruleset.every_rule().count();
                     tally.rules.fetch_add(rules as u64, Ordering::Relaxed);
-                    let old = !loaded.ruleset.old_rules.is_empty();
-                    tally.old.fetch_add(u64::from(old), Ordering::Relaxed);
+                    let old = !loaded.ruleset.legacy_rules.is_empty();
+                    tally.legacy.fetch_add(u64::from(old), Ordering::Relaxed);
                     difference(&loaded, &case, host)
                 }
                 Err(_) => continue,
@@ -135,7 +135,7 @@ fn not_refused(case: &Case, line: &str, expected: &str, host: &Host) -> Option<S
         Ok(_) => return Some(format!("`{line}` is read")),
         Err(Rejected { diagnostics, .. }) => diagnostics,
     };
-    let first = errors.into_iter().find(|told| told.kind == Kind::Error)?.message;
+    let first = errors.into_iter().find(|told| told.kind == Severity::Error)?.message;
     (first != expected).then(|| format!("`{line}` is refused: {first}"))
 }
 
@@ -231,10 +231,11 @@ fn other_part(first: &Ruleset, second: &Ruleset) -> Option<String> {
         let all = ruleset.limiters.clone().into_iter();
         all.map(|limiter| Limiter { line: 0, ..limiter })
     };
-    let old_rules = |ruleset: &Ruleset| {
-        let all = ruleset.old_rules.clone().into_iter();
+    let legacy_rules = |ruleset: &Ruleset| {
+        let all = ruleset.legacy_rules.clone().into_iter();
         // a list is printed as a whole
-        let mut all: Vec<_> = all.map(|old| OldRule { rule: meaning(&old.rule), ..old }).collect();
+        let mut all: Vec<_> =
+            all.map(|old| LegacyRule { rule: meaning(&old.rule), ..old }).collect();
         all.sort_by_key(|old| old.kind as u32);
         all.into_iter()
     };
@@ -244,7 +245,7 @@ fn other_part(first: &Ruleset, second: &Ruleset) -> Option<String> {
         other_item(queues(first), queues(second)),
         other_item(limiters(first), limiters(second)),
         other_item(first.systems.iter(), second.systems.iter()),
-        other_item(old_rules(first), old_rules(second)),
+        other_item(legacy_rules(first), legacy_rules(second)),
     ];
     if let Some(other) = parts.into_iter().flatten().next() {
         return Some(other);

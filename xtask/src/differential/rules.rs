@@ -5,7 +5,7 @@ use skipstep_ruleset::Timeout;
 
 use super::anchors::Anchors;
 use super::pool::{IDS, Pool, TAGS, one_in, pick};
-use super::{limiters, old, routing, systems, translation};
+use super::{legacy, limiters, routing, systems, translation};
 
 const QUEUES: [&str; 3] = [
     "queue line on em1 bandwidth 100M",
@@ -52,9 +52,9 @@ pub fn text(rng: &mut Rng, pool: &mut Pool) -> String {
     }
     // the parser would read rules behind legacy rules as legacy rules, so these come last
     if one_in(rng, 4) {
-        lines.extend((0..rng.usize(1..6)).map(|_| old::rule(rng, pool)));
+        lines.extend((0..rng.usize(1..6)).map(|_| legacy::rule(rng, pool)));
         if one_in(rng, 3) {
-            lines.extend(old::anchors(rng, pool));
+            lines.extend(legacy::anchors(rng, pool));
         }
     }
     lines.join("\n") + "\n"

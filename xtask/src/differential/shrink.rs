@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_matters_is_left() {
+    fn only_needed_items_remain() {
         let items: Vec<u32> = (0..100).collect();
         let left = fewest(&items, |items| items.contains(&17) && items.contains(&58));
         assert_eq!(left, [17, 58]);

@@ -85,7 +85,7 @@ pub(super) fn odd_options(rng: &mut Rng) -> Vec<u8> {
 
 /// Returns the segment that completes a handshake with the firewall, if the firewall has answered a
 /// SYN with a SYN|ACK.
-pub(super) fn shaken_hand(syn: &Arrival, observation: &Observation) -> Option<Arrival> {
+pub(super) fn handshake_ack(syn: &Arrival, observation: &Observation) -> Option<Arrival> {
     let answer = observation.fate.replies.first()?;
     let (ends, tcp): ([IpAddr; 2], &[u8]) = match answer.first()? >> 4 {
         4 => {
@@ -112,7 +112,9 @@ pub(super) fn shaken_hand(syn: &Arrival, observation: &Observation) -> Option<Ar
 
 /// Returns flags, sequence number and acknowledgment of the segment that `synproxy` waits for. The
 /// sequence number is `None` if any is accepted. Returns `None` without a handshake.
-pub(super) fn of_proxy((sender, receiver): (PeerView, PeerView)) -> Option<(u8, Option<u32>, u32)> {
+pub(super) fn synproxy_segment(
+    (sender, receiver): (PeerView, PeerView),
+) -> Option<(u8, Option<u32>, u32)> {
     if matches!(sender.state, PROXY_SRC | PROXY_DST) {
         let (seq, ack) = (sender.seqlo.wrapping_add(1), sender.seqhi.wrapping_add(1));
         Some((ACK, Some(seq), ack))

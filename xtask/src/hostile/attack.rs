@@ -7,7 +7,7 @@ use skipstep_scenario::engine::TestPacket;
 use skipstep_wire::build::{self, Icmp};
 use skipstep_wire::protocol;
 
-use super::flow::{Flow, Place, test_packet};
+use super::flow::{Flow, Point, test_packet};
 
 /// Values of a next-header field, valid and invalid.
 const NEXT_HEADERS: [u8; 15] = [0, 1, 2, 4, 6, 17, 41, 43, 44, 50, 51, 58, 60, 132, 135];
@@ -37,7 +37,7 @@ pub fn newcomer(rng: &mut Rng, flow: &Flow) -> TestPacket {
 }
 
 /// Draws the point at which a packet is seen, sometimes a wrong one.
-fn elsewhere(rng: &mut Rng, (direction, interface): Place) -> Place {
+fn elsewhere(rng: &mut Rng, (direction, interface): Point) -> Point {
     match rng.u8(..20) {
         0 => (opposite(direction), interface),
         1 => (direction, if interface == "em0" { "em1" } else { "em0" }),
@@ -50,7 +50,7 @@ fn opposite(direction: Direction) -> Direction {
 }
 
 /// Draws an ICMP error about a packet of a side, perhaps about another error.
-fn error(rng: &mut Rng, flow: &Flow, side: usize) -> (Place, Vec<u8>) {
+fn error(rng: &mut Rng, flow: &Flow, side: usize) -> (Point, Vec<u8>) {
     let mut quote = flow.blind(rng, side);
     let (own, peer) = flow.ends(side);
     for _ in 0..[1, 1, 1, 2, 3, 6][rng.usize(..6)] {

@@ -15,14 +15,14 @@ use super::segment::{self, Segment};
 /// Address and port, or the number in place of the port.
 pub type End = (IpAddr, u16);
 /// Direction and interface at which the firewall sees a packet.
-pub type Place = (Direction, &'static str);
+pub type Point = (Direction, &'static str);
 
 const GRE: u8 = 47;
 /// Number of bytes of a datagram in each of its fragments.
 const PIECE: usize = 24;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum Protocol {
     Tcp,
     Udp,
     Sctp,
@@ -46,22 +46,22 @@ struct Endpoint {
 /// A client and a server.
 pub struct Flow {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: Protocol,
     /// Points at which the firewall sees the packets of each side.
-    pub places: [Place; 2],
+    pub places: [Point; 2],
     hosts: [Endpoint; 2],
     said: u16,
 }
 
-const LAN_IN: Place = (Direction::In, "em0");
-const LAN_OUT: Place = (Direction::Out, "em0");
-const WAN_IN: Place = (Direction::In, "em1");
-const WAN_OUT: Place = (Direction::Out, "em1");
+const LAN_IN: Point = (Direction::In, "em0");
+const LAN_OUT: Point = (Direction::Out, "em0");
+const WAN_IN: Point = (Direction::In, "em1");
+const WAN_OUT: Point = (Direction::Out, "em1");
 
 /// Returns a flow for each kind of state. The last argument is the server's real address, if the
 /// client knows another.
 pub fn all() -> Vec<Flow> {
-    use Kind::*;
+    use Protocol::*;
     let lan = [LAN_IN, LAN_OUT];
     let out = [WAN_OUT, WAN_IN];
     let (inet, inet6) = ("10.0.2.10", "2001:db8:2::10");
@@ -127,8 +127,8 @@ pub fn all() -> Vec<Flow> {
 impl Flow {
     fn new(
         name: &'static str,
-        kind: Kind,
-        places: [Place; 2],
+        kind: Protocol,
+        places: [Point; 2],
         client: (&str, u16),
         server: (&str, u16),
         behind: Option<(&str, u16)>,
@@ -153,7 +153,7 @@ impl Flow {
     /// # Errors
     /// Fails if a packet is dropped or arrives wrong, or if the handshake does not complete.
     pub fn open(&mut self, ledger: &mut Ledger) -> anyhow::Result<()> {
-        if self.kind == Kind::Tcp {
+        if self.kind == Protocol::Tcp {
             let syn = self.segment(0, SYN, &[]);
             self.hosts[0].next += 1;
             self.send(ledger, 0, syn)?;
@@ -188,8 +188,8 @@ impl Flow {
         let (own, peer) = self.ends(side);
         let ip = build::ip(own.0, peer.0);
         match self.kind {
-            Kind::Tcp => vec![self.segment(side, ACK | PUSH, data)],
-            Kind::Pieces if side == 0 => {
+            Protocol::Tcp => vec![self.segment(side, ACK | PUSH, data)],
+            Protocol::Pieces if side == 0 => {
                 // an identification that no hostile packet has
                 let ip = ip.id(60_000 + self.said);
                 let whole = ip.udp(&Udp::new(own.1, peer.1).payload(data));
@@ -201,9 +201,11 @@ impl Flow {
                 };
                 pieces.map(piece).collect()
             }
-            Kind::Udp | Kind::Pieces => vec![ip.udp(&Udp::new(own.1, peer.1).payload(data))],
-            Kind::Sctp => vec![ip.sctp(&Sctp::new(own.1, peer.1).chunks(data))],
-            Kind::Echo => {
+            Protocol::Udp | Protocol::Pieces => {
+                vec![ip.udp(&Udp::new(own.1, peer.1).payload(data))]
+            }
+            Protocol::Sctp => vec![ip.sctp(&Sctp::new(own.1, peer.1).chunks(data))],
+            Protocol::Echo => {
                 let kind = match (own.0, side) {
                     (IpAddr::V4(_), 0) => 8,
                     (IpAddr::V4(_), _) => 0,
@@ -212,7 +214,7 @@ impl Flow {
                 };
                 vec![ip.icmp(&Icmp::new(kind, 0).id(own.1).payload(data))]
             }
-            Kind::Other => vec![ip.raw(GRE, data)],
+            Protocol::Other => vec![ip.raw(GRE, data)],
         }
     }
 
@@ -225,7 +227,7 @@ impl Flow {
 
     /// Draws a packet of a side that does not know the sequence numbers of its connection.
     pub fn blind(&self, rng: &mut Rng, side: usize) -> Vec<u8> {
-        if self.kind != Kind::Tcp {
+        if self.kind != Protocol::Tcp {
             return self.packets(side, b"what nobody said").remove(0);
         }
         let (own, peer) = self.ends(side);
@@ -247,11 +249,13 @@ impl Flow {
         };
         let ip = build::ip(source, peer.0);
         match self.kind {
-            Kind::Tcp => ip.tcp(&Tcp::new(port, peer.1).flags("S").seq(rng.u32(..))),
-            Kind::Udp | Kind::Pieces => ip.udp(&Udp::new(port, peer.1)),
-            Kind::Sctp => ip.sctp(&Sctp::new(port, peer.1)),
-            Kind::Echo => ip.icmp(&Icmp::new(if own.0.is_ipv4() { 8 } else { 128 }, 0).id(port)),
-            Kind::Other => ip.raw(GRE, &[0; 8]),
+            Protocol::Tcp => ip.tcp(&Tcp::new(port, peer.1).flags("S").seq(rng.u32(..))),
+            Protocol::Udp | Protocol::Pieces => ip.udp(&Udp::new(port, peer.1)),
+            Protocol::Sctp => ip.sctp(&Sctp::new(port, peer.1)),
+            Protocol::Echo => {
+                ip.icmp(&Icmp::new(if own.0.is_ipv4() { 8 } else { 128 }, 0).id(port))
+            }
+            Protocol::Other => ip.raw(GRE, &[0; 8]),
         }
     }
 
@@ -266,7 +270,7 @@ impl Flow {
             if fate.verdict == Verdict::Pass {
                 arrived.push(fate.out.unwrap_or(sent.bytes));
             }
-            let held = self.kind == Kind::Pieces && fate.verdict == Verdict::Consumed;
+            let held = self.kind == Protocol::Pieces && fate.verdict == Verdict::Consumed;
             ensure!(
                 held || !arrived.is_empty(),
                 "{}: a packet of side {side} is dropped: {:?} {:?}",
@@ -293,13 +297,13 @@ impl Flow {
         let host = &mut self.hosts[to];
         if first {
             host.peer = segment.from;
-            if self.kind == Kind::Echo {
+            if self.kind == Protocol::Echo {
                 (host.own.1, host.peer.1) = (segment.to.1, segment.to.1);
             }
         }
         ensure!(segment.to == host.own, "it is for {:?}, not for {:?}", segment.to, host.own);
         ensure!(segment.from == host.peer, "it is from {:?}, not {:?}", segment.from, host.peer);
-        if self.kind != Kind::Tcp {
+        if self.kind != Protocol::Tcp {
             host.heard.push(segment.payload);
             return Ok(None);
         }
@@ -327,7 +331,7 @@ impl Flow {
 }
 
 /// Creates a test packet without metadata.
-pub fn test_packet((direction, interface): Place, bytes: Vec<u8>) -> TestPacket {
+pub fn test_packet((direction, interface): Point, bytes: Vec<u8>) -> TestPacket {
     TestPacket {
         direction,
         interface: interface.to_owned(),

@@ -10,7 +10,7 @@ use super::{freebsd, openbsd, realworld, table};
 
 /// The command that a case runs, and the output that it compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum CaseKind {
     Pf,
     SelfPf,
     PfFail,
@@ -28,51 +28,51 @@ pub enum Kind {
     RealWorld,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 15] = [
-        Kind::Pf,
-        Kind::SelfPf,
-        Kind::PfFail,
-        Kind::PfOpt,
-        Kind::PfSimple,
-        Kind::PfCommand,
-        Kind::PfCommandFail,
-        Kind::PfSetup,
-        Kind::PfLoad,
-        Kind::PfOptimize,
-        Kind::PfLoadAnchors,
-        Kind::Pfr,
-        Kind::FreeBsd,
-        Kind::FreeBsdFail,
-        Kind::RealWorld,
+impl CaseKind {
+    pub const ALL: [CaseKind; 15] = [
+        CaseKind::Pf,
+        CaseKind::SelfPf,
+        CaseKind::PfFail,
+        CaseKind::PfOpt,
+        CaseKind::PfSimple,
+        CaseKind::PfCommand,
+        CaseKind::PfCommandFail,
+        CaseKind::PfSetup,
+        CaseKind::PfLoad,
+        CaseKind::PfOptimize,
+        CaseKind::PfLoadAnchors,
+        CaseKind::Pfr,
+        CaseKind::FreeBsd,
+        CaseKind::FreeBsdFail,
+        CaseKind::RealWorld,
     ];
 
     /// Returns the name of the kind in the project that the cases come from.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Pf => "pf",
-            Kind::SelfPf => "selfpf",
-            Kind::PfFail => "pfail",
-            Kind::PfOpt => "pfopt",
-            Kind::PfSimple => "pfsimple",
-            Kind::PfLoad => "pfload",
-            Kind::PfOptimize => "pfoptimize",
-            Kind::PfLoadAnchors => "pfloadanchors",
-            Kind::PfCommand => "pfcmd",
-            Kind::PfCommandFail => "pfcmdfail",
-            Kind::PfSetup => "pfsetup",
-            Kind::Pfr => "pfr",
-            Kind::FreeBsd => "freebsd",
-            Kind::FreeBsdFail => "freebsdfail",
-            Kind::RealWorld => "realworld",
+            CaseKind::Pf => "pf",
+            CaseKind::SelfPf => "selfpf",
+            CaseKind::PfFail => "pfail",
+            CaseKind::PfOpt => "pfopt",
+            CaseKind::PfSimple => "pfsimple",
+            CaseKind::PfLoad => "pfload",
+            CaseKind::PfOptimize => "pfoptimize",
+            CaseKind::PfLoadAnchors => "pfloadanchors",
+            CaseKind::PfCommand => "pfcmd",
+            CaseKind::PfCommandFail => "pfcmdfail",
+            CaseKind::PfSetup => "pfsetup",
+            CaseKind::Pfr => "pfr",
+            CaseKind::FreeBsd => "freebsd",
+            CaseKind::FreeBsdFail => "freebsdfail",
+            CaseKind::RealWorld => "realworld",
         }
     }
 
     /// Returns the folder of the cases.
     pub fn folder(self) -> &'static str {
         match self {
-            Kind::FreeBsd | Kind::FreeBsdFail => "freebsd",
-            Kind::RealWorld => "realworld",
+            CaseKind::FreeBsd | CaseKind::FreeBsdFail => "freebsd",
+            CaseKind::RealWorld => "realworld",
             _ => "openbsd",
         }
     }
@@ -81,20 +81,20 @@ impl Kind {
     /// case has.
     fn files(self) -> (&'static str, &'static str) {
         match self {
-            Kind::Pf | Kind::SelfPf => ("pf", "ok"),
-            Kind::PfFail => ("pfail", "ok"),
-            Kind::PfOpt => ("pfopt", "ok"),
-            Kind::PfSimple => ("pfsimple", "in"),
-            Kind::PfLoad => ("pf", "loaded"),
-            Kind::PfOptimize => ("pf", "optimized"),
-            Kind::PfLoadAnchors => ("pf", "one"),
-            Kind::PfCommand => ("pfcmd", "in"),
-            Kind::PfCommandFail => ("pfcmdfail", "ok"),
-            Kind::PfSetup => ("pfsetup", "in"),
-            Kind::Pfr => ("pfr", "ok"),
-            Kind::FreeBsd => ("pf", "in"),
-            Kind::FreeBsdFail => ("pf", "fail"),
-            Kind::RealWorld => ("", "conf"),
+            CaseKind::Pf | CaseKind::SelfPf => ("pf", "ok"),
+            CaseKind::PfFail => ("pfail", "ok"),
+            CaseKind::PfOpt => ("pfopt", "ok"),
+            CaseKind::PfSimple => ("pfsimple", "in"),
+            CaseKind::PfLoad => ("pf", "loaded"),
+            CaseKind::PfOptimize => ("pf", "optimized"),
+            CaseKind::PfLoadAnchors => ("pf", "one"),
+            CaseKind::PfCommand => ("pfcmd", "in"),
+            CaseKind::PfCommandFail => ("pfcmdfail", "ok"),
+            CaseKind::PfSetup => ("pfsetup", "in"),
+            CaseKind::Pfr => ("pfr", "ok"),
+            CaseKind::FreeBsd => ("pf", "in"),
+            CaseKind::FreeBsdFail => ("pf", "fail"),
+            CaseKind::RealWorld => ("", "conf"),
         }
     }
 
@@ -128,8 +128,8 @@ impl Kind {
         let there = |ending| case.path(ending).exists();
         match self {
             // a case with this file loads anchors from files
-            Kind::Pf | Kind::SelfPf => !there("one"),
-            Kind::FreeBsd => !there("fail"),
+            CaseKind::Pf | CaseKind::SelfPf => !there("one"),
+            CaseKind::FreeBsd => !there("fail"),
             _ => true,
         }
     }
@@ -138,7 +138,7 @@ impl Kind {
 /// A case, made of files with a common stem.
 #[derive(Debug, Clone)]
 pub struct Case {
-    pub kind: Kind,
+    pub kind: CaseKind,
     /// The file names up to the dot.
     pub stem: String,
     pub number: u32,
@@ -183,30 +183,30 @@ impl Case {
     ///
     /// # Errors
     /// Fails if a file cannot be read, or if a program cannot run.
-    pub fn run(&self, lab: &Lab) -> anyhow::Result<Outcome> {
+    pub fn run(&self, lab: &Lab) -> anyhow::Result<CaseResult> {
         match self.kind {
-            Kind::Pf => openbsd::pf(self, lab),
-            Kind::SelfPf => openbsd::selfpf(self, lab),
-            Kind::PfFail => openbsd::pfail(self, lab),
-            Kind::PfOpt => openbsd::pfopt(self, lab),
-            Kind::PfSimple => openbsd::pfsimple(self, lab),
-            Kind::PfLoad => openbsd::pfload(self, lab),
-            Kind::PfOptimize => openbsd::pfoptimize(self, lab),
-            Kind::PfLoadAnchors => openbsd::pfloadanchors(self, lab),
-            Kind::PfCommand => openbsd::pfcmd(self, lab),
-            Kind::PfCommandFail => openbsd::pfcmdfail(self, lab),
-            Kind::PfSetup => openbsd::pfsetup(self, lab),
-            Kind::Pfr => table::run(self, lab),
-            Kind::FreeBsd => freebsd::accepted(self, lab),
-            Kind::FreeBsdFail => freebsd::refused(self, lab),
-            Kind::RealWorld => realworld::run(self, lab),
+            CaseKind::Pf => openbsd::pf(self, lab),
+            CaseKind::SelfPf => openbsd::selfpf(self, lab),
+            CaseKind::PfFail => openbsd::pfail(self, lab),
+            CaseKind::PfOpt => openbsd::pfopt(self, lab),
+            CaseKind::PfSimple => openbsd::pfsimple(self, lab),
+            CaseKind::PfLoad => openbsd::pfload(self, lab),
+            CaseKind::PfOptimize => openbsd::pfoptimize(self, lab),
+            CaseKind::PfLoadAnchors => openbsd::pfloadanchors(self, lab),
+            CaseKind::PfCommand => openbsd::pfcmd(self, lab),
+            CaseKind::PfCommandFail => openbsd::pfcmdfail(self, lab),
+            CaseKind::PfSetup => openbsd::pfsetup(self, lab),
+            CaseKind::Pfr => table::run(self, lab),
+            CaseKind::FreeBsd => freebsd::accepted(self, lab),
+            CaseKind::FreeBsdFail => freebsd::refused(self, lab),
+            CaseKind::RealWorld => realworld::run(self, lab),
         }
     }
 }
 
 /// The result of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CaseResult {
     Passed,
     /// Passed with another output, for this reason.
     Explained(String),
@@ -219,25 +219,29 @@ pub enum Outcome {
     Wrong(String),
 }
 
-impl Outcome {
+impl CaseResult {
     /// Returns `Passed` if the texts are equal.
-    pub fn compare(expected: impl Into<String>, actual: impl Into<String>) -> Outcome {
+    pub fn compare(expected: impl Into<String>, actual: impl Into<String>) -> CaseResult {
         let (expected, actual) = (expected.into(), actual.into());
-        if expected == actual { Outcome::Passed } else { Outcome::Different { expected, actual } }
+        if expected == actual {
+            CaseResult::Passed
+        } else {
+            CaseResult::Different { expected, actual }
+        }
     }
 
     /// Returns true if the case has passed.
     pub fn is_good(&self) -> bool {
-        matches!(self, Outcome::Passed | Outcome::Explained(_))
+        matches!(self, CaseResult::Passed | CaseResult::Explained(_))
     }
 
     /// Formats one line about `case`.
     pub fn line(&self, case: &Case) -> String {
         match self {
-            Outcome::Passed => format!("ok     {case}"),
-            Outcome::Explained(why) => format!("ok     {case}: {why}"),
-            Outcome::Wrong(why) => format!("not ok {case}: {}", first_line(why)),
-            Outcome::Different { expected, actual } => {
+            CaseResult::Passed => format!("ok     {case}"),
+            CaseResult::Explained(reason) => format!("ok     {case}: {reason}"),
+            CaseResult::Wrong(reason) => format!("not ok {case}: {}", first_line(reason)),
+            CaseResult::Different { expected, actual } => {
                 let (expected, actual) = first_difference(expected, actual);
                 format!("not ok {case}: expected `{expected}`, got `{actual}`")
             }
@@ -267,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_lines_that_differ_are_told() {
+    fn the_first_lines_that_differ_are_returned() {
         assert_eq!(first_difference("a\nb\n", "a\nc\n"), ("b", "c"));
         assert_eq!(first_difference("a\n", "a\nc\n"), ("", "c"));
     }
@@ -279,12 +283,12 @@ mod tests {
         for name in ["pf10.ok", "pf9.ok", "pf9.in", "pf11.ok", "pf11.one", "pfail1.ok", "README"] {
             std::fs::write(folder.join(name), "").unwrap();
         }
-        let names = |kind: Kind| -> Vec<String> {
+        let names = |kind: CaseKind| -> Vec<String> {
             kind.find(&folder).unwrap().iter().map(Case::to_string).collect()
         };
-        assert_eq!(names(Kind::Pf), ["pf9", "pf10"]);
-        assert_eq!(names(Kind::PfFail), ["pfail1"]);
-        assert_eq!(names(Kind::PfLoadAnchors), ["pfloadanchors11"]);
+        assert_eq!(names(CaseKind::Pf), ["pf9", "pf10"]);
+        assert_eq!(names(CaseKind::PfFail), ["pfail1"]);
+        assert_eq!(names(CaseKind::PfLoadAnchors), ["pfloadanchors11"]);
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

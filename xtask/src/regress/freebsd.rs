@@ -1,7 +1,7 @@
 //! FreeBSD's cases. Its pfctl prints in another form, so the cases compare our own output with the
 //! output for that text: printed rules must keep their meaning.
 
-use super::case::{Case, Outcome};
+use super::case::{Case, CaseResult};
 use super::lab::{Lab, ip};
 
 const PRINT: [&str; 5] = ["-o", "none", "-nvf", "-", "-N"];
@@ -13,7 +13,7 @@ const REFUSED: [&str; 6] = ["altq", "dnpipe", "dnqueue", "ether", "pipe", "queue
 ///
 /// # Errors
 /// Fails if a file of the case cannot be read, or if a program cannot run.
-pub fn accepted(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+pub fn accepted(case: &Case, lab: &Lab) -> anyhow::Result<CaseResult> {
     let text = case.read("in")?;
     // eight cases need the addresses of an interface with the case's number
     let interface = format!("vlan{}", case.number);
@@ -28,21 +28,21 @@ pub fn accepted(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     outcome
 }
 
-fn prints_itself(case: &Case, lab: &Lab, text: &str) -> anyhow::Result<Outcome> {
+fn prints_itself(case: &Case, lab: &Lab, text: &str) -> anyhow::Result<CaseResult> {
     let pfctl = lab.pfctl(case)?;
     let first = pfctl.run(&PRINT, text)?;
     if !first.success {
         return Ok(if is_refused_kindly(&first.stderr) && says_one_of(text, &REFUSED) {
-            Outcome::Passed
+            CaseResult::Passed
         } else {
-            Outcome::Wrong(first.stderr)
+            CaseResult::Wrong(first.stderr)
         });
     }
     let second = pfctl.run(&PRINT, &first.stdout)?;
     Ok(if second.success {
-        Outcome::compare(first.stdout, second.stdout)
+        CaseResult::compare(first.stdout, second.stdout)
     } else {
-        Outcome::Wrong(format!("its own text is refused: {}", second.stderr))
+        CaseResult::Wrong(format!("its own text is refused: {}", second.stderr))
     })
 }
 
@@ -60,11 +60,15 @@ fn says_one_of(text: &str, words: &[&str]) -> bool {
 ///
 /// # Errors
 /// Fails if a file of the case cannot be read, or if pfctl cannot run.
-pub fn refused(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+pub fn refused(case: &Case, lab: &Lab) -> anyhow::Result<CaseResult> {
     let output = lab.pfctl(case)?.run_together(&PRINT, &case.read("in")?)?;
     let expected = case.read("fail")?;
     let found = expected.lines().all(|line| output.stdout.contains(line));
-    Ok(if found { Outcome::Passed } else { Outcome::Different { expected, actual: output.stdout } })
+    Ok(if found {
+        CaseResult::Passed
+    } else {
+        CaseResult::Different { expected, actual: output.stdout }
+    })
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ mod pfctl;
 mod realworld;
 mod table;
 
-use case::{Case, Kind, Outcome};
+use case::{Case, CaseKind, CaseResult};
 use lab::Lab;
 
 /// Cases that do not pass here, with reasons. They are printed and not counted.
@@ -50,22 +50,22 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         return lab::enter();
     }
     let lab = Lab::new()?;
-    let mut totals: Vec<(Kind, usize, usize)> = Vec::new();
+    let mut totals: Vec<(CaseKind, usize, usize)> = Vec::new();
     for case in cases(&arguments.cases)? {
         if !wanted(&arguments.names, &case) {
             continue;
         }
         let name = case.to_string();
-        if let Some((_, why)) = EXCEPTIONS.iter().find(|(exception, _)| *exception == name) {
-            println!("except {case}: {why}");
+        if let Some((_, reason)) = EXCEPTIONS.iter().find(|(exception, _)| *exception == name) {
+            println!("except {case}: {reason}");
             continue;
         }
         let outcome = case.run(&lab).with_context(|| case.to_string())?;
         println!("{}", outcome.line(&case));
         if let Some(line) = table::CONTRADICTED.iter().find(|line| line.case == name) {
-            println!("except {case}, one line: {}", line.why);
+            println!("except {case}, one line: {}", line.reason);
         }
-        if let (Outcome::Different { expected, actual }, true) = (&outcome, arguments.diff) {
+        if let (CaseResult::Different { expected, actual }, true) = (&outcome, arguments.diff) {
             print!("{}", lab.diff(expected, actual)?);
         }
         if totals.last().is_none_or(|(kind, ..)| *kind != case.kind) {
@@ -88,7 +88,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 /// Finds the cases in `folder`, ordered by kind.
 fn cases(folder: &Path) -> anyhow::Result<Vec<Case>> {
     let mut cases = Vec::new();
-    for kind in Kind::ALL {
+    for kind in CaseKind::ALL {
         let folder = folder.join(kind.folder());
         let folder = folder.canonicalize().with_context(|| folder.display().to_string())?;
         cases.extend(kind.find(&folder)?);

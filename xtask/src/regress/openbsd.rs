@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 
-use super::case::{Case, Outcome};
+use super::case::{Case, CaseResult};
 use super::lab::Lab;
 use super::pfctl::Output;
 
@@ -15,7 +15,7 @@ const PRINT: [&str; 5] = ["-o", "none", "-nv", "-f", "-"];
 ///
 /// # Errors
 /// Fails if a file of the case cannot be read, or if pfctl cannot run.
-pub fn pf(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+pub fn pf(case: &Case, lab: &Lab) -> anyhow::Result<CaseResult> {
     let output = lab.pfctl(case)?.run(&PRINT, &case.read("in")?)?;
     Ok(printed(case.read("ok")?, output))
 }
@@ -24,34 +24,34 @@ pub fn pf(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
 ///
 /// # Errors
 /// Fails if a file of the case cannot be read, or if pfctl cannot run.
-pub fn selfpf(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+pub fn selfpf(case: &Case, lab: &Lab) -> anyhow::Result<CaseResult> {
     let text = case.read("ok")?;
     let output = lab.pfctl(case)?.run(&PRINT, &text)?;
     Ok(printed(text, output))
 }
 
 /// Compares the output. If an error has truncated the output, the result is the error.
-fn printed(expected: String, output: Output) -> Outcome {
+fn printed(expected: String, output: Output) -> CaseResult {
     if expected != output.stdout && !output.stderr.is_empty() {
-        return Outcome::Wrong(output.stderr);
+        return CaseResult::Wrong(output.stderr);
     }
-    Outcome::compare(expected, output.stdout)
+    CaseResult::compare(expected, output.stdout)
 }
 
 /// Runs a case with errors, which prints messages and the valid lines.
 ///
 /// # Errors
 /// Fails if a file of the case cannot be read, or if pfctl cannot run.
-pub fn pfail(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+pub fn pfail(case: &Case, lab: &Lab) -> anyhow::Result<CaseResult> {
     let output = lab.pfctl(case)?.run_together(&PRINT, &case.read("in")?)?;
-    Ok(Outcome::compare(case.read("ok")?, output.stdout))
+    Ok(CaseResult::compare(case.read("ok")?, output.stdout))
 }
 
 /// Runs a case with flags from a file.
 ///
 /// # Errors
 /// Fails if a file of the case cannot be read, or if pfctl cannot run.
-pub fn pfopt(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+pub fn pfopt(case: &Case, lab: &Lab) -> anyhow::Result<CaseResult> {
     let options = case.read("opts")?;
     let mut arguments = PRINT.to_vec();
     arguments.extend(options.split_whitespace());
@@ -63,44 +63,44 @@ pub fn pfopt(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
 ///
 /// # Errors
 /// Fails if a file of the case cannot be read, or if pfctl cannot run.
-pub fn pfsimple(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+pub fn pfsimple(case: &Case, lab: &Lab) -> anyhow::Result<CaseResult> {
     let output = lab.pfctl(case)?.run(&["-o", "none", "-nf", "-"], &case.read("in")?)?;
-    Ok(if output.success { Outcome::Passed } else { Outcome::Wrong(output.stderr) })
+    Ok(if output.success { CaseResult::Passed } else { CaseResult::Wrong(output.stderr) })
 }
 
 /// Runs a case with flags and a file of rules, which succeeds.
 ///
 /// # Errors
 /// Fails if a file of the case cannot be read, or if pfctl cannot run.
-pub fn pfcmd(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+pub fn pfcmd(case: &Case, lab: &Lab) -> anyhow::Result<CaseResult> {
     let options = case.read("opts")?;
     let input = case.path("in").display().to_string();
     let mut arguments: Vec<&str> = options.split_whitespace().collect();
     arguments.extend(["-f", &input]);
     let output = lab.pfctl(case)?.run(&arguments, "")?;
-    Ok(if output.success { Outcome::Passed } else { Outcome::Wrong(output.stderr) })
+    Ok(if output.success { CaseResult::Passed } else { CaseResult::Wrong(output.stderr) })
 }
 
 /// Runs a case with flags, which fails with the expected messages.
 ///
 /// # Errors
 /// Fails if a file of the case cannot be read, or if pfctl cannot run.
-pub fn pfcmdfail(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+pub fn pfcmdfail(case: &Case, lab: &Lab) -> anyhow::Result<CaseResult> {
     let options = case.read("opts")?;
     let mut arguments: Vec<&str> = options.split_whitespace().collect();
     arguments.extend(["-f", "-"]);
     let output = lab.pfctl(case)?.run_together(&arguments, &case.read("in")?)?;
     if output.success {
-        return Ok(Outcome::Wrong("was accepted".into()));
+        return Ok(CaseResult::Wrong("was accepted".into()));
     }
-    Ok(Outcome::compare(case.read("ok")?, output.stdout))
+    Ok(CaseResult::compare(case.read("ok")?, output.stdout))
 }
 
 /// Runs a case that changes interfaces before and restores them afterwards.
 ///
 /// # Errors
 /// Fails if a file of the case cannot be read, or if a program cannot run.
-pub fn pfsetup(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+pub fn pfsetup(case: &Case, lab: &Lab) -> anyhow::Result<CaseResult> {
     if case.number == SECOND_LOOPBACK {
         return each_loopback(case, lab);
     }
@@ -116,7 +116,7 @@ const SECOND_LOOPBACK: u32 = 4;
 /// Runs a case with two loopback interfaces. A network namespace has only one, so each interface is
 /// the loopback of a namespace of its own. The rules about this interface are taken from the
 /// output.
-fn each_loopback(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+fn each_loopback(case: &Case, lab: &Lab) -> anyhow::Result<CaseResult> {
     let input = case.read("in")?;
     let mut printed = String::new();
     for (loopback, other, address) in
@@ -128,13 +128,13 @@ fn each_loopback(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
         );
         let output = lab.pfctl(case)?.run_elsewhere(&interfaces, &PRINT, &input)?;
         if !output.success {
-            return Ok(Outcome::Wrong(output.stderr));
+            return Ok(CaseResult::Wrong(output.stderr));
         }
         let label = format!("label \"antispoof:{loopback}:");
         let about = output.stdout.split_inclusive('\n').filter(|rule| rule.contains(&label));
         printed.extend(about);
     }
-    Ok(Outcome::compare(case.read("ok")?, printed))
+    Ok(CaseResult::compare(case.read("ok")?, printed))
 }
 
 /// Loads rules, and shows them with skip steps and counters.
@@ -142,7 +142,7 @@ fn each_loopback(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
 /// # Errors
 /// Fails if a file of the case cannot be read, if pfctl cannot run, or if the anchor cannot be
 /// flushed.
-pub fn pfload(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+pub fn pfload(case: &Case, lab: &Lab) -> anyhow::Result<CaseResult> {
     let below = format!("{ANCHOR}/*");
     loaded(case, lab, "-onone", &below, "loaded")
 }
@@ -152,7 +152,7 @@ pub fn pfload(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
 /// # Errors
 /// Fails if a file of the case cannot be read, if pfctl cannot run, or if the anchor cannot be
 /// flushed.
-pub fn pfoptimize(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+pub fn pfoptimize(case: &Case, lab: &Lab) -> anyhow::Result<CaseResult> {
     loaded(case, lab, "-obasic", ANCHOR, "optimized")
 }
 
@@ -162,11 +162,11 @@ fn loaded(
     optimizer: &str,
     shown: &str,
     ending: &str,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CaseResult> {
     let pfctl = lab.pfctl(case)?;
     let load = pfctl.run(&[optimizer, "-a", ANCHOR, "-f", "-"], &case.read("in")?)?;
     if !load.success {
-        return Ok(Outcome::Wrong(load.stderr));
+        return Ok(CaseResult::Wrong(load.stderr));
     }
     let show = pfctl.run(&["-a", shown, "-gvvsr"], "")?;
     let flush = pfctl.run(&["-a", ANCHOR, "-Fr"], "")?;
@@ -186,11 +186,11 @@ fn with_stdout(output: Output, change: impl Fn(&str) -> String) -> Output {
 ///
 /// # Errors
 /// Fails if a file of the case cannot be read, or if pfctl cannot run.
-pub fn pfloadanchors(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+pub fn pfloadanchors(case: &Case, lab: &Lab) -> anyhow::Result<CaseResult> {
     let pfctl = lab.pfctl(case)?;
     let load = pfctl.run(&["-a", ANCHOR, "-v", "-f", "-"], &case.read("in")?)?;
     if !load.success {
-        return Ok(Outcome::Wrong(load.stderr));
+        return Ok(CaseResult::Wrong(load.stderr));
     }
     let show = pfctl.run(&["-a", &format!("{ANCHOR}/*"), "-sr"], "")?;
     pfctl.run(&["-a", &format!("{ANCHOR}/*"), "-Fr"], "")?;

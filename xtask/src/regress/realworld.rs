@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Context;
 
-use super::case::{Case, Outcome};
+use super::case::{Case, CaseResult};
 use super::freebsd;
 use super::lab::{Lab, ip};
 use super::pfctl::Output;
@@ -20,7 +20,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(case: &Case) -> anyhow::Result<Row> {
+    fn find(case: &Case) -> anyhow::Result<Row> {
         let path = case.folder().join("index.tsv");
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         let fields = text
@@ -51,26 +51,26 @@ impl Row {
 
     /// Compares the first error of a text that must not be accepted with OpenBSD 7.8's. OpenBSD's
     /// error may come earlier, at legacy syntax that is read here.
-    fn compare(self, first: String) -> Outcome {
+    fn compare(self, first: String) -> CaseResult {
         let line = |error: &str| error.split(':').next().and_then(|line| line.parse::<u32>().ok());
         if first == self.first_error {
-            Outcome::Passed
-        } else if self.reads_old() && line(&first) >= line(&self.first_error) {
+            CaseResult::Passed
+        } else if self.reads_legacy() && line(&first) >= line(&self.first_error) {
             let theirs = &self.first_error;
-            Outcome::Explained(format!("old syntax: `{first}`, on OpenBSD `{theirs}`"))
+            CaseResult::Explained(format!("old syntax: `{first}`, on OpenBSD `{theirs}`"))
         } else {
-            Outcome::Different { expected: self.first_error, actual: first }
+            CaseResult::Different { expected: self.first_error, actual: first }
         }
     }
 
     /// Returns true if the dialect has statements that OpenBSD 7.8 no longer has, or never had.
-    fn reads_old(&self) -> bool {
-        self.is_old() || self.dialect == "macOS"
+    fn reads_legacy(&self) -> bool {
+        self.is_legacy() || self.dialect == "macOS"
     }
 
     /// Returns true if the text is for FreeBSD's pf or for an old OpenBSD. Such a text must be
     /// accepted, with exceptions. macOS has statements of its own.
-    fn is_old(&self) -> bool {
+    fn is_legacy(&self) -> bool {
         ["old", "mixed", "common (FreeBSD)"].iter().any(|word| self.dialect.contains(word))
     }
 }
@@ -92,8 +92,8 @@ fn first_error(stem: &str, messages: &str) -> String {
 ///
 /// # Errors
 /// Fails if a file of the case cannot be read, or if a program cannot run.
-pub fn run(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
-    let row = Row::of(case)?;
+pub fn run(case: &Case, lab: &Lab) -> anyhow::Result<CaseResult> {
+    let row = Row::find(case)?;
     let interfaces = make_interfaces(case, &row)?;
     let output = print(case, lab, &row);
     for interface in interfaces {
@@ -105,16 +105,16 @@ pub fn run(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
         let told = output.stderr.contains(&format!("{}.conf:", case.stem));
         let refused = REFUSED.iter().any(|(number, _)| *number == case.stem);
         let shaper = freebsd::is_refused_kindly(&output.stderr);
-        let must_load = row.is_accepted() || row.is_old() && !refused && !shaper;
+        let must_load = row.is_accepted() || row.is_legacy() && !refused && !shaper;
         if !told || must_load {
-            return Ok(Outcome::Wrong(output.stderr));
+            return Ok(CaseResult::Wrong(output.stderr));
         }
         return Ok(row.compare(first_error(&case.stem, &output.stderr)));
     }
     if !case.path("printed").exists() {
-        return Ok(Outcome::Passed);
+        return Ok(CaseResult::Passed);
     }
-    Ok(Outcome::compare(case.read("printed")?, output.stdout))
+    Ok(CaseResult::compare(case.read("printed")?, output.stdout))
 }
 
 /// Prints a copy of the text whose files are in the lab.

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::case::{Case, Outcome};
+use super::case::{Case, CaseResult};
 use super::lab::Lab;
 use super::pfctl::{Output, Pfctl};
 
@@ -19,7 +19,7 @@ pub struct Contradicted {
     command: &'static str,
     expected: &'static str,
     instead: &'static str,
-    pub why: &'static str,
+    pub reason: &'static str,
 }
 
 pub const CONTRADICTED: [Contradicted; 1] = [Contradicted {
@@ -27,7 +27,7 @@ pub const CONTRADICTED: [Contradicted; 1] = [Contradicted {
     command: "{ !127.0.0.1 } file",
     expected: "\n   127.0.0.1\n",
     instead: "\n  !127.0.0.1\n",
-    why: "of two entries for one address pfr_ina_define() takes the first, which is negated here, \
+    reason: "of two entries for one address pfr_ina_define() takes the first, which is negated here, \
           and pfr_commit_ktable() turns the sign of the one that was there",
 }];
 
@@ -47,7 +47,7 @@ fn corrected(case: &Case, expected: String) -> String {
 ///
 /// # Errors
 /// Fails if a file of the case cannot be read, or if pfctl cannot run.
-pub fn run(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
+pub fn run(case: &Case, lab: &Lab) -> anyhow::Result<CaseResult> {
     let pfctl = lab.pfctl(case)?;
     let input = case.read("in")?.replace("DIR", &case.folder().display().to_string());
     let expected = case.read("ok")?.replace("DIR", &case.folder().display().to_string());
@@ -58,14 +58,14 @@ pub fn run(case: &Case, lab: &Lab) -> anyhow::Result<Outcome> {
     let created = script.load("table <regress> persist")?;
     script.text += &created.stdout;
     for line in input.lines() {
-        if let Some(why) = script.line(line)? {
+        if let Some(reason) = script.line(line)? {
             script.clean()?;
-            return Ok(Outcome::Wrong(format!("{line}: {why}")));
+            return Ok(CaseResult::Wrong(format!("{line}: {reason}")));
         }
     }
     script.text += "# kill\n";
     script.clean()?;
-    Ok(Outcome::compare(expected, script.text))
+    Ok(CaseResult::compare(expected, script.text))
 }
 
 fn is_leak_line(line: &str) -> bool {

@@ -1,7 +1,7 @@
 //! The construction of one tree.
 
-use super::cell::{self, CUTS, Cell};
-use super::region::{Covering, Region};
+use super::node::{self, CUTS, Node};
+use super::rect::{Covering, Rect};
 use super::space::Space;
 
 /// Most rules in a leaf: the field of their number has 16 bits.
@@ -15,7 +15,7 @@ const DEEPEST: usize = 48;
 #[derive(Debug)]
 pub(super) struct Tree {
     /// The root, then the other nodes in no particular order.
-    pub cells: Vec<Cell>,
+    pub nodes: Vec<Node>,
     /// Most nodes on a path through the tree.
     pub longest: u32,
 }
@@ -24,7 +24,7 @@ pub(super) struct Tree {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     /// Most nodes.
-    pub cells: usize,
+    pub nodes: usize,
     /// Most rules in a leaf, as long as cuts separate rules.
     pub leaf: usize,
     /// Most visits of rules; a rule counts each time it is visited.
@@ -39,9 +39,9 @@ pub(super) fn grow<const N: usize>(
     ranks: Vec<u32>,
     bounds: Bounds,
 ) -> Option<Tree> {
-    let mut growing = Growing { space, rules, bounds, cells: vec![Cell::default()], work: 0 };
+    let mut growing = Growing { space, rules, bounds, nodes: vec![Node::default()], work: 0 };
     let longest = growing.fill(0, growing.seen(ranks), &space.whole, 0)?;
-    Some(Tree { cells: growing.cells, longest })
+    Some(Tree { nodes: growing.nodes, longest })
 }
 
 /// Returns trees of a single leaf each, for rules that no tree can separate.
@@ -51,10 +51,10 @@ pub(super) fn leaves<'a, const N: usize>(
     ranks: &'a [u32],
 ) -> impl Iterator<Item = (u32, Tree)> + 'a {
     ranks.chunks(MOST_IN_A_LEAF).map(move |ranks| {
-        let bounds = Bounds { cells: usize::MAX, leaf: usize::MAX, work: usize::MAX };
-        let mut growing = Growing { space, rules, bounds, cells: vec![Cell::default()], work: 0 };
+        let bounds = Bounds { nodes: usize::MAX, leaf: usize::MAX, work: usize::MAX };
+        let mut growing = Growing { space, rules, bounds, nodes: vec![Node::default()], work: 0 };
         let longest = growing.leaf(0, ranks).expect("it has as much room as it wants");
-        (ranks[0], Tree { cells: growing.cells, longest })
+        (ranks[0], Tree { nodes: growing.nodes, longest })
     })
 }
 
@@ -62,7 +62,7 @@ struct Growing<'a, const N: usize> {
     space: &'a Space<N>,
     rules: &'a [Covering<N>],
     bounds: Bounds,
-    cells: Vec<Cell>,
+    nodes: Vec<Node>,
     /// Number of visits of rules so far.
     work: usize,
 }
@@ -77,13 +77,7 @@ struct Cut {
 impl<const N: usize> Growing<'_, N> {
     /// Fills the node at `place` with a tree of these rules for points of `part`. Returns the most
     /// nodes on a path, or `None` if the tree would exceed the bounds.
-    fn fill(
-        &mut self,
-        place: usize,
-        ranks: Vec<u32>,
-        part: &Region<N>,
-        depth: usize,
-    ) -> Option<u32> {
+    fn fill(&mut self, place: usize, ranks: Vec<u32>, part: &Rect<N>, depth: usize) -> Option<u32> {
         self.work += ranks.len();
         if self.work > self.bounds.work {
             return None;
@@ -103,7 +97,7 @@ impl<const N: usize> Growing<'_, N> {
     fn seen(&self, mut ranks: Vec<u32>) -> Vec<u32> {
         let hides_all = |rank: &u32| {
             let rule = &self.rules[*rank as usize];
-            rule.hides && rule.region.covers(&self.space.whole)
+            rule.hides && rule.rect.covers(&self.space.whole)
         };
         if let Some(last) = ranks.iter().position(hides_all) {
             ranks.truncate(last + 1);
@@ -116,9 +110,9 @@ impl<const N: usize> Growing<'_, N> {
             return None;
         }
         let rules: Vec<_> = ranks.iter().map(|rank| self.rules[*rank as usize]).collect();
-        let (leaf, lines) = cell::leaf(self.space, self.cells.len() - place, &rules);
-        self.cells[place] = leaf;
-        self.cells.extend_from_slice(&lines);
+        let (leaf, lines) = node::leaf(self.space, self.nodes.len() - place, &rules);
+        self.nodes[place] = leaf;
+        self.nodes.extend_from_slice(&lines);
         self.has_room().then_some(1 + lines.len() as u32)
     }
 
@@ -126,13 +120,13 @@ impl<const N: usize> Growing<'_, N> {
         &mut self,
         place: usize,
         ranks: Vec<u32>,
-        part: &Region<N>,
+        part: &Rect<N>,
         cut: &Cut,
         depth: usize,
     ) -> Option<u32> {
-        let first = self.cells.len();
-        self.cells[place] = Cell::node(first - place, cut.axis, &cut.at);
-        self.cells.resize(first + cut.at.len() + 1, Cell::default());
+        let first = self.nodes.len();
+        self.nodes[place] = Node::inner(first - place, cut.axis, &cut.at);
+        self.nodes.resize(first + cut.at.len() + 1, Node::default());
         if !self.has_room() {
             return None;
         }
@@ -152,15 +146,15 @@ impl<const N: usize> Growing<'_, N> {
 
     /// Returns the rules that reach into each subpart, up to the first rule that hides the others
     /// there.
-    fn children(&self, ranks: &[u32], part: &Region<N>, cut: &Cut) -> Vec<Vec<u32>> {
+    fn children(&self, ranks: &[u32], part: &Rect<N>, cut: &Cut) -> Vec<Vec<u32>> {
         let last = cut.at.len();
         let mut children = vec![Vec::new(); last + 1];
         let mut open = vec![true; last + 1];
         let mut left = last + 1;
         for rank in ranks {
             let rule = &self.rules[*rank as usize];
-            let hides_all = rule.hides && rule.region.covers_but(part, cut.axis);
-            let (low, high) = rule.region.within(part, cut.axis);
+            let hides_all = rule.hides && rule.rect.covers_but(part, cut.axis);
+            let (low, high) = rule.rect.within(part, cut.axis);
             for child in self.reach(*rank, part, cut.axis, &cut.at) {
                 if !open[child] {
                     continue;
@@ -181,30 +175,30 @@ impl<const N: usize> Growing<'_, N> {
     }
 
     fn has_room(&self) -> bool {
-        self.cells.len() <= self.bounds.cells
+        self.nodes.len() <= self.bounds.nodes
     }
 
-    /// Returns the subparts that a rule's box reaches into.
+    /// Returns the subparts that a rule's rectangle reaches into.
     fn reach(
         &self,
         rank: u32,
-        part: &Region<N>,
+        part: &Rect<N>,
         axis: usize,
         at: &[u32],
     ) -> std::ops::RangeInclusive<usize> {
-        let (low, high) = self.rules[rank as usize].region.within(part, axis);
+        let (low, high) = self.rules[rank as usize].rect.within(part, axis);
         at.partition_point(|cut| *cut <= low)..=at.partition_point(|cut| *cut <= high)
     }
 
     /// Returns the axis and the cuts that leave the fewest rules, or `None` if no cut removes any.
-    fn best_cut(&self, ranks: &[u32], part: &Region<N>) -> Option<Cut> {
+    fn best_cut(&self, ranks: &[u32], part: &Rect<N>) -> Option<Cut> {
         let step = ranks.len().div_ceil(SAMPLE).max(1);
         let sampled: Vec<u32> = ranks.iter().step_by(step).copied().collect();
         let cut = self.best_cut_for(&sampled, part);
         if step > 1 && cut.is_none() { self.best_cut_for(ranks, part) } else { cut }
     }
 
-    fn best_cut_for(&self, ranks: &[u32], part: &Region<N>) -> Option<Cut> {
+    fn best_cut_for(&self, ranks: &[u32], part: &Rect<N>) -> Option<Cut> {
         let cuts = (0..N).filter_map(|axis| {
             let at = self.even_cuts(ranks, part, axis);
             let cost = self.cost(ranks, part, axis, &at)?;
@@ -213,11 +207,11 @@ impl<const N: usize> Growing<'_, N> {
         cuts.min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, cut)| cut)
     }
 
-    /// Returns cuts with about the same number of ends of boxes between neighbours.
-    fn even_cuts(&self, ranks: &[u32], part: &Region<N>, axis: usize) -> Vec<u32> {
+    /// Returns cuts with about the same number of ends of rectangles between neighbours.
+    fn even_cuts(&self, ranks: &[u32], part: &Rect<N>, axis: usize) -> Vec<u32> {
         let mut ends = Vec::with_capacity(2 * ranks.len());
         for rank in ranks {
-            let (low, high) = self.rules[*rank as usize].region.within(part, axis);
+            let (low, high) = self.rules[*rank as usize].rect.within(part, axis);
             ends.extend((low > part.low[axis]).then_some(low));
             ends.extend((high < part.high[axis]).then(|| high + 1));
         }
@@ -236,7 +230,7 @@ impl<const N: usize> Growing<'_, N> {
     /// Returns the average number of rules in a packet's subpart, for packets distributed like the
     /// rules, times the average number of copies of a rule. Returns `None` if the cuts separate no
     /// rules.
-    fn cost(&self, ranks: &[u32], part: &Region<N>, axis: usize, at: &[u32]) -> Option<f64> {
+    fn cost(&self, ranks: &[u32], part: &Rect<N>, axis: usize, at: &[u32]) -> Option<f64> {
         if at.is_empty() {
             return None;
         }

@@ -1,6 +1,6 @@
 //! The division of rules among trees.
 
-use super::region::Covering;
+use super::rect::Covering;
 use super::space::{Space, fixed_bits};
 
 /// A criterion that divides rules among trees, if a single tree would store them too often.
@@ -9,7 +9,7 @@ pub(super) enum Criterion {
     /// The addresses that fix at least this number of bits.
     Narrow(u32),
     /// The addresses that have a criterion.
-    Asked,
+    RuleRect,
     /// The ports that have a criterion.
     PortsAsked,
     /// The ports that are a single number.
@@ -24,8 +24,8 @@ impl Criterion {
     /// Returns the criterion to try if the parts of this one still store their rules too often.
     pub fn next(self) -> Option<Self> {
         match self {
-            Self::Narrow(_) => Some(Self::Asked),
-            Self::Asked => Some(Self::PortsAsked),
+            Self::Narrow(_) => Some(Self::RuleRect),
+            Self::RuleRect => Some(Self::PortsAsked),
             Self::PortsAsked => Some(Self::OnePort),
             Self::OnePort => Some(Self::Protocol),
             Self::Protocol => Some(Self::Else),
@@ -35,27 +35,27 @@ impl Criterion {
 
     /// True if rules of the space may differ in the criterion.
     pub fn is_of<const N: usize>(self, space: &Space<N>) -> bool {
-        !matches!(self, Self::Else) || space.asked().is_some()
+        !matches!(self, Self::Else) || space.rect().is_some()
     }
 
     fn class<const N: usize>(self, space: &Space<N>, rule: &Covering<N>) -> usize {
-        let bits = |which: usize| fixed_bits(&rule.region, space.addresses[which].clone());
-        let asked = |axis: usize| {
-            (rule.region.low[axis], rule.region.high[axis])
+        let bits = |which: usize| fixed_bits(&rule.rect, space.addresses[which].clone());
+        let rect = |axis: usize| {
+            (rule.rect.low[axis], rule.rect.high[axis])
                 != (space.whole.low[axis], space.whole.high[axis])
         };
-        let single = |axis: usize| rule.region.low[axis] == rule.region.high[axis];
+        let single = |axis: usize| rule.rect.low[axis] == rule.rect.high[axis];
         // Behind the addresses come source port, destination port and protocol.
         let ports = space.addresses[1].end;
         let pair =
             |source: bool, destination: bool| usize::from(source) * 2 + usize::from(destination);
         match self {
             Self::Narrow(least) => pair(bits(0) >= least, bits(1) >= least),
-            Self::Asked => pair(bits(0) > 0, bits(1) > 0),
-            Self::PortsAsked => pair(asked(ports), asked(ports + 1)),
+            Self::RuleRect => pair(bits(0) > 0, bits(1) > 0),
+            Self::PortsAsked => pair(rect(ports), rect(ports + 1)),
             Self::OnePort => pair(single(ports), single(ports + 1)),
             Self::Protocol => usize::from(single(space.protocol())),
-            Self::Else => space.asked().map_or(0, |axis| usize::from(asked(axis))),
+            Self::Else => space.rect().map_or(0, |axis| usize::from(rect(axis))),
         }
     }
 }

@@ -1,23 +1,23 @@
-//! The header fields that trees branch by, and the encoding of a box in a leaf.
+//! The header fields that trees branch by, and the encoding of a rectangle in a leaf.
 
 use std::ops::Range;
 
-use skipstep_abi::forest::{CELL_RULES, CELL_WORDS, RULE_WORDS};
+use skipstep_abi::tree_set::{NODE_RULES, NODE_WORDS, RULE_WORDS};
 
-use super::region::Region;
+use super::rect::Rect;
 
 /// The axes of a family, with or without the metadata dimension.
 #[derive(Debug)]
 pub struct Space<const N: usize> {
-    /// The box of all headers.
-    pub whole: Region<N>,
+    /// The rectangle of all headers.
+    pub whole: Rect<N>,
     /// Axes of the source and of the destination address, one for each 32-bit word.
     pub addresses: [Range<usize>; 2],
     /// Prefix lengths to try as the boundary between wide and narrow addresses.
     pub(super) borders: &'static [u32],
     /// 32-bit words of a rule in a leaf.
     pub(super) rule_words: usize,
-    pub(super) write: fn(&Region<N>, &mut [u32]),
+    pub(super) write: fn(&Rect<N>, &mut [u32]),
     pub(super) holds: fn(&[u32], &[u32; N]) -> bool,
 }
 
@@ -28,38 +28,39 @@ impl<const N: usize> Space<N> {
     }
 
     /// Returns the axis of the metadata dimension, if the space has one.
-    pub(crate) fn asked(&self) -> Option<usize> {
+    pub(crate) fn rect(&self) -> Option<usize> {
         let axis = self.protocol() + 2;
         (axis < N).then_some(axis)
     }
 
     /// Returns the number of rules that fit in a leaf node, behind its first two words.
-    pub(super) fn rules_of_a_cell(&self) -> usize {
-        (CELL_WORDS - CELL_RULES) / self.rule_words
+    pub(super) fn rules_of_a_node(&self) -> usize {
+        (NODE_WORDS - NODE_RULES) / self.rule_words
     }
 }
 
 /// IPv4: source, destination, source port, destination port (for ICMP: type and code), protocol,
-/// class of interface. For each address, a leaf stores the prefix that covers the box.
+/// class of interface. For each address, a leaf stores the prefix that covers the rectangle.
 pub const INET: Space<6> = inet([u32::MAX, u32::MAX, 0xffff, 0xffff, 0xff, 0xff]);
 
 /// IPv4 with the metadata dimension, which leaves do not store.
-pub const INET_ASKED: Space<7> = inet([u32::MAX, u32::MAX, 0xffff, 0xffff, 0xff, 0xff, u32::MAX]);
+pub const INET_METADATA: Space<7> =
+    inet([u32::MAX, u32::MAX, 0xffff, 0xffff, 0xff, 0xff, u32::MAX]);
 
 /// IPv6: the four words of the source and of the destination, then the other axes of IPv4. An
 /// address is a prefix; a range becomes the prefix that covers it.
 pub const INET6: Space<12> = inet6(highest6());
 
 /// IPv6 with the metadata dimension.
-pub const INET6_ASKED: Space<13> = inet6(highest6());
+pub const INET6_METADATA: Space<13> = inet6(highest6());
 
 const fn inet<const N: usize>(high: [u32; N]) -> Space<N> {
     Space {
-        whole: Region { low: [0; N], high },
+        whole: Rect { low: [0; N], high },
         addresses: [0..1, 1..2],
         borders: &[4, 12, 20, 0],
         rule_words: RULE_WORDS,
-        write: |region, words| write(region, &[0..1, 1..2], words),
+        write: |rect, words| write(rect, &[0..1, 1..2], words),
         holds: |words, point| {
             let rest = words[4];
             same_prefix(&words[..1], &point[..1], rest >> 16 & 0xff)
@@ -71,12 +72,12 @@ const fn inet<const N: usize>(high: [u32; N]) -> Space<N> {
 
 const fn inet6<const N: usize>(high: [u32; N]) -> Space<N> {
     Space {
-        whole: Region { low: [0; N], high },
+        whole: Rect { low: [0; N], high },
         addresses: [0..4, 4..8],
         // A site usually gets a network of 32 to 48 bits.
         borders: &[4, 36, 44, 52, 0],
         rule_words: 2 * RULE_WORDS,
-        write: |region, words| write(region, &[0..4, 4..8], words),
+        write: |rect, words| write(rect, &[0..4, 4..8], words),
         holds: |words, point| {
             let rest = words[10];
             same_prefix(&words[..4], &point[..4], rest >> 16 & 0xff)
@@ -94,14 +95,14 @@ const fn highest6<const N: usize>() -> [u32; N] {
     high
 }
 
-/// Encodes a box for a leaf: addresses, then ports, protocol and interface.
-fn write<const N: usize>(region: &Region<N>, addresses: &[Range<usize>; 2], words: &mut [u32]) {
+/// Encodes a rectangle for a leaf: addresses, then ports, protocol and interface.
+fn write<const N: usize>(rect: &Rect<N>, addresses: &[Range<usize>; 2], words: &mut [u32]) {
     let behind = addresses[1].end;
-    words[..behind].copy_from_slice(&region.low[..behind]);
-    let (low, high, words) = (&region.low[behind..], &region.high[behind..], &mut words[behind..]);
+    words[..behind].copy_from_slice(&rect.low[..behind]);
+    let (low, high, words) = (&rect.low[behind..], &rect.high[behind..], &mut words[behind..]);
     words[0] = low[0] | high[0] << 16;
     words[1] = low[1] | high[1] << 16;
-    let [source, destination] = addresses.clone().map(|address| fixed_bits(region, address));
+    let [source, destination] = addresses.clone().map(|address| fixed_bits(rect, address));
     let [protocol, interface] = [2, 3].map(|axis| only_value(low[axis], high[axis]));
     words[2] = protocol | interface << 8 | source << 16 | destination << 24;
 }
@@ -128,11 +129,12 @@ fn rest_holds(words: &[u32], point: &[u32]) -> bool {
         && is(point[3], words[2] >> 8 & 0xff)
 }
 
-/// Returns the number of leading bits of an address that are the same in all headers of a box.
-pub(super) fn fixed_bits<const N: usize>(region: &Region<N>, address: Range<usize>) -> u32 {
+/// Returns the number of leading bits of an address that are the same in all headers of a
+/// rectangle.
+pub(super) fn fixed_bits<const N: usize>(rect: &Rect<N>, address: Range<usize>) -> u32 {
     let mut bits = 0;
     for word in address {
-        let same = (region.low[word] ^ region.high[word]).leading_zeros();
+        let same = (rect.low[word] ^ rect.high[word]).leading_zeros();
         bits += same;
         if same < 32 {
             break;

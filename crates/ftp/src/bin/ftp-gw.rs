@@ -19,18 +19,18 @@ fn main() -> ExitCode {
 /// the background.
 fn run(options: &Options) -> Result<()> {
     if let Some(Chore::Password { name }) = &options.chore {
-        return accounts::make(name);
+        return accounts::print_line(name);
     }
     let config = Config::read(&options.config)?;
     let accounts = config.accounts.as_deref().map(Accounts::read).transpose()?;
     if options.check {
         return Ok(());
     }
-    let doors = serve::listen(&config)?;
+    let listeners = serve::listen(&config)?;
     if !options.foreground {
         daemon(false, false).context("background")?;
     }
     logging::begin(NAME, options.level, options.foreground)?;
     privileges::drop_to(config.user.as_deref())?;
-    serve::run(config, accounts, doors)
+    serve::run(config, accounts, listeners)
 }

@@ -107,11 +107,11 @@ fn is_name(name: &str) -> bool {
 ///
 /// # Errors
 /// Fails if the name or the password is not valid, or if standard input cannot be read.
-pub fn make(name: &str) -> Result<()> {
+pub fn print_line(name: &str) -> Result<()> {
     if !is_name(name) {
         bail!("'{name}' is no name: signs of ASCII, without '@', ':' and '#'");
     }
-    println!("{}", line(name, &ask()?)?);
+    println!("{}", line(name, &read_password()?)?);
     Ok(())
 }
 
@@ -127,7 +127,7 @@ fn line(name: &str, password: &str) -> Result<String> {
 }
 
 /// Reads a line of standard input, without echo on a terminal.
-fn ask() -> Result<String> {
+fn read_password() -> Result<String> {
     let stdin = io::stdin();
     let shown = stdin.is_terminal().then(|| tcgetattr(&stdin)).transpose()?;
     if let Some(shown) = &shown {
@@ -194,7 +194,9 @@ mod tests {
 
     #[test]
     fn no_line_is_made_that_cannot_be_read() {
-        assert!(make("a@b").is_err() && make("").is_err() && make("a b").is_err());
+        assert!(
+            print_line("a@b").is_err() && print_line("").is_err() && print_line("a b").is_err()
+        );
         assert!(line("alice", "").is_err());
     }
 }

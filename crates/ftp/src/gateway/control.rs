@@ -40,7 +40,7 @@ impl Control {
     ///
     /// # Errors
     /// Fails if the socket is no longer connected.
-    pub fn ends(&self) -> Result<(SocketAddr, SocketAddr)> {
+    pub fn addresses(&self) -> Result<(SocketAddr, SocketAddr)> {
         let own = self.stream.local_addr().context(self.name)?;
         Ok((own, self.stream.peer_addr().context(self.name)?))
     }
@@ -70,7 +70,7 @@ impl Control {
     ///
     /// # Errors
     /// Fails if the connection breaks, or if the peer does not read in time.
-    pub async fn say(&mut self, text: impl AsRef<[u8]>) -> Result<()> {
+    pub async fn send(&mut self, text: impl AsRef<[u8]>) -> Result<()> {
         let bytes = as_sent(text.as_ref());
         let sent = timeout(self.patience, self.stream.write_all(&bytes)).await;
         sent.with_context(|| format!("{} does not read", self.name))?.context(self.name)
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sent_is_read_as_it_was_meant() {
+    fn sent_lines_parse_unchanged() {
         for text in [&b"RETR a"[..], b"", b"RETR a\rb", b"CWD \xff\xfbx", b"\xff"] {
             let mut lines = Lines::default();
             lines.push(&as_sent(text));

@@ -15,7 +15,7 @@ impl Session {
             Err(problem) => {
                 log::info!("#{id} session ends: {problem:#}");
                 // the client may have closed the connection
-                let _ = self.client.say(format!("421 {}", printable(&problem))).await;
+                let _ = self.client.send(format!("421 {}", printable(&problem))).await;
             }
         }
     }

@@ -12,10 +12,10 @@ use tokio::time::timeout;
 
 use crate::gateway::expected::Expected;
 use crate::gateway::network::Network;
-use crate::gateway::ports::from_anywhere;
+use crate::gateway::ports::from_random_start;
 
 /// A side's data connection before it carries data.
-pub enum Way {
+pub enum DataConnection {
     /// An established connection.
     Connected(TcpStream),
     /// The peer connects to us from this address.
@@ -26,18 +26,18 @@ pub enum Way {
     Connecting(SocketAddr, IpAddr),
 }
 
-impl Way {
+impl DataConnection {
     /// Waits until the connection is established.
     ///
     /// # Errors
     /// Fails if the connection is not established in time, or if the system refuses a call.
-    pub async fn meet(self, network: &dyn Network, patience: Duration) -> Result<TcpStream> {
+    pub async fn establish(self, network: &dyn Network, patience: Duration) -> Result<TcpStream> {
         let meeting = async {
             match self {
-                Way::Connected(stream) => Ok(stream),
-                Way::Listening(listener, peer) => accept(&listener, peer).await,
-                Way::Expected(expected) => expected.come().await,
-                Way::Connecting(to, from) => network.connect(to, from).await,
+                DataConnection::Connected(stream) => Ok(stream),
+                DataConnection::Listening(listener, peer) => accept(&listener, peer).await,
+                DataConnection::Expected(expected) => expected.connection().await,
+                DataConnection::Connecting(to, from) => network.connect(to, from).await,
             }
         };
         timeout(patience, meeting).await.context("nobody comes")?
@@ -75,7 +75,7 @@ pub async fn connect(to: SocketAddr, from: IpAddr) -> Result<TcpStream> {
 /// # Errors
 /// Fails if all ports are in use, or if the system refuses a call.
 pub fn listen(address: IpAddr, ports: &RangeInclusive<u16>) -> Result<TcpListener> {
-    for port in from_anywhere(ports)? {
+    for port in from_random_start(ports)? {
         let socket = socket_for(address)?;
         socket.set_reuseaddr(true)?;
         // a bind to a port with a listener succeeds because of SO_REUSEADDR, and the listen fails
@@ -104,10 +104,10 @@ mod tests {
         let own: IpAddr = "127.0.0.1".parse().unwrap();
         let listener = listen(own, &(40_000..=50_000)).unwrap();
         let address = listener.local_addr().unwrap();
-        let way = Way::Listening(listener, "127.0.0.2".parse().unwrap());
+        let connection = DataConnection::Listening(listener, "127.0.0.2".parse().unwrap());
         let stranger = connect(address, own).await.unwrap();
         let _peer = connect(address, "127.0.0.2".parse().unwrap()).await.unwrap();
-        let met = way.meet(&System, Duration::from_secs(5)).await.unwrap();
+        let met = connection.establish(&System, Duration::from_secs(5)).await.unwrap();
         assert_eq!(met.peer_addr().unwrap().ip().to_string(), "127.0.0.2");
         // the stranger's connection is closed: it sees the end of the stream, or a reset
         stranger.readable().await.unwrap();

@@ -56,7 +56,7 @@ impl Destination {
     }
 
     /// Splits `name@host`. The host begins after the last `@`.
-    pub fn of_user(text: &str) -> Option<(&str, Destination)> {
+    pub fn split_user(text: &str) -> Option<(&str, Destination)> {
         let (user, host) = text.rsplit_once('@')?;
         Some((user, Destination::parse(host)?))
     }
@@ -129,8 +129,9 @@ mod tests {
 
     #[test]
     fn a_user_may_have_an_at_sign() {
-        let (user, destination) = Destination::of_user("me@example.com@ftp.example.org").unwrap();
+        let (user, destination) =
+            Destination::split_user("me@example.com@ftp.example.org").unwrap();
         assert_eq!((user, destination.name()), ("me@example.com", Some("ftp.example.org")));
-        assert_eq!(Destination::of_user("me"), None);
+        assert_eq!(Destination::split_user("me"), None);
     }
 }

@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
-use crate::gateway::ports::from_anywhere;
+use crate::gateway::ports::from_random_start;
 
 /// Sessions that wait for a connection, by the client's address and the endpoint announced to it.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ pub struct Expectations(Mutex<HashMap<(IpAddr, SocketAddr), oneshot::Sender<TcpS
 pub struct Expected {
     all: Arc<Expectations>,
     client: IpAddr,
-    told: SocketAddr,
+    announced: SocketAddr,
     coming: oneshot::Receiver<TcpStream>,
 }
 
@@ -38,36 +38,37 @@ impl Expectations {
         ports: &RangeInclusive<u16>,
     ) -> Result<Expected> {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for port in from_anywhere(ports)? {
-            let told = SocketAddr::new(server, port);
-            if let std::collections::hash_map::Entry::Vacant(place) = waiting.entry((client, told))
+        for port in from_random_start(ports)? {
+            let announced = SocketAddr::new(server, port);
+            if let std::collections::hash_map::Entry::Vacant(place) =
+                waiting.entry((client, announced))
             {
                 let (sender, coming) = oneshot::channel();
                 place.insert(sender);
-                return Ok(Expected { all: self.clone(), client, told, coming });
+                return Ok(Expected { all: self.clone(), client, announced, coming });
             }
         }
         bail!("no port is left for data connections of {client} to {server}")
     }
 
     /// Delivers a connection to the session that waits for it. Returns false if no session waits.
-    pub fn meet(&self, stream: TcpStream, client: IpAddr, told: SocketAddr) -> bool {
+    pub fn deliver(&self, stream: TcpStream, client: IpAddr, announced: SocketAddr) -> bool {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.remove(&(client, told)).is_some_and(|sender| sender.send(stream).is_ok())
+        waiting.remove(&(client, announced)).is_some_and(|sender| sender.send(stream).is_ok())
     }
 }
 
 impl Expected {
     /// Returns the endpoint to announce to the client.
-    pub fn told(&self) -> SocketAddr {
-        self.told
+    pub fn announced(&self) -> SocketAddr {
+        self.announced
     }
 
     /// Waits for the connection.
     ///
     /// # Errors
     /// Fails if the sender is dropped, so that no connection can come.
-    pub async fn come(mut self) -> Result<TcpStream> {
+    pub async fn connection(mut self) -> Result<TcpStream> {
         Ok((&mut self.coming).await?)
     }
 }
@@ -75,7 +76,7 @@ impl Expected {
 impl Drop for Expected {
     fn drop(&mut self) {
         let mut waiting = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.remove(&(self.client, self.told));
+        waiting.remove(&(self.client, self.announced));
     }
 }
 
@@ -85,7 +86,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     #[tokio::test]
-    async fn a_connection_finds_who_waits_for_it_and_nobody_else() {
+    async fn a_connection_is_delivered_to_its_session_only() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stream = async || TcpStream::connect(address).await.unwrap();
@@ -93,17 +94,17 @@ mod tests {
         let (client, server) = ("10.0.0.1".parse().unwrap(), "192.0.2.1".parse().unwrap());
         let expected = all.expect(client, server, &(2000..=2000)).unwrap();
         assert!(all.expect(client, server, &(2000..=2000)).is_err());
-        let told = expected.told();
-        assert!(!all.meet(stream().await, "10.0.0.2".parse().unwrap(), told));
-        assert!(!all.meet(stream().await, client, "192.0.2.1:2001".parse().unwrap()));
-        assert!(all.meet(stream().await, client, told));
-        assert!(!all.meet(stream().await, client, told), "only once");
-        assert!(expected.come().await.is_ok());
+        let announced = expected.announced();
+        assert!(!all.deliver(stream().await, "10.0.0.2".parse().unwrap(), announced));
+        assert!(!all.deliver(stream().await, client, "192.0.2.1:2001".parse().unwrap()));
+        assert!(all.deliver(stream().await, client, announced));
+        assert!(!all.deliver(stream().await, client, announced), "only once");
+        assert!(expected.connection().await.is_ok());
         assert!(all.0.lock().unwrap().is_empty());
     }
 
     #[test]
-    fn who_no_longer_waits_is_forgotten() {
+    fn a_dropped_expectation_is_removed() {
         let all = Arc::new(Expectations::default());
         let client = "10.0.0.1".parse().unwrap();
         drop(all.expect(client, "192.0.2.1".parse().unwrap(), &(2000..=2000)));

@@ -49,7 +49,7 @@ mod tests {
     fn kept(text: &str) -> (usize, String) {
         let mut lines = Lines::default();
         loop {
-            if let Err(problem) = lines.push(Line::of(text)) {
+            if let Err(problem) = lines.push(Line::from_text(text)) {
                 return (lines.iter().count(), problem.to_string());
             }
         }

@@ -38,7 +38,7 @@ pub enum TooMany {
 
 /// A counted session. Dropping the value ends the count.
 #[derive(Debug)]
-pub struct Place {
+pub struct CountedSession {
     sessions: Arc<Sessions>,
     client: IpAddr,
 }
@@ -53,8 +53,8 @@ impl Sessions {
     ///
     /// # Errors
     /// Fails if a limit is reached.
-    pub fn place(self: &Arc<Self>, client: IpAddr) -> Result<Place, TooMany> {
-        let client = one(client);
+    pub fn admit(self: &Arc<Self>, client: IpAddr) -> Result<CountedSession, TooMany> {
+        let client = client_key(client);
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         if counted.all >= self.most {
             return Err(TooMany::InAll);
@@ -65,11 +65,11 @@ impl Sessions {
         }
         *of_client += 1;
         counted.all += 1;
-        Ok(Place { sessions: self.clone(), client })
+        Ok(CountedSession { sessions: self.clone(), client })
     }
 }
 
-impl Drop for Place {
+impl Drop for CountedSession {
     fn drop(&mut self) {
         let mut counted = self.sessions.counted.lock().unwrap_or_else(PoisonError::into_inner);
         counted.all -= 1;
@@ -102,7 +102,7 @@ impl Guesses {
     pub fn count(&self, client: IpAddr, now: Instant) -> Option<u32> {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         counted.retain(|_, (_, last)| now.saturating_duration_since(*last) < GUESSES_COUNT_FOR);
-        let (count, last) = counted.entry(one(client)).or_insert((0, now));
+        let (count, last) = counted.entry(client_key(client)).or_insert((0, now));
         if *count >= self.most {
             return None;
         }
@@ -113,7 +113,7 @@ impl Guesses {
     /// Discounts a password that was right. The client's wrong passwords still count.
     pub fn was_right(&self, client: IpAddr) {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((count, _)) = counted.get_mut(&one(client)) {
+        if let Some((count, _)) = counted.get_mut(&client_key(client)) {
             *count = count.saturating_sub(1);
         }
     }
@@ -121,7 +121,7 @@ impl Guesses {
 
 /// Returns the key that counts as one client: an IPv4 address, or the /64 of an IPv6 address. An
 /// IPv6 host has a whole network of addresses.
-fn one(client: IpAddr) -> IpAddr {
+fn client_key(client: IpAddr) -> IpAddr {
     match client {
         IpAddr::V4(_) => client,
         IpAddr::V6(address) => {
@@ -140,22 +140,22 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_given_back() {
+    fn a_dropped_session_is_not_counted() {
         let sessions = Arc::new(Sessions::new(2, 1));
-        let first = sessions.place(ip("10.0.0.1")).unwrap();
-        assert_eq!(sessions.place(ip("10.0.0.1")).unwrap_err(), TooMany::OfClient);
-        let _second = sessions.place(ip("10.0.0.2")).unwrap();
-        assert_eq!(sessions.place(ip("10.0.0.3")).unwrap_err(), TooMany::InAll);
+        let first = sessions.admit(ip("10.0.0.1")).unwrap();
+        assert_eq!(sessions.admit(ip("10.0.0.1")).unwrap_err(), TooMany::OfClient);
+        let _second = sessions.admit(ip("10.0.0.2")).unwrap();
+        assert_eq!(sessions.admit(ip("10.0.0.3")).unwrap_err(), TooMany::InAll);
         drop(first);
-        assert!(sessions.place(ip("10.0.0.1")).is_ok());
+        assert!(sessions.admit(ip("10.0.0.1")).is_ok());
     }
 
     #[test]
     fn a_network_of_ipv6_is_one_client() {
         let sessions = Arc::new(Sessions::new(9, 1));
-        let _first = sessions.place(ip("2001:db8::1")).unwrap();
-        assert!(sessions.place(ip("2001:db8::2")).is_err());
-        assert!(sessions.place(ip("2001:db8:0:1::2")).is_ok());
+        let _first = sessions.admit(ip("2001:db8::1")).unwrap();
+        assert!(sessions.admit(ip("2001:db8::2")).is_err());
+        assert!(sessions.admit(ip("2001:db8:0:1::2")).is_ok());
     }
 
     #[test]
@@ -174,9 +174,9 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_of_who_is_gone() {
+    fn a_client_without_sessions_is_not_stored() {
         let sessions = Arc::new(Sessions::new(9, 9));
-        drop(sessions.place(ip("10.0.0.1")));
+        drop(sessions.admit(ip("10.0.0.1")));
         assert!(sessions.counted.lock().unwrap().of.is_empty());
     }
 }

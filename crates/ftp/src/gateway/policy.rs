@@ -90,14 +90,14 @@ impl Rule {
             })
             && self.ports.as_ref().is_none_or(|ports| ports.contains(&server.port()))
             && match self.action {
-                Action::Allow => self.leads_to(name, server.ip()),
-                Action::Deny => self.keeps_from(name, server.ip()),
+                Action::Allow => self.allows_server(name, server.ip()),
+                Action::Deny => self.denies_server(name, server.ip()),
             }
     }
 
     /// Returns true if a rule that allows matches the server. A special destination needs a network
     /// of special destinations: a wider network, a name or a missing list does not allow it.
-    fn leads_to(&self, name: Option<&str>, address: IpAddr) -> bool {
+    fn allows_server(&self, name: Option<&str>, address: IpAddr) -> bool {
         let is_special = is_special(address);
         match &self.to {
             None => !is_special,
@@ -109,14 +109,14 @@ impl Rule {
 
     /// Returns true if a rule that denies matches the server, or the IPv4 address that its IPv6
     /// address embeds.
-    fn keeps_from(&self, name: Option<&str>, address: IpAddr) -> bool {
+    fn denies_server(&self, name: Option<&str>, address: IpAddr) -> bool {
         let forms = [Some(address), embedded(address)];
         let names = |to: &Pattern| forms.iter().flatten().any(|form| to.fits(name, *form));
         self.to.as_ref().is_none_or(|to| to.iter().any(names))
     }
 
     /// Returns true if the client may log in at the server as `user`.
-    pub fn may_be(&self, user: &[u8]) -> bool {
+    pub fn allows_user(&self, user: &[u8]) -> bool {
         self.users.as_ref().is_none_or(|users| users.iter().any(|name| name.as_bytes() == user))
     }
 }
@@ -211,7 +211,7 @@ mod tests {
     fn accounts_and_users_are_two_things() {
         let rules = "[[rule]]\naction = \"allow\"\naccounts = [\"alice\"]\nusers = [\"ftp\"]\n";
         let rule = decided(rules, "::1", Some("alice"), None, "192.0.2.2:21").unwrap();
-        assert!(rule.may_be(b"ftp") && !rule.may_be(b"alice"));
+        assert!(rule.allows_user(b"ftp") && !rule.allows_user(b"alice"));
         assert!(decided(rules, "::1", Some("bob"), None, "192.0.2.2:21").is_none());
         assert!(decided(rules, "::1", None, None, "192.0.2.2:21").is_none());
     }
@@ -221,7 +221,7 @@ mod tests {
         let example = include_str!("../../../../examples/ftp-gw.conf");
         let policy = Config::parse("ftp-gw.conf", example).unwrap().policy;
         let reaches = |host: &str| {
-            let (_, destination) = Destination::of_user(&format!("anonymous@{host}")).unwrap();
+            let (_, destination) = Destination::split_user(&format!("anonymous@{host}")).unwrap();
             let Host::Address(address) = destination.host else { panic!("{host} is a name") };
             let server = SocketAddr::new(address, destination.port);
             let client = "192.168.100.2".parse().unwrap();

@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow};
 ///
 /// # Errors
 /// Fails if no randomness is available.
-pub fn from_anywhere(ports: &RangeInclusive<u16>) -> Result<impl Iterator<Item = u16> + use<>> {
+pub fn from_random_start(ports: &RangeInclusive<u16>) -> Result<impl Iterator<Item = u16> + use<>> {
     let random = getrandom::u32().map_err(|error| anyhow!("random numbers: {error}"))?;
     let (first, count) = (*ports.start(), ports.len() as u32);
     Ok((0..count).map(move |number| first + ((random % count + number) % count) as u16))
@@ -21,7 +21,7 @@ mod tests {
     #[test]
     fn every_port_has_its_turn() {
         for _ in 0..10 {
-            let mut ports: Vec<u16> = from_anywhere(&(65_530..=65_535)).unwrap().collect();
+            let mut ports: Vec<u16> = from_random_start(&(65_530..=65_535)).unwrap().collect();
             ports.sort_unstable();
             assert_eq!(ports, [65_530, 65_531, 65_532, 65_533, 65_534, 65_535]);
         }

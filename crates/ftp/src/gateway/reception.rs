@@ -37,7 +37,7 @@ pub enum Opening {
 }
 
 /// The login at the gateway so far.
-enum Told {
+enum LoginStage {
     Nothing,
     /// An account name. The password follows.
     Account(Vec<u8>),
@@ -58,7 +58,7 @@ impl Session {
     /// client, or the client sends too many wrong passwords.
     pub async fn receive(&mut self) -> Result<Option<Arrival>> {
         if self.transparent && self.gateway.accounts.is_none() {
-            let server = self.believed_server().await?;
+            let server = self.transparent_server().await?;
             return Ok(Some(Arrival { server, opening: Opening::Greeting }));
         }
         let greeting = match (&self.gateway.accounts, self.transparent) {
@@ -66,24 +66,24 @@ impl Session {
             (Some(_), false) => "220 FTP gateway: log in at it, and then as name@host",
             (Some(_), true) => "220 FTP gateway: log in at it, and then at the server",
         };
-        self.client.say(greeting).await?;
-        let mut told = Told::Nothing;
+        self.client.send(greeting).await?;
+        let mut stage = LoginStage::Nothing;
         while let Some(line) = self.client.line().await? {
             let command = Command::parse(&line);
             let is_in = self.gateway.accounts.is_none() || self.journal.account.is_some();
             match command.verb.as_str() {
-                "USER" if !is_in => told = self.account(&command).await?,
-                "PASS" if !is_in => match self.password(&command, told).await? {
+                "USER" if !is_in => stage = self.account(&command).await?,
+                "PASS" if !is_in => match self.password(&command, stage).await? {
                     Some(arrival) => return Ok(Some(arrival)),
-                    None => told = Told::Nothing,
+                    None => stage = LoginStage::Nothing,
                 },
                 "USER" => {
-                    let Some((user, destination)) = Destination::of_user(command.text()) else {
+                    let Some((user, destination)) = Destination::split_user(command.text()) else {
                         self.answer(&command, replies::NO_SERVER).await?;
                         continue;
                     };
                     let opening = Opening::User(user.as_bytes().to_vec());
-                    if let Some(server) = self.go(&command, &destination).await? {
+                    if let Some(server) = self.connect_to(&command, &destination).await? {
                         return Ok(Some(Arrival { server, opening }));
                     }
                 }
@@ -92,7 +92,7 @@ impl Session {
                         self.answer(&command, replies::NO_SERVER).await?;
                         continue;
                     };
-                    if let Some(server) = self.go(&command, &destination).await? {
+                    if let Some(server) = self.connect_to(&command, &destination).await? {
                         return Ok(Some(Arrival { server, opening: Opening::Greeting }));
                     }
                 }
@@ -116,9 +116,9 @@ impl Session {
             "" => replies::UNKNOWN,
             "PASS" => "503 USER comes first",
             "FEAT" => {
-                self.client.say("211-Features of the gateway").await?;
+                self.client.send("211-Features of the gateway").await?;
                 for feature in replies::FEATURES {
-                    self.client.say(format!(" {feature}")).await?;
+                    self.client.send(format!(" {feature}")).await?;
                 }
                 "211 End"
             }
@@ -129,34 +129,34 @@ impl Session {
     }
 
     /// Handles `USER account` and `USER user@account@host` before the login at the gateway.
-    async fn account(&mut self, command: &Command) -> Result<Told> {
-        let joined = Destination::of_user(command.text()).filter(|_| !self.transparent);
+    async fn account(&mut self, command: &Command) -> Result<LoginStage> {
+        let joined = Destination::split_user(command.text()).filter(|_| !self.transparent);
         let parts = joined.and_then(|(names, destination)| {
             let (user, account) = names.rsplit_once('@')?;
             Some((user.as_bytes().to_vec(), account.as_bytes().to_vec(), destination))
         });
         if let Some((user, account, destination)) = parts {
             self.answer(command, "331 The passwords, server's@gateway's").await?;
-            return Ok(Told::Joined { user, account, destination });
+            return Ok(LoginStage::Joined { user, account, destination });
         }
         if command.text().contains('@') {
             self.answer(command, replies::NO_ACCOUNT).await?;
-            return Ok(Told::Nothing);
+            return Ok(LoginStage::Nothing);
         }
         self.answer(command, "331 The password at the gateway").await?;
-        Ok(Told::Account(command.text().as_bytes().to_vec()))
+        Ok(LoginStage::Account(command.text().as_bytes().to_vec()))
     }
 
     /// Handles `PASS` before the login at the gateway.
-    async fn password(&mut self, command: &Command, told: Told) -> Result<Option<Arrival>> {
+    async fn password(&mut self, command: &Command, stage: LoginStage) -> Result<Option<Arrival>> {
         let given = command.argument.as_slice();
-        let (name, password) = match &told {
-            Told::Nothing => {
+        let (name, password) = match &stage {
+            LoginStage::Nothing => {
                 self.answer(command, "503 USER comes first").await?;
                 return Ok(None);
             }
-            Told::Account(name) => (name.clone(), given),
-            Told::Joined { account, .. } => {
+            LoginStage::Account(name) => (name.clone(), given),
+            LoginStage::Joined { account, .. } => {
                 let at = given.iter().rposition(|byte| *byte == b'@');
                 (account.clone(), at.map_or(&b""[..], |at| &given[at + 1..]))
             }
@@ -181,16 +181,16 @@ impl Session {
         }
         gateway.guesses.was_right(client);
         self.journal.account = Some(String::from_utf8_lossy(&name).into_owned());
-        match told {
-            Told::Joined { user, destination, .. } => {
+        match stage {
+            LoginStage::Joined { user, destination, .. } => {
                 let left = given.len() - password.len() - 1;
                 let opening = Opening::Login(user, given[..left].to_vec());
-                let server = self.go(command, &destination).await?;
+                let server = self.connect_to(command, &destination).await?;
                 Ok(server.map(|server| Arrival { server, opening }))
             }
             _ if self.transparent => {
-                let mut server = self.believed_server().await?;
-                server.end(None).await?;
+                let mut server = self.transparent_server().await?;
+                server.final_reply(None).await?;
                 self.answer(command, "230 Now log in at the server").await?;
                 Ok(Some(Arrival { server, opening: Opening::Nothing }))
             }
@@ -202,9 +202,9 @@ impl Session {
     }
 
     /// Connects a transparent client to the server whose address it used.
-    async fn believed_server(&mut self) -> Result<Server> {
+    async fn transparent_server(&mut self) -> Result<Server> {
         let server = canonical_endpoint(self.at);
-        let Some(rule) = self.may(None, server) else {
+        let Some(rule) = self.allowing_rule(None, server) else {
             bail!("the rules of the gateway do not let you go to {server}");
         };
         self.journal.server = Some(server.to_string());
@@ -213,23 +213,27 @@ impl Session {
 
     /// Connects to the server that `command` names. Returns `None`, after an answer to the client,
     /// if the name is unknown or the rules do not allow the server.
-    async fn go(&mut self, command: &Command, destination: &Destination) -> Result<Option<Server>> {
+    async fn connect_to(
+        &mut self,
+        command: &Command,
+        destination: &Destination,
+    ) -> Result<Option<Server>> {
         let gateway = self.gateway.clone();
         let Ok(addresses) = destination.addresses(&*gateway.network).await else {
             self.answer(command, "530 There is no such host").await?;
             return Ok(None);
         };
         let name = destination.name();
-        let ways: Vec<(SocketAddr, Arc<Rule>)> = addresses
+        let candidates: Vec<(SocketAddr, Arc<Rule>)> = addresses
             .into_iter()
-            .filter_map(|address| Some((address, self.may(name, address)?)))
+            .filter_map(|address| Some((address, self.allowing_rule(name, address)?)))
             .collect();
-        if ways.is_empty() {
+        if candidates.is_empty() {
             self.answer(command, "530 The rules of the gateway do not let you go there").await?;
             return Ok(None);
         }
         let mut problem = None;
-        for (address, rule) in ways {
+        for (address, rule) in candidates {
             self.journal.server = Some(match name {
                 Some(name) => format!("{name}[{}]:{}", address.ip(), address.port()),
                 None => address.to_string(),
@@ -245,7 +249,7 @@ impl Session {
         }
     }
 
-    fn may(&self, name: Option<&str>, server: SocketAddr) -> Option<Arc<Rule>> {
+    fn allowing_rule(&self, name: Option<&str>, server: SocketAddr) -> Option<Arc<Rule>> {
         self.gateway.config.policy.decide(&Request {
             client: canonical(self.from.ip()),
             account: self.journal.account.as_deref(),

@@ -11,21 +11,21 @@ use tokio::time::{Instant as Deadline, timeout, timeout_at};
 use crate::command::{Command, Verb};
 use crate::dialogue::Mode;
 use crate::endpoint::{self, Endpoint, LOWEST_PORT};
-use crate::gateway::data::{self, Way};
+use crate::gateway::data::{self, DataConnection};
 use crate::gateway::destination::Destination;
 use crate::gateway::held::Lines;
 use crate::gateway::reception::Opening;
 use crate::gateway::replies;
 use crate::gateway::server::Server;
 use crate::gateway::session::Session;
-use crate::gateway::verbs::{self, Kind};
+use crate::gateway::verbs::{self, Treatment};
 use crate::line::Line;
 use crate::reply::Reply;
 
 /// The two data connections of a transfer.
-pub struct Ways {
-    pub client: Way,
-    pub server: Way,
+pub struct DataConnections {
+    pub client: DataConnection,
+    pub server: DataConnection,
 }
 
 /// A client and the server it is connected to.
@@ -33,7 +33,7 @@ pub struct Relay<'a> {
     pub session: &'a mut Session,
     pub server: Server,
     /// The data connections for the next transfer.
-    pub ways: Option<Ways>,
+    pub connections: Option<DataConnections>,
     /// Commands that arrived during a transfer.
     pub held: VecDeque<Line>,
     /// True after `EPSV ALL`: the client will use `EPSV` only.
@@ -55,7 +55,7 @@ impl<'a> Relay<'a> {
         Relay {
             session,
             server,
-            ways: None,
+            connections: None,
             held: VecDeque::new(),
             only_extended: false,
             is_in: false,
@@ -85,7 +85,7 @@ impl<'a> Relay<'a> {
 
     /// Reads a command and handles it to its last reply.
     async fn step(&mut self) -> Result<Next> {
-        match self.hear().await? {
+        match self.next_line().await? {
             Some(line) => Box::pin(self.command(&Command::parse(&line))).await,
             None => Ok(Next::End),
         }
@@ -100,34 +100,38 @@ impl<'a> Relay<'a> {
             Opening::Greeting => Some(&mut self.session.client),
             _ => None,
         };
-        let greeting = self.server.end(client).await?;
+        let greeting = self.server.final_reply(client).await?;
         if !(200..300).contains(&greeting.code) {
             bail!("the server refused: {} {}", greeting.code, greeting.text);
         }
         match opening {
             Opening::Greeting | Opening::Nothing => Ok(()),
-            Opening::User(user) => self.user(&said("USER", &user), &user).await,
+            Opening::User(user) => self.user(&client_command("USER", &user), &user).await,
             Opening::Login(user, password) => {
-                let command = said("USER", &user);
-                if !self.may_be(&command, &user).await? {
+                let command = client_command("USER", &user);
+                if !self.allows_user(&command, &user).await? {
                     return Ok(());
                 }
                 let began = Instant::now();
                 self.session.journal.user = Some(user.clone());
-                let reply = self.server.ask(line("USER", &user)).await?;
+                let reply = self.server.request(line("USER", &user)).await?;
                 self.session.journal.command(&command, reply.code, began, None);
                 if reply.code != 331 {
                     self.is_in = reply.code == 230;
-                    return self.session.client.say(format!("{} {}", reply.code, reply.text)).await;
+                    return self
+                        .session
+                        .client
+                        .send(format!("{} {}", reply.code, reply.text))
+                        .await;
                 }
-                self.password(&said("PASS", &password)).await
+                self.password(&client_command("PASS", &password)).await
             }
         }
     }
 
     /// Returns the client's next line; `None` if the client has left. A line of the server between
     /// two commands ends the session.
-    async fn hear(&mut self) -> Result<Option<Line>> {
+    async fn next_line(&mut self) -> Result<Option<Line>> {
         if let Some(line) = self.held.pop_front() {
             return Ok(Some(line));
         }
@@ -153,7 +157,7 @@ impl<'a> Relay<'a> {
         }
         match (verb, kind) {
             ("QUIT", _) => {
-                self.pass_on(command).await?;
+                self.forward(command).await?;
                 return Ok(Next::End);
             }
             ("USER", _) => {
@@ -162,19 +166,19 @@ impl<'a> Relay<'a> {
             }
             ("PASS" | "ACCT", _) => self.password(command).await?,
             ("FEAT", _) => self.features(command).await?,
-            (_, Kind::Upload) => self.transfer(command, true).await?,
-            (_, Kind::Download) => self.transfer(command, false).await?,
-            (_, Kind::Way) => {
+            (_, Treatment::Upload) => self.transfer(command, true).await?,
+            (_, Treatment::Download) => self.transfer(command, false).await?,
+            (_, Treatment::Arrange) => {
                 let text = Box::pin(self.arrange(command)).await?;
                 self.session.answer(command, &text).await?;
             }
-            _ => _ = self.pass_on(command).await?,
+            _ => _ = self.forward(command).await?,
         }
         Ok(Next::GoOn)
     }
 
     /// Returns the reply that refuses a command; `None` if the command is allowed.
-    fn refusal(&self, command: &Command, kind: Kind) -> Option<&'static str> {
+    fn refusal(&self, command: &Command, kind: Treatment) -> Option<&'static str> {
         let verb = command.verb.as_str();
         // in stream mode, deflated or not, data end with the connection; the gateway detects no
         // other end
@@ -183,7 +187,7 @@ impl<'a> Relay<'a> {
         match (verb, kind) {
             ("", _) => Some(replies::UNKNOWN),
             ("AUTH", _) => Some(replies::NO_TLS),
-            (_, Kind::Never) => Some(replies::NEVER),
+            (_, Treatment::Never) => Some(replies::NEVER),
             _ if !self.server.rule.commands.allow(verb) => Some(replies::NOT_ALLOWED),
             ("MODE", _) if !fits(&["S", "Z"]) => Some("504 Stream mode only"),
             ("STRU", _) if !fits(&["F"]) => Some("504 Files only"),
@@ -192,10 +196,10 @@ impl<'a> Relay<'a> {
     }
 
     /// Forwards a command, and the reply to the client.
-    async fn pass_on(&mut self, command: &Command) -> Result<Reply> {
+    async fn forward(&mut self, command: &Command) -> Result<Reply> {
         let began = Instant::now();
-        self.server.control.say(line(&command.verb, &command.argument)).await?;
-        let reply = self.server.end(Some(&mut self.session.client)).await?;
+        self.server.control.send(line(&command.verb, &command.argument)).await?;
+        let reply = self.server.final_reply(Some(&mut self.session.client)).await?;
         self.session.journal.command(command, reply.code, began, None);
         Ok(reply)
     }
@@ -214,7 +218,7 @@ impl<'a> Relay<'a> {
                     }
                 }
         };
-        match Destination::of_user(command.text()) {
+        match Destination::split_user(command.text()) {
             Some((user, destination)) if !self.session.transparent && same(&destination) => {
                 user.as_bytes().to_vec()
             }
@@ -223,8 +227,8 @@ impl<'a> Relay<'a> {
     }
 
     /// Returns true if the rule allows this user name, and refuses the command otherwise.
-    async fn may_be(&mut self, command: &Command, user: &[u8]) -> Result<bool> {
-        let may = self.server.rule.may_be(user);
+    async fn allows_user(&mut self, command: &Command, user: &[u8]) -> Result<bool> {
+        let may = self.server.rule.allows_user(user);
         if !may {
             self.session.answer(command, "530 The gateway does not allow this name").await?;
         }
@@ -232,17 +236,17 @@ impl<'a> Relay<'a> {
     }
 
     async fn user(&mut self, command: &Command, user: &[u8]) -> Result<()> {
-        if !self.may_be(command, user).await? {
+        if !self.allows_user(command, user).await? {
             return Ok(());
         }
         self.session.journal.user = Some(user.to_vec());
-        let reply = self.pass_on(&Command { argument: user.to_vec(), ..command.clone() }).await?;
+        let reply = self.forward(&Command { argument: user.to_vec(), ..command.clone() }).await?;
         self.is_in |= reply.code == 230;
         Ok(())
     }
 
     async fn password(&mut self, command: &Command) -> Result<()> {
-        let reply = self.pass_on(command).await?;
+        let reply = self.forward(command).await?;
         self.is_in |= matches!(reply.code, 200..300);
         Ok(())
     }
@@ -251,7 +255,7 @@ impl<'a> Relay<'a> {
     /// 2389).
     async fn features(&mut self, command: &Command) -> Result<()> {
         let began = Instant::now();
-        self.server.control.say("FEAT").await?;
+        self.server.control.send("FEAT").await?;
         let mut heard = Lines::default();
         let idle = self.session.gateway.config.timeouts.idle;
         loop {
@@ -267,12 +271,12 @@ impl<'a> Relay<'a> {
         let mut features: Vec<String> = replies::FEATURES.map(str::to_string).to_vec();
         features.extend(heard.iter().filter_map(|text| self.feature(text)));
         features.sort();
-        self.session.client.say("211-Features").await?;
+        self.session.client.send("211-Features").await?;
         for feature in features {
-            self.session.client.say(format!(" {feature}")).await?;
+            self.session.client.send(format!(" {feature}")).await?;
         }
         self.session.journal.command(command, 211, began, None);
-        self.session.client.say("211 End").await
+        self.session.client.send("211 End").await
     }
 
     /// Returns the feature in a line of the server, if the client may use it.
@@ -289,21 +293,21 @@ impl<'a> Relay<'a> {
     /// Handles `PORT`, `EPRT`, `PASV` and `EPSV`. The client chooses the mode of its data
     /// connection, the configuration that of the server's. Returns the reply for the client.
     async fn arrange(&mut self, command: &Command) -> Result<String> {
-        self.ways = None;
+        self.connections = None;
         if self.only_extended && command.verb != "EPSV" {
             return Ok("503 EPSV ALL was said".into());
         }
-        let (way, text) = match self.client_way(command)? {
-            Ok((way, text)) => (way, text),
+        let (connection, text) = match self.client_connection(command)? {
+            Ok((connection, text)) => (connection, text),
             Err(refusal) => return Ok(refusal),
         };
-        let Some(client) = way else {
+        let Some(client) = connection else {
             self.only_extended = true;
             return Ok(text);
         };
-        match Box::pin(self.server_way()).await? {
+        match Box::pin(self.server_connection()).await? {
             Ok(server) => {
-                self.ways = Some(Ways { client, server });
+                self.connections = Some(DataConnections { client, server });
                 Ok(text)
             }
             Err(refusal) => Ok(refusal),
@@ -312,7 +316,10 @@ impl<'a> Relay<'a> {
 
     /// Returns the data connection of the client and the reply, or the reply that refuses the
     /// command. `EPSV ALL` has no data connection.
-    fn client_way(&self, command: &Command) -> Result<Result<(Option<Way>, String), String>> {
+    fn client_connection(
+        &self,
+        command: &Command,
+    ) -> Result<Result<(Option<DataConnection>, String), String>> {
         let session = &self.session;
         let family = if session.from.is_ipv4() { 1 } else { 2 };
         let other_family = || Ok(Err(format!("522 Use ({family})")));
@@ -324,8 +331,8 @@ impl<'a> Relay<'a> {
                 if to.ip() != session.from.ip() || to.port() < LOWEST_PORT {
                     return Ok(Err(replies::NOT_YOURS.into()));
                 }
-                let way = Way::Connecting(to, self.own_address()?);
-                Ok(Ok((Some(way), format!("200 {} it is", command.verb))))
+                let connection = DataConnection::Connecting(to, self.own_address()?);
+                Ok(Ok((Some(connection), format!("200 {} it is", command.verb))))
             }
             Verb::OnlyExtendedPassive => Ok(Ok((None, "200 EPSV only".into()))),
             Verb::ExtendedPassive => {
@@ -333,17 +340,17 @@ impl<'a> Relay<'a> {
                 if !wanted.is_empty() && wanted != family.to_string() {
                     return other_family();
                 }
-                let (way, at) = self.wait_for_client()?;
+                let (connection, at) = self.wait_for_client()?;
                 let text = format!("229 Entering Extended Passive Mode (|||{}|)", at.port());
-                Ok(Ok((Some(way), text)))
+                Ok(Ok((Some(connection), text)))
             }
             Verb::Passive => {
                 if session.from.is_ipv6() {
                     return Ok(Err("502 PASV is for IPv4: use EPSV".into()));
                 }
-                let (way, at) = self.wait_for_client()?;
+                let (connection, at) = self.wait_for_client()?;
                 let numbers = endpoint::to_numbers(at).context("an address of IPv4")?;
-                Ok(Ok((Some(way), format!("227 Entering Passive Mode ({numbers})"))))
+                Ok(Ok((Some(connection), format!("227 Entering Passive Mode ({numbers})"))))
             }
             Verb::Garbled | Verb::Other => Ok(Err(replies::GARBLED.into())),
         }
@@ -360,22 +367,22 @@ impl<'a> Relay<'a> {
     }
 
     /// Expects a connection of the client, and returns the endpoint to announce.
-    fn wait_for_client(&self) -> Result<(Way, Endpoint)> {
+    fn wait_for_client(&self) -> Result<(DataConnection, Endpoint)> {
         let (session, gateway) = (&self.session, &self.session.gateway);
         let (client, here, ports) =
             (session.from.ip(), session.at.ip(), &gateway.config.data_ports);
         if session.transparent {
             let expected = gateway.expectations.expect(client, here, ports)?;
-            let told = expected.told();
-            return Ok((Way::Expected(expected), told));
+            let announced = expected.announced();
+            return Ok((DataConnection::Expected(expected), announced));
         }
         let listener = data::listen(here, ports)?;
         let at = listener.local_addr()?;
-        Ok((Way::Listening(listener, client), at))
+        Ok((DataConnection::Listening(listener, client), at))
     }
 
     /// Returns the data connection of the server, or the reply that refuses the command.
-    async fn server_way(&mut self) -> Result<Result<Way, String>> {
+    async fn server_connection(&mut self) -> Result<Result<DataConnection, String>> {
         match self.session.gateway.config.server_data {
             Mode::Passive => self.passive().await,
             Mode::Active => self.active().await,
@@ -384,16 +391,18 @@ impl<'a> Relay<'a> {
 
     /// Connects to the port that the server names. The address in its reply is ignored: data
     /// connections lead to the session's server.
-    async fn passive(&mut self) -> Result<Result<Way, String>> {
-        let mut reply =
-            self.server.ask(if self.server.address.is_ipv4() { "PASV" } else { "EPSV" }).await?;
+    async fn passive(&mut self) -> Result<Result<DataConnection, String>> {
+        let mut reply = self
+            .server
+            .request(if self.server.address.is_ipv4() { "PASV" } else { "EPSV" })
+            .await?;
         // the server knows EPSV only, or is behind another translator
         if self.server.address.is_ipv4() && matches!(reply.code, 500..=504 | 522) {
-            reply = self.server.ask("EPSV").await?;
+            reply = self.server.request("EPSV").await?;
         }
         let port = match reply.code {
-            227 => endpoint::of_passive(&reply.text).map(|endpoint| endpoint.port()),
-            229 => endpoint::of_extended_passive(&reply.text),
+            227 => endpoint::parse_passive(&reply.text).map(|endpoint| endpoint.port()),
+            229 => endpoint::parse_extended_passive(&reply.text),
             code => return Ok(Err(refused(code, &reply))),
         };
         let Some(port) = port.filter(|port| *port >= LOWEST_PORT) else {
@@ -402,26 +411,28 @@ impl<'a> Relay<'a> {
         let to = Endpoint::new(self.server.address.ip(), port);
         let gateway = &self.session.gateway;
         let patience = gateway.config.timeouts.connect;
-        let way = Way::Connecting(to, self.server.own).meet(&*gateway.network, patience).await;
-        Ok(way.map(Way::Connected).map_err(|problem| {
+        let connection = DataConnection::Connecting(to, self.server.own)
+            .establish(&*gateway.network, patience)
+            .await;
+        Ok(connection.map(DataConnection::Connected).map_err(|problem| {
             log::warn!("#{} data connection: {problem:#}", self.session.journal.id);
             "425 No data connection to the server".to_string()
         }))
     }
 
     /// Listens for a connection of the server.
-    async fn active(&mut self) -> Result<Result<Way, String>> {
+    async fn active(&mut self) -> Result<Result<DataConnection, String>> {
         let listener = data::listen(self.server.own, &(LOWEST_PORT..=u16::MAX))?;
         let at = listener.local_addr()?;
         let text = match endpoint::to_numbers(at) {
             Some(numbers) => format!("PORT {numbers}"),
             None => format!("EPRT {}", endpoint::to_extended(at)),
         };
-        let reply = self.server.ask(text).await?;
+        let reply = self.server.request(text).await?;
         if !(200..300).contains(&reply.code) {
             return Ok(Err(refused(reply.code, &reply)));
         }
-        Ok(Ok(Way::Listening(listener, self.server.address.ip())))
+        Ok(Ok(DataConnection::Listening(listener, self.server.address.ip())))
     }
 }
 
@@ -445,6 +456,6 @@ pub fn line(verb: &str, argument: &[u8]) -> Vec<u8> {
 }
 
 /// Creates a command as if the client had sent it.
-fn said(verb: &str, argument: &[u8]) -> Command {
+fn client_command(verb: &str, argument: &[u8]) -> Command {
     Command { verb: verb.to_string(), argument: argument.to_vec() }
 }

@@ -20,7 +20,7 @@ use crate::socket;
 const THREADS: usize = 2;
 
 /// The listening sockets, opened before the process gives up root's privileges.
-pub struct Doors {
+pub struct Listeners {
     plain: Vec<StdListener>,
     transparent: Vec<StdListener>,
     /// A warning if the limit of open files may be too low.
@@ -31,12 +31,12 @@ pub struct Doors {
 ///
 /// # Errors
 /// Fails if an address is in use, or if the system refuses a call.
-pub fn listen(config: &Config) -> Result<Doors> {
+pub fn listen(config: &Config) -> Result<Listeners> {
     let warning = privileges::make_room(config.limits.sessions)?;
     let all = |addresses: &[SocketAddr], listen: fn(SocketAddr) -> Result<StdListener>| {
         addresses.iter().map(|address| listen(*address)).collect::<Result<_>>()
     };
-    Ok(Doors {
+    Ok(Listeners {
         plain: all(&config.listen, socket::plain)?,
         transparent: all(&config.transparent, socket::transparent)?,
         warning,
@@ -47,8 +47,8 @@ pub fn listen(config: &Config) -> Result<Doors> {
 ///
 /// # Errors
 /// Fails if the system refuses a call.
-pub fn run(config: Config, accounts: Option<Accounts>, doors: Doors) -> Result<()> {
-    if let Some(warning) = &doors.warning {
+pub fn run(config: Config, accounts: Option<Accounts>, listeners: Listeners) -> Result<()> {
+    if let Some(warning) = &listeners.warning {
         log::warn!("{warning}");
     }
     privileges::confine()?;
@@ -57,14 +57,15 @@ pub fn run(config: Config, accounts: Option<Accounts>, doors: Doors) -> Result<(
     let gateway = Arc::new(Gateway::new(config, accounts, Box::new(System)));
     runtime.block_on(async {
         let ids = Arc::new(AtomicU64::new(1));
-        let plain = doors.plain.into_iter().map(|listener| (listener, false));
-        let transparent = doors.transparent.into_iter().map(|listener| (listener, true));
+        let plain = listeners.plain.into_iter().map(|listener| (listener, false));
+        let transparent = listeners.transparent.into_iter().map(|listener| (listener, true));
         for (listener, transparent) in plain.chain(transparent) {
             let listener = TcpListener::from_std(listener)?;
             let address = listener.local_addr()?;
             log::warn!("listening on {address}{}", if transparent { ", transparent" } else { "" });
-            let door = Door { gateway: gateway.clone(), ids: ids.clone(), address, transparent };
-            tokio::spawn(door.serve(listener));
+            let accepting =
+                Listener { gateway: gateway.clone(), ids: ids.clone(), address, transparent };
+            tokio::spawn(accepting.serve(listener));
         }
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
@@ -83,19 +84,19 @@ pub fn run(config: Config, accounts: Option<Accounts>, doors: Doors) -> Result<(
 }
 
 /// A listening socket.
-struct Door {
+struct Listener {
     gateway: Arc<Gateway>,
     ids: Arc<AtomicU64>,
     address: SocketAddr,
     transparent: bool,
 }
 
-impl Door {
+impl Listener {
     async fn serve(self, listener: TcpListener) {
         loop {
             match listener.accept().await {
                 Ok((stream, from)) => {
-                    if let Err(problem) = self.come_in(stream, from) {
+                    if let Err(problem) = self.handle_client(stream, from) {
                         log::info!("client {from}: {problem:#}");
                     }
                 }
@@ -108,7 +109,7 @@ impl Door {
         }
     }
 
-    fn come_in(&self, stream: TcpStream, from: SocketAddr) -> Result<()> {
+    fn handle_client(&self, stream: TcpStream, from: SocketAddr) -> Result<()> {
         let gateway = &self.gateway;
         if self.transparent {
             let wanted = stream.local_addr()?;
@@ -117,18 +118,18 @@ impl Door {
                 return Ok(());
             }
             if gateway.config.data_ports.contains(&wanted.port()) {
-                if !gateway.expectations.meet(stream, from.ip(), wanted) {
+                if !gateway.expectations.deliver(stream, from.ip(), wanted) {
                     log::info!("nobody expects a data connection from {from} to {wanted}");
                 }
                 return Ok(());
             }
         }
-        match gateway.sessions.place(from.ip()) {
-            Ok(place) => {
+        match gateway.sessions.admit(from.ip()) {
+            Ok(counted) => {
                 let id = self.ids.fetch_add(1, Relaxed);
                 let session = Session::new(gateway.clone(), id, stream, self.transparent)?;
                 tokio::spawn(async move {
-                    let _place = place;
+                    let _counted = counted;
                     session.run().await;
                 });
             }

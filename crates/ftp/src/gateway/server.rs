@@ -24,7 +24,7 @@ pub struct Server {
     pub rule: Arc<Rule>,
     replies: Replies,
     /// Number of bytes that the server has sent since its last final reply.
-    said: usize,
+    answer_bytes: usize,
     patience: Duration,
 }
 
@@ -52,9 +52,9 @@ impl Server {
         let stream = timeout(config.timeouts.connect, connecting).await;
         let stream = stream.with_context(|| format!("{address} does not answer"))??;
         let control = Control::new("server", stream, config.timeouts.idle)?;
-        let own = control.ends()?.0.ip();
+        let own = control.addresses()?.0.ip();
         let (replies, patience) = (Replies::default(), config.timeouts.idle);
-        Ok(Server { control, address, own, rule, replies, said: 0, patience })
+        Ok(Server { control, address, own, rule, replies, answer_bytes: 0, patience })
     }
 
     /// Returns the next line, and the reply if the line ends one. A cancelled call loses no bytes.
@@ -66,13 +66,13 @@ impl Server {
         let Some(line) = self.control.line().await? else {
             bail!("the server has closed the connection");
         };
-        self.said += line.raw.len();
-        if self.said > LONGEST_ANSWER {
+        self.answer_bytes += line.raw.len();
+        if self.answer_bytes > LONGEST_ANSWER {
             bail!("server: limit of {LONGEST_ANSWER} bytes in an answer exceeded");
         }
         let reply = self.replies.take(&line);
         if reply.as_ref().is_some_and(|reply| !reply.is_preliminary()) {
-            self.said = 0;
+            self.answer_bytes = 0;
         }
         Ok((line, reply))
     }
@@ -87,7 +87,7 @@ impl Server {
             let line = timeout(self.patience, self.line()).await;
             let (line, reply) = line.context("the server says nothing")??;
             if let Some(client) = &mut client {
-                client.say(&line.text).await?;
+                client.send(&line.text).await?;
             }
             if let Some(reply) = reply {
                 return Ok(reply);
@@ -99,7 +99,7 @@ impl Server {
     ///
     /// # Errors
     /// Fails as [`Server::reply`] does.
-    pub async fn end(&mut self, mut client: Option<&mut Control>) -> Result<Reply> {
+    pub async fn final_reply(&mut self, mut client: Option<&mut Control>) -> Result<Reply> {
         loop {
             let reply = self.reply(client.as_deref_mut()).await?;
             if !reply.is_preliminary() {
@@ -112,8 +112,8 @@ impl Server {
     ///
     /// # Errors
     /// Fails if the command cannot be sent, or as [`Server::reply`] does.
-    pub async fn ask(&mut self, text: impl AsRef<[u8]>) -> Result<Reply> {
-        self.control.say(text).await?;
-        self.end(None).await
+    pub async fn request(&mut self, text: impl AsRef<[u8]>) -> Result<Reply> {
+        self.control.send(text).await?;
+        self.final_reply(None).await
     }
 }

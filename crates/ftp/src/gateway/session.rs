@@ -68,7 +68,7 @@ impl Session {
         transparent: bool,
     ) -> Result<Self> {
         let client = Control::new("client", stream, gateway.config.timeouts.idle)?;
-        let (at, from) = client.ends()?;
+        let (at, from) = client.addresses()?;
         let journal = Journal::new(id, from.ip());
         Ok(Session { gateway, client, from, at, transparent, journal, began: Instant::now() })
     }
@@ -80,6 +80,6 @@ impl Session {
     pub async fn answer(&mut self, command: &Command, text: &str) -> Result<()> {
         let code = text.get(..3).and_then(|code| code.parse().ok()).unwrap_or_default();
         self.journal.command(command, code, Instant::now(), None);
-        self.client.say(text).await
+        self.client.send(text).await
     }
 }

@@ -194,7 +194,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(10);
 
     #[tokio::test]
-    async fn what_goes_in_comes_out() {
+    async fn all_bytes_are_copied() {
         let bytes: Vec<u8> = (0..3_000_001u32).map(|number| (number % 251) as u8).collect();
         for shovel in [Shovel::Blocks(512), Shovel::Blocks(1 << 20), Shovel::Splice] {
             let ((mut source, from), (to, mut sink)) = (pair().await, pair().await);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_does_nothing_ends_it() {
+    async fn an_idle_peer_times_out() {
         for shovel in [Shovel::Blocks(512), Shovel::Splice] {
             let ((_source, from), (to, _sink)) = (pair().await, pair().await);
             let moved = AtomicU64::new(0);

@@ -9,7 +9,7 @@ use tokio::time::{Instant as Deadline, sleep_until};
 
 use crate::command::Command;
 use crate::gateway::held::Lines;
-use crate::gateway::relay::{Relay, Ways, line};
+use crate::gateway::relay::{DataConnections, Relay, line};
 use crate::gateway::replies;
 use crate::gateway::session::Gateway;
 use crate::gateway::shovel::Load;
@@ -56,11 +56,11 @@ impl Relay<'_> {
     /// Fails if a control connection breaks, if the client leaves during the transfer, or if a
     /// timeout passes.
     pub async fn transfer(&mut self, command: &Command, up: bool) -> Result<()> {
-        let Some(ways) = self.ways.take() else {
+        let Some(connections) = self.connections.take() else {
             return self.session.answer(command, replies::NO_WAY).await;
         };
         let began = Instant::now();
-        self.server.control.say(line(&command.verb, &command.argument)).await?;
+        self.server.control.send(line(&command.verb, &command.argument)).await?;
         let first = self.server.reply(Some(&mut self.session.client)).await?;
         if !first.is_preliminary() {
             self.session.journal.command(command, first.code, began, None);
@@ -68,19 +68,19 @@ impl Relay<'_> {
         }
         let gateway = self.session.gateway.clone();
         let moved = AtomicU64::new(0);
-        let carrying = Box::pin(carry(ways, up, &gateway, &moved));
-        let end = self.follow(carrying, gateway.config.timeouts.data).await?;
-        let code = self.tell(&end).await?;
+        let carrying = Box::pin(carry(connections, up, &gateway, &moved));
+        let end = self.wait_for_end(carrying, gateway.config.timeouts.data).await?;
+        let code = self.send_result(&end).await?;
         self.session.journal.command(command, code, began, Some(moved.load(Relaxed)));
         if end.is_aborted {
             // the server answers the ABOR, too
-            self.server.end(Some(&mut self.session.client)).await?;
+            self.server.final_reply(Some(&mut self.session.client)).await?;
         }
         Ok(())
     }
 
     /// Waits until the data connections have ended and the server has sent its final reply.
-    async fn follow(&mut self, carrying: Carrying<'_>, patience: Duration) -> Result<End> {
+    async fn wait_for_end(&mut self, carrying: Carrying<'_>, patience: Duration) -> Result<End> {
         let mut carrying = Some(carrying);
         let mut end = End::default();
         // none while data flow and the server is silent: the copy has a timeout of its own
@@ -120,7 +120,7 @@ impl Relay<'_> {
                 {
                     end.is_aborted = true;
                     carrying = None;
-                    self.server.control.say("ABOR").await?;
+                    self.server.control.send("ABOR").await?;
                     deadline = Some(Deadline::now() + patience);
                 }
                 Event::Client(Some(line)) => self.held.push_back(line),
@@ -133,26 +133,34 @@ impl Relay<'_> {
 
     /// Sends the final reply to the client, and returns its code. If the data connections broke
     /// after the server's success, the reply is 426.
-    async fn tell(&mut self, end: &End) -> Result<u16> {
+    async fn send_result(&mut self, end: &End) -> Result<u16> {
         let client = &mut self.session.client;
         let code = end.reply.as_ref().map_or(0, |reply| reply.code);
         if let (Some(Err(problem)), 200..300) = (&end.carried, code) {
             log::info!("#{} data connection: {problem:#}", self.session.journal.id);
-            client.say("426 The data connection broke").await?;
+            client.send("426 The data connection broke").await?;
             return Ok(426);
         }
         for line in end.lines.iter() {
-            client.say(line).await?;
+            client.send(line).await?;
         }
         Ok(code)
     }
 }
 
 /// Establishes both data connections and copies all bytes.
-async fn carry(ways: Ways, up: bool, gateway: &Gateway, moved: &AtomicU64) -> Result<()> {
+async fn carry(
+    connections: DataConnections,
+    up: bool,
+    gateway: &Gateway,
+    moved: &AtomicU64,
+) -> Result<()> {
     let (config, network) = (&gateway.config, &*gateway.network);
     let patience = config.timeouts.connect;
-    let meeting = (ways.client.meet(network, patience), ways.server.meet(network, patience));
+    let meeting = (
+        connections.client.establish(network, patience),
+        connections.server.establish(network, patience),
+    );
     let (client, server) = tokio::try_join!(meeting.0, meeting.1)?;
     let (from, to) = if up { (client, server) } else { (server, client) };
     Ok(Load::new(from, to).carry(config.shovel, config.timeouts.data, moved).await?)

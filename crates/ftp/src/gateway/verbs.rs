@@ -35,13 +35,13 @@ pub fn groups() -> String {
 
 /// The gateway's treatment of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum Treatment {
     /// The command opens a data connection on which the client sends.
     Upload,
     /// The command opens a data connection on which the server sends.
     Download,
     /// The command names the endpoint of a data connection.
-    Way,
+    Arrange,
     /// The command is refused by all rules.
     Never,
     /// The command is forwarded to the server.
@@ -49,13 +49,13 @@ pub enum Kind {
 }
 
 /// Returns the treatment of a command.
-pub fn kind(verb: &str) -> Kind {
+pub fn kind(verb: &str) -> Treatment {
     match verb {
-        "STOR" | "STOU" | "APPE" => Kind::Upload,
-        "RETR" | "LIST" | "NLST" | "MLSD" => Kind::Download,
-        "PORT" | "PASV" | "EPRT" | "EPSV" => Kind::Way,
-        _ if NEVER.contains(&verb) => Kind::Never,
-        _ => Kind::Plain,
+        "STOR" | "STOU" | "APPE" => Treatment::Upload,
+        "RETR" | "LIST" | "NLST" | "MLSD" => Treatment::Download,
+        "PORT" | "PASV" | "EPRT" | "EPSV" => Treatment::Arrange,
+        _ if NEVER.contains(&verb) => Treatment::Never,
+        _ => Treatment::Plain,
     }
 }
 
@@ -86,11 +86,11 @@ impl Commands {
             return true;
         }
         let is_verb = (1..=8).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_uppercase());
-        let may = is_verb && kind(word) != Kind::Never;
+        let may = is_verb && kind(word) != Treatment::Never;
         if may {
             self.0.insert(word.to_string());
             // a transfer needs the commands that arrange its data connection
-            if matches!(kind(word), Kind::Upload | Kind::Download) {
+            if matches!(kind(word), Treatment::Upload | Treatment::Download) {
                 self.0.extend(["PORT", "PASV", "EPRT", "EPSV"].map(str::to_string));
             }
         }
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_hold_what_they_say() {
+    fn groups_allow_their_commands() {
         let mut commands = Commands::none();
         assert!(commands.add("@read"));
         assert!(commands.allow("RETR") && commands.allow("EPSV") && commands.allow("QUIT"));
@@ -138,7 +138,7 @@ mod tests {
     fn every_transfer_is_in_a_group() {
         let every = Commands::every();
         for verb in ["STOR", "STOU", "APPE", "RETR", "LIST", "NLST", "MLSD"] {
-            assert!(every.allow(verb) && kind(verb) != Kind::Plain, "{verb}");
+            assert!(every.allow(verb) && kind(verb) != Treatment::Plain, "{verb}");
         }
     }
 

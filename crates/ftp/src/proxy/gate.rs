@@ -57,12 +57,12 @@ impl Gate {
         let (answers, stream) = stream.into_split();
         let (requests, asked) = mpsc::unbounded_channel();
         let waiting = Waiting::default();
-        let told = spawn_local(hand_over(answers, waiting.clone()));
+        let told = spawn_local(deliver_answers(answers, waiting.clone()));
         spawn_local(async move {
             // if one task ends, the guardian has ended, so the other task is cancelled
             tokio::select! {
                 _ = told => {}
-                _ = pass_on(asked, stream, waiting) => {}
+                _ = write_requests(asked, stream, waiting) => {}
             }
         });
         Ok(Gate { requests })
@@ -89,13 +89,13 @@ impl Gate {
     }
 
     /// Returns true if the guardian has ended.
-    pub fn is_gone(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.requests.is_closed()
     }
 }
 
 /// Writes requests in the order of their arrival.
-async fn pass_on(
+async fn write_requests(
     mut asked: mpsc::UnboundedReceiver<(Request, Option<Asker>)>,
     mut stream: OwnedWriteHalf,
     waiting: Waiting,
@@ -111,7 +111,7 @@ async fn pass_on(
 
 /// Sends each answer to the task that requested it. A task whose session has ended has dropped its
 /// channel, so its answer is discarded.
-async fn hand_over(stream: OwnedReadHalf, waiting: Waiting) -> Result<()> {
+async fn deliver_answers(stream: OwnedReadHalf, waiting: Waiting) -> Result<()> {
     let mut lines = BufReader::new(stream).lines();
     while let Some(answer) = lines.next_line().await? {
         let asker = waiting.borrow_mut().pop_front().context("an answer that nobody asked for")?;
@@ -156,7 +156,7 @@ mod tests {
             };
             let (answer, ()) = tokio::join!(asking, guardian);
             assert_eq!(answer.unwrap_err().to_string(), "no");
-            while !gate.is_gone() {
+            while !gate.is_closed() {
                 tokio::task::yield_now().await;
             }
             assert!(gate.open(3, proxy, expected).await.is_err());

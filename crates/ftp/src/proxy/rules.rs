@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn every_rule_is_one() {
+    fn every_text_parses_as_two_rules() {
         let host = skipstep_ruleset::interface::Host::default();
         let context = skipstep_pfconf::Context::new(&host);
         for arguments in [&[][..], &["-r", "-v"], &["-T", "ftp"]] {

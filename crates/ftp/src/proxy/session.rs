@@ -127,7 +127,7 @@ impl Session<'_> {
         let command = Command::parse(&line);
         debug!("#{} client: {}", self.id, command.shown());
         if self.options.anonymous && command.verb == "USER" && !is_anonymous(&command) {
-            return client.write(&Line::of("500 Only anonymous FTP allowed")).await;
+            return client.write(&Line::from_text("500 Only anonymous FTP allowed")).await;
         }
         let (line, told) = match command.meaning() {
             Verb::Port(to) | Verb::ExtendedPort(to) => self.ask_for_active(&command, to)?,
@@ -152,7 +152,7 @@ impl Session<'_> {
             _ => endpoint::to_numbers(here),
         };
         let Some(argument) = argument else { bail!("PORT is not for IPv6") };
-        let line = Line::of(&format!("{} {argument}", command.verb));
+        let line = Line::from_text(&format!("{} {argument}", command.verb));
         debug!("#{} proxy: {}", self.id, line.shown());
         Ok((line, Some(told)))
     }
@@ -188,7 +188,7 @@ impl Session<'_> {
             None => format!("229 Entering Extended Passive Mode (|||{told}|)"),
         };
         debug!("#{} proxy: {text}", self.id);
-        Ok(Line::of(&text))
+        Ok(Line::from_text(&text))
     }
 }
 

@@ -153,9 +153,9 @@ mod tests {
             }
         }
 
-        fn is_refused(&mut self, id: u32, proxy: &str, expected: Expected, why: &str) {
+        fn is_refused(&mut self, id: u32, proxy: &str, expected: Expected, reason: &str) {
             let problem = self.opens(id, proxy, expected).unwrap_err().to_string();
-            assert!(problem.contains(why), "{problem}");
+            assert!(problem.contains(reason), "{problem}");
         }
     }
 

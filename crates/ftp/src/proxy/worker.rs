@@ -56,7 +56,7 @@ impl Worker {
         let mut interrupt = signal(SignalKind::interrupt())?;
         privileges::confine(&[USUAL, CONNECTIONS])?;
         let mut sessions = JoinSet::new();
-        while !self.gate.is_gone() {
+        while !self.gate.is_closed() {
             tokio::select! {
                 client = clients.next() => match client? {
                     Some((id, Some(client))) => {

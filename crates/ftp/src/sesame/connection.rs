@@ -17,7 +17,7 @@ const ENCRYPTED: u16 = 234;
 
 /// The reason to stop watching a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Over {
+pub enum EndReason {
     /// A side has sent FIN or RST.
     #[error("ended")]
     Ended,
@@ -114,14 +114,14 @@ impl Watched for Connection {
         self.replies.is_some()
     }
 
-    fn segment(&mut self, segment: &Segment, now: Instant) -> Result<Vec<Finding>, Over> {
+    fn segment(&mut self, segment: &Segment, now: Instant) -> Result<Vec<Finding>, EndReason> {
         if segment.end {
-            return Err(Over::Ended);
+            return Err(EndReason::Ended);
         }
         let from_client = segment.from == self.client;
         if segment.syn {
             if !segment.payload.is_empty() {
-                return Err(Over::EarlyData);
+                return Err(EndReason::EarlyData);
             }
             return if from_client { Ok(vec![]) } else { self.accept(segment) };
         }
@@ -137,7 +137,7 @@ impl Watched for Connection {
 
 impl Connection {
     /// Handles the server's SYN.
-    fn accept(&mut self, segment: &Segment) -> Result<Vec<Finding>, Over> {
+    fn accept(&mut self, segment: &Segment) -> Result<Vec<Finding>, EndReason> {
         if !segment.ack || segment.acknowledgment != self.first {
             return Ok(vec![]);
         }
@@ -151,7 +151,7 @@ impl Connection {
     }
 
     /// Parses complete lines of both directions, and returns the data connections agreed upon.
-    fn read(&mut self) -> Result<Vec<Finding>, Over> {
+    fn read(&mut self) -> Result<Vec<Finding>, EndReason> {
         while let Some(line) = self.commands.lines.next_line()? {
             let command = Command::parse(&line);
             let is_all = command.meaning() == Verb::OnlyExtendedPassive;
@@ -163,7 +163,7 @@ impl Connection {
                 continue;
             };
             if reply.code == ENCRYPTED {
-                return Err(Over::Encrypted);
+                return Err(EndReason::Encrypted);
             }
             self.only_extended |= note == Some(true) && (200..=299).contains(&reply.code);
             findings.extend(agreement.map(|agreement| self.judge(&agreement)));
@@ -257,7 +257,7 @@ pub(crate) mod tests {
     }
 
     /// Returns the findings of a conversation.
-    fn found(lines: &[&str]) -> Result<Vec<Finding>, Over> {
+    fn found(lines: &[&str]) -> Result<Vec<Finding>, EndReason> {
         let mut player = Player::new();
         let mut connection = Connection::new(&player.syn());
         let now = Instant::now();
@@ -274,12 +274,12 @@ pub(crate) mod tests {
         Finding::Expected(Expected { mode, client, server, port })
     }
 
-    fn refused(why: &'static str, to: &str) -> Finding {
-        Finding::Refused(why, to.parse().unwrap())
+    fn refused(reason: &'static str, to: &str) -> Finding {
+        Finding::Refused(reason, to.parse().unwrap())
     }
 
     #[test]
-    fn what_both_agree_upon_is_found() {
+    fn agreed_data_connections_are_found() {
         assert_eq!(
             found(&["< 220 hi", "> PORT 10,0,0,5,200,13", "< 200 ok"]),
             Ok(vec![expected(Mode::Active, 51213)])
@@ -308,7 +308,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn who_says_epsv_all_is_taken_at_its_word() {
+    fn after_epsv_all_other_modes_are_refused() {
         let said = ["< 220 hi", "> EPSV ALL", "< 200 ok", "> PORT 10,0,0,5,200,13", "< 200 ok"];
         assert_eq!(found(&said), Ok(vec![refused("after EPSV ALL", "10.0.0.5:51213")]));
         // the server does not support EPSV ALL
@@ -317,9 +317,9 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_not_watched() {
-        assert_eq!(found(&["< 220 hi", "> AUTH TLS", "< 234 go"]), Err(Over::Encrypted));
-        assert_eq!(found(&["< 220 hi", "> NO\rOP"]), Err(Over::Line(Malformed::BareReturn)));
+    fn an_unreadable_connection_is_not_watched() {
+        assert_eq!(found(&["< 220 hi", "> AUTH TLS", "< 234 go"]), Err(EndReason::Encrypted));
+        assert_eq!(found(&["< 220 hi", "> NO\rOP"]), Err(EndReason::Line(Malformed::BareReturn)));
     }
 
     #[test]
@@ -331,11 +331,11 @@ pub(crate) mod tests {
         assert_eq!(connection.segment(&spoofed, now), Ok(vec![]));
         assert!(connection.is_established());
         let other = Segment { sequence: 5, ..spoofed };
-        assert_eq!(connection.segment(&other, now), Err(Over::Stream(Fault::Disagreement)));
+        assert_eq!(connection.segment(&other, now), Err(EndReason::Stream(Fault::Disagreement)));
         let said = player.said(b"< 220 hi\r\n");
         assert_eq!(connection.segment(&said, now), Ok(vec![]));
         let end = Segment { end: true, ..said };
-        assert_eq!(connection.segment(&end, now), Err(Over::Ended));
+        assert_eq!(connection.segment(&end, now), Err(EndReason::Ended));
     }
 
     #[test]

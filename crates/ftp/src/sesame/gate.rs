@@ -42,15 +42,15 @@ impl Gate {
         Ok(Gate { stream: BufReader::new(stream) })
     }
 
-    /// Sends requests and waits for all answers. `tell` gets each request that has an answer, and
+    /// Sends requests and waits for all answers. `report` gets each request that has an answer, and
     /// the error if there is one.
     ///
     /// # Errors
     /// Fails if the guardian has ended.
-    pub fn ask(
+    pub fn request(
         &mut self,
         requests: &[Request],
-        mut tell: impl FnMut(&Request, Option<&str>),
+        mut report: impl FnMut(&Request, Option<&str>),
     ) -> Result<()> {
         for requests in requests.chunks(AT_ONCE) {
             let mut lines = String::new();
@@ -66,7 +66,7 @@ impl Gate {
                     bail!("the guardian is gone");
                 }
                 let problem = answer.trim_end();
-                tell(request, (!problem.is_empty()).then_some(problem));
+                report(request, (!problem.is_empty()).then_some(problem));
             }
         }
         Ok(())

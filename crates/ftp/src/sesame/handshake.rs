@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use crate::sesame::connection::{Finding, Over};
+use crate::sesame::connection::{EndReason, Finding};
 use crate::sesame::segment::Segment;
 use crate::sesame::watch::Watched;
 
@@ -29,9 +29,9 @@ impl Watched for Handshake {
         self.is_accepted
     }
 
-    fn segment(&mut self, segment: &Segment, _: Instant) -> Result<Vec<Finding>, Over> {
+    fn segment(&mut self, segment: &Segment, _: Instant) -> Result<Vec<Finding>, EndReason> {
         if segment.end {
-            return Err(Over::Ended);
+            return Err(EndReason::Ended);
         }
         let is_answer = segment.syn && segment.ack && segment.from != self.client;
         self.is_accepted |= is_answer && segment.acknowledgment == self.syn.wrapping_add(1);

@@ -33,7 +33,7 @@ use log::error;
 use crate::anchor::Anchors;
 use crate::guardian::{self, lock};
 use options::Options;
-use packets::pass_on;
+use packets::send_packets;
 use sessions::Sessions;
 
 /// The name of the program, and of the anchor that rule sets call.
@@ -59,7 +59,7 @@ pub fn serve(options: &Options, anchors: &mut Anchors) -> Result<()> {
     let (known, told) = (sessions.clone(), options.clone());
     // the thread ends with the worker or with this process
     thread::spawn(move || {
-        if let Err(problem) = pass_on(&own, &known, &told) {
+        if let Err(problem) = send_packets(&own, &known, &told) {
             error!("pflog{}: {problem:#}", told.log);
         }
     });

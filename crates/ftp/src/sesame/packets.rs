@@ -28,7 +28,7 @@ const LONGEST: usize = 1 << 17;
 ///
 /// # Errors
 /// Fails if the log cannot be opened or read.
-pub fn pass_on(
+pub fn send_packets(
     mut worker: &UnixStream,
     sessions: &Mutex<Sessions>,
     options: &Options,

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_is_nothing() {
+    fn truncated_packets_and_fragments_are_not_parsed() {
         let packet = packet();
         for length in 0..packet.len() {
             assert_eq!(Segment::parse(&packet[..length]), None, "{length}");

@@ -145,9 +145,9 @@ mod tests {
             }
         }
 
-        fn is_refused(&mut self, id: u32, expected: Expected, why: &str) {
+        fn is_refused(&mut self, id: u32, expected: Expected, reason: &str) {
             let problem = self.opens(id, expected).unwrap_err().to_string();
-            assert!(problem.contains(why), "{problem}");
+            assert!(problem.contains(reason), "{problem}");
         }
     }
 
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_that_is_gone_is_told_of() {
+    fn a_replaced_instance_is_reported() {
         let mut evil = Evil::new(&[]);
         assert_eq!(evil.asks(&Request::Check).unwrap(), Some(Order::Nothing));
         assert!(evil.sessions.order(&Request::Check, &evil.options, || false).is_err());

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_cannot_be_unsaid() {
+    fn contradicting_segments_end_the_stream() {
         for segments in [
             &[(0, "PORT 1"), (5, "2")][..],
             // here the later bytes arrive before the earlier ones
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_waited_for_but_not_forever() {
+    fn missing_bytes_end_the_stream_in_time() {
         let mut stream = Stream::new(0);
         let begin = Instant::now();
         assert_eq!(stream.push(4, b"x", begin), Ok(vec![]));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn little_is_kept() {
+    fn buffers_are_bounded() {
         let mut stream = Stream::new(0);
         let now = Instant::now();
         assert_eq!(stream.push(AHEAD as u32, b"x", now), Err(Fault::Missing));

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use crate::sesame::connection::{Finding, Over};
+use crate::sesame::connection::{EndReason, Finding};
 use crate::sesame::rules::Expected;
 use crate::sesame::segment::Segment;
 
@@ -26,7 +26,7 @@ pub enum Event {
     /// A data connection was refused, with the reason and its endpoint.
     Refused(&'static str, SocketAddr),
     /// The connection is no longer watched.
-    Over(Over),
+    Ended(EndReason),
 }
 
 /// Client and server of a connection.
@@ -51,7 +51,7 @@ pub trait Watched {
     ///
     /// # Errors
     /// Fails if the connection must no longer be watched.
-    fn segment(&mut self, segment: &Segment, now: Instant) -> Result<Vec<Finding>, Over>;
+    fn segment(&mut self, segment: &Segment, now: Instant) -> Result<Vec<Finding>, EndReason>;
 }
 
 /// The watched connections.
@@ -92,12 +92,12 @@ impl<C: Watched> Watch<C> {
         self.displaced
     }
 
-    /// Handles a segment that the filter has passed. `tell` gets each event and the number of its
+    /// Handles a segment that the filter has passed. `report` gets each event and the number of its
     /// connection.
-    pub fn segment(&mut self, segment: &Segment, now: Instant, mut tell: impl FnMut(u32, Event)) {
+    pub fn segment(&mut self, segment: &Segment, now: Instant, mut report: impl FnMut(u32, Event)) {
         let ends = (segment.from, segment.to);
         if segment.syn && !segment.ack {
-            return self.begin(ends, segment, now, &mut tell);
+            return self.begin(ends, segment, now, &mut report);
         }
         let ends = match self.connections.contains_key(&ends) {
             true => ends,
@@ -111,11 +111,11 @@ impl<C: Watched> Watch<C> {
         *age = (is_established, now, id);
         self.ages.insert(*age, ends);
         if is_established && !was_established {
-            tell(id, Event::Begun(ends.0, ends.1));
+            report(id, Event::Begun(ends.0, ends.1));
         }
         match found {
-            Ok(findings) => findings.into_iter().for_each(|finding| tell(id, finding.into())),
-            Err(over) => self.end(&ends, over, &mut tell),
+            Ok(findings) => findings.into_iter().for_each(|finding| report(id, finding.into())),
+            Err(over) => self.end(&ends, over, &mut report),
         }
     }
 
@@ -124,13 +124,13 @@ impl<C: Watched> Watch<C> {
         ends: Ends,
         syn: &Segment,
         now: Instant,
-        tell: &mut impl FnMut(u32, Event),
+        report: &mut impl FnMut(u32, Event),
     ) {
         // a server that connects from its port to the client's replaces the known connection, too
         for known in [ends, (ends.1, ends.0)] {
             match self.connections.get(&known) {
                 Some((_, connection)) if connection.began_with(syn) => return,
-                Some(_) => self.end(&known, Over::BegunAnew, tell),
+                Some(_) => self.end(&known, EndReason::BegunAnew, report),
                 None => {}
             }
         }
@@ -138,7 +138,7 @@ impl<C: Watched> Watch<C> {
             && let Some(oldest) = self.ages.values().next().copied()
         {
             self.displaced += 1;
-            self.end(&oldest, Over::Displaced, tell);
+            self.end(&oldest, EndReason::Displaced, report);
         }
         let age = (false, now, self.next);
         self.next = self.next.wrapping_add(1);
@@ -147,12 +147,12 @@ impl<C: Watched> Watch<C> {
     }
 
     /// Ends connections that have been silent for too long.
-    pub fn expire(&mut self, now: Instant, mut tell: impl FnMut(u32, Event)) {
+    pub fn expire(&mut self, now: Instant, mut report: impl FnMut(u32, Event)) {
         for (is_established, limit) in [(false, OPENING), (true, SILENCE)] {
             while let Some((age, ends)) = self.oldest(is_established)
                 && now.saturating_duration_since(age.1) > limit
             {
-                self.end(&ends, Over::Silent, &mut tell);
+                self.end(&ends, EndReason::Silent, &mut report);
             }
         }
     }
@@ -162,10 +162,10 @@ impl<C: Watched> Watch<C> {
         (age.0 == is_established).then_some((*age, *ends))
     }
 
-    fn end(&mut self, ends: &Ends, over: Over, tell: &mut impl FnMut(u32, Event)) {
+    fn end(&mut self, ends: &Ends, over: EndReason, report: &mut impl FnMut(u32, Event)) {
         if let Some((age, _)) = self.connections.remove(ends) {
             self.ages.remove(&age);
-            tell(age.2, Event::Over(over));
+            report(age.2, Event::Ended(over));
         }
     }
 }
@@ -174,7 +174,7 @@ impl From<Finding> for Event {
     fn from(finding: Finding) -> Event {
         match finding {
             Finding::Expected(expected) => Event::Open(expected),
-            Finding::Refused(why, to) => Event::Refused(why, to),
+            Finding::Refused(reason, to) => Event::Refused(reason, to),
         }
     }
 }
@@ -233,12 +233,12 @@ mod tests {
         played.segment(&reply);
         assert_eq!(played.events(), [], "what is sent again is agreed upon once");
         played.segment(&Segment { end: true, ..reply });
-        assert_eq!(played.events(), [(1, Event::Over(Over::Ended))]);
+        assert_eq!(played.events(), [(1, Event::Ended(EndReason::Ended))]);
         assert!(played.watch.is_empty());
     }
 
     #[test]
-    fn one_that_began_before_is_none() {
+    fn a_connection_without_its_syn_is_not_watched() {
         let mut played = Played::new(10);
         let mut player = Player::new();
         played.segment(&player.answer());
@@ -254,15 +254,15 @@ mod tests {
         let player = Player::new();
         played.segment(&player.syn());
         played.segment(&Segment { sequence: 77, ..player.syn() });
-        assert_eq!(played.events(), [(1, Event::Over(Over::BegunAnew))]);
+        assert_eq!(played.events(), [(1, Event::Ended(EndReason::BegunAnew))]);
         let from_server = Segment { from: player.server, to: player.client, ..player.syn() };
         played.segment(&from_server);
-        assert_eq!(played.events(), [(2, Event::Over(Over::BegunAnew))]);
+        assert_eq!(played.events(), [(2, Event::Ended(EndReason::BegunAnew))]);
         assert_eq!(played.watch.len(), 1);
     }
 
     #[test]
-    fn those_without_an_answer_make_room_first() {
+    fn unanswered_connections_are_replaced_first() {
         let mut played = Played::new(3);
         let player = Player::new();
         played.segment(&player.syn());
@@ -290,8 +290,8 @@ mod tests {
         played.pass(OPENING);
         assert_eq!(played.events(), []);
         played.pass(Duration::from_secs(1));
-        assert_eq!(played.events(), [(2, Event::Over(Over::Silent))]);
+        assert_eq!(played.events(), [(2, Event::Ended(EndReason::Silent))]);
         played.pass(SILENCE);
-        assert_eq!(played.events(), [(1, Event::Over(Over::Silent))]);
+        assert_eq!(played.events(), [(1, Event::Ended(EndReason::Silent))]);
     }
 }

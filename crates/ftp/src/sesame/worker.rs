@@ -13,7 +13,7 @@ use nix::sys::signal::Signal;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use skipstep_worker::privileges::{self, Call, PROXY_USERS, USUAL};
 
-use crate::sesame::connection::{Connection, Over};
+use crate::sesame::connection::{Connection, EndReason};
 use crate::sesame::gate::{Gate, Request};
 use crate::sesame::options::Options;
 use crate::sesame::packets::{Packets, TICK};
@@ -69,15 +69,15 @@ pub fn run(options: &Options) -> Result<()> {
     let mut checked = Instant::now();
     while !stop.load(Ordering::Relaxed) {
         let mut events = Vec::new();
-        let mut tell = |id, event| events.push((id, event));
+        let mut report = |id, event| events.push((id, event));
         let displaced = watch.displaced();
         packets.poll(|packet| {
             if let Some(segment) = Segment::parse(packet) {
-                watch.segment(&segment, Instant::now(), &mut tell);
+                watch.segment(&segment, Instant::now(), &mut report);
             }
         })?;
         let now = Instant::now();
-        watch.expire(now, &mut tell);
+        watch.expire(now, &mut report);
         let mut requests = Vec::new();
         for (id, event) in events {
             requests.extend(handle(id, &event, options, &mut opened));
@@ -91,7 +91,7 @@ pub fn run(options: &Options) -> Result<()> {
             requests.push(Request::Check);
         }
         let mut gone = None;
-        gate.ask(&requests, |request, problem| match (request, problem) {
+        gate.request(&requests, |request, problem| match (request, problem) {
             (Request::Open(id, expected), None) => info!("#{id} open: {expected}"),
             (Request::Open(id, _), Some(problem)) => error!("#{id} not opened: {problem}"),
             (Request::Check, Some(problem)) => gone = Some(problem.to_owned()),
@@ -119,20 +119,23 @@ fn handle(id: u32, event: &Event, options: &Options, opened: &mut Opened) -> Opt
             info!("#{id} client {client} to server {server}");
             None
         }
-        Event::Refused(why, to) => {
-            warn!("#{id} not opened for {to}: {why}");
+        Event::Refused(reason, to) => {
+            warn!("#{id} not opened for {to}: {reason}");
             None
         }
         Event::Open(expected) => {
             opened.open(id, Instant::now() + Duration::from_secs(options.expiry.into()));
             Some(Request::Open(id, *expected))
         }
-        Event::Over(over) => {
+        Event::Ended(over) => {
             match over {
-                Over::Ended | Over::BegunAnew | Over::Silent | Over::Encrypted => {
+                EndReason::Ended
+                | EndReason::BegunAnew
+                | EndReason::Silent
+                | EndReason::Encrypted => {
                     info!("#{id} over: {over}");
                 }
-                Over::Displaced => debug!("#{id} over: {over}"),
+                EndReason::Displaced => debug!("#{id} over: {over}"),
                 _ => warn!("#{id} given up: {over}"),
             }
             close(id, opened)

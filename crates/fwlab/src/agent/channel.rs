@@ -125,8 +125,8 @@ impl Channel {
         Ok(Channel {
             peer: plain(stream.peer_addr()?),
             stream,
-            sealer: Sealer::new(greeting.voice(own)),
-            opener: Opener::new(greeting.voice(other)),
+            sealer: Sealer::new(greeting.message_key(own)),
+            opener: Opener::new(greeting.message_key(other)),
         })
     }
 
@@ -140,7 +140,7 @@ impl Channel {
     /// # Errors
     /// Fails if the peer is gone, if it does not take the message within 10 seconds, or if the
     /// message is longer than 4 MiB.
-    pub fn say(&mut self, message: &impl Serialize) -> Result<(), Broken> {
+    pub fn send(&mut self, message: &impl Serialize) -> Result<(), Broken> {
         let message = serde_json::to_vec(message).map_err(io::Error::from)?;
         Ok(self.stream.write_all(&self.sealer.seal(&message)?)?)
     }
@@ -150,7 +150,7 @@ impl Channel {
     /// # Errors
     /// Fails if no message comes in time, if it is malformed, if the peer is gone, or if a signal
     /// came.
-    pub fn hear<T: DeserializeOwned>(
+    pub fn receive<T: DeserializeOwned>(
         &mut self,
         patience: Duration,
         interrupt: &Interrupt,
@@ -173,7 +173,7 @@ impl Channel {
     ///
     /// # Errors
     /// Fails if the peer is gone.
-    pub fn waiting(&self) -> Result<usize, Broken> {
+    pub fn unread_bytes(&self) -> Result<usize, Broken> {
         let mut bytes = [0; 1024];
         self.stream.set_nonblocking(true)?;
         let seen = self.stream.peek(&mut bytes);
@@ -269,20 +269,20 @@ mod tests {
     fn both_sides_speak_and_hear() {
         let (mut agent, mut controller) = pair();
         let never = Interrupt::never();
-        assert_eq!(agent.waiting().unwrap(), 0);
+        assert_eq!(agent.unread_bytes().unwrap(), 0);
         let long = "x".repeat(1 << 20);
         thread::scope(|scope| {
-            scope.spawn(|| controller.say(&long).unwrap());
-            assert_eq!(agent.hear::<String>(MOMENT, &never).unwrap(), long);
+            scope.spawn(|| controller.send(&long).unwrap());
+            assert_eq!(agent.receive::<String>(MOMENT, &never).unwrap(), long);
         });
-        agent.say(&[1, 2]).unwrap();
-        assert_eq!(controller.hear::<[u8; 2]>(MOMENT, &never).unwrap(), [1, 2]);
-        agent.say(&"no number").unwrap();
-        assert!(controller.hear::<u32>(MOMENT, &never).is_err());
+        agent.send(&[1, 2]).unwrap();
+        assert_eq!(controller.receive::<[u8; 2]>(MOMENT, &never).unwrap(), [1, 2]);
+        agent.send(&"no number").unwrap();
+        assert!(controller.receive::<u32>(MOMENT, &never).is_err());
     }
 
     #[test]
-    fn another_key_is_said_on_both_sides() {
+    fn both_sides_report_another_key() {
         let (agent, controller) = greet(Key::new([1; 32]), Key::new([2; 32]));
         for refused in [agent.err(), controller.err()] {
             assert_eq!(refused.unwrap().to_string(), "it has another key");
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_is_said_on_both_sides() {
+    fn both_sides_report_another_version() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let controller = thread::spawn(move || {
@@ -310,14 +310,14 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_sees_what_happens() {
+    fn a_wait_ends_with_its_time_or_the_connection() {
         let (agent, mut controller) = pair();
         let never = Interrupt::never();
         let short = Duration::from_millis(1);
-        assert!(matches!(controller.hear::<u32>(short, &never), Err(Broken::Silent(_))));
+        assert!(matches!(controller.receive::<u32>(short, &never), Err(Broken::Silent(_))));
         drop(agent);
-        assert!(matches!(controller.hear::<u32>(MOMENT, &never), Err(Broken::Closed)));
-        assert!(matches!(controller.waiting(), Err(Broken::Closed)));
+        assert!(matches!(controller.receive::<u32>(MOMENT, &never), Err(Broken::Closed)));
+        assert!(matches!(controller.unread_bytes(), Err(Broken::Closed)));
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl Remote {
             anyhow::Ok(Remote { name: name.clone(), channel, interrupt: interrupt.clone() })
         };
         let mut remote = reach().with_context(|| name.clone())?;
-        remote.hear_done(PATIENCE)?;
+        remote.receive_done(PATIENCE)?;
         Ok(remote)
     }
 
@@ -89,25 +89,25 @@ impl Remote {
     }
 
     fn order(&mut self, order: &Order) -> anyhow::Result<Answer> {
-        self.channel.say(order).map_err(|why| self.broken(why))?;
-        self.hear(PATIENCE)
+        self.channel.send(order).map_err(|why| self.broken(why))?;
+        self.receive(PATIENCE)
     }
 
     fn order_done(&mut self, order: &Order) -> anyhow::Result<()> {
-        self.channel.say(order).map_err(|why| self.broken(why))?;
-        self.hear_done(PATIENCE)
+        self.channel.send(order).map_err(|why| self.broken(why))?;
+        self.receive_done(PATIENCE)
     }
 
-    fn hear_done(&mut self, patience: Duration) -> anyhow::Result<()> {
-        match self.hear(patience)? {
+    fn receive_done(&mut self, patience: Duration) -> anyhow::Result<()> {
+        match self.receive(patience)? {
             Answer::Done => Ok(()),
             _ => self.unexpected(),
         }
     }
 
     /// Waits for an answer. Fails if the agent reports that it could not carry out the order.
-    fn hear(&mut self, patience: Duration) -> anyhow::Result<Answer> {
-        match self.channel.hear(patience, &self.interrupt) {
+    fn receive(&mut self, patience: Duration) -> anyhow::Result<Answer> {
+        match self.channel.receive(patience, &self.interrupt) {
             Ok(Answer::Failed(why)) => bail!("{}: {}", self.name, printable(&why)),
             Ok(answer) => Ok(answer),
             Err(why) => Err(self.broken(why)),
@@ -116,7 +116,7 @@ impl Remote {
 
     /// Returns true if the agent is connected and has sent nothing.
     fn is_silent(&self) -> Result<bool, Broken> {
-        self.channel.waiting().map(|bytes| bytes == 0)
+        self.channel.unread_bytes().map(|bytes| bytes == 0)
     }
 
     fn broken(&self, why: Broken) -> anyhow::Error {
@@ -247,7 +247,7 @@ impl Pair {
     fn await_end(&mut self, patience: Duration) -> anyhow::Result<Answer> {
         let until = Instant::now() + patience;
         let answer = loop {
-            match self.client.channel.hear(TURN, &self.client.interrupt) {
+            match self.client.channel.receive(TURN, &self.client.interrupt) {
                 Err(Broken::Silent(_)) if Instant::now() < until => self.check_server()?,
                 Err(Broken::Silent(_)) => break Err(Broken::Silent(patience)),
                 other => break other,
@@ -270,7 +270,7 @@ impl Pair {
         match self.server.is_silent() {
             Ok(true) => Ok(()),
             // the message has the reason for which the agent did not wait for the end
-            Ok(false) => self.server.hear(PATIENCE).and_then(|_| self.server.unexpected()),
+            Ok(false) => self.server.receive(PATIENCE).and_then(|_| self.server.unexpected()),
             Err(why) => Err(self.server.broken(why)),
         }
     }

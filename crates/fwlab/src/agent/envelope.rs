@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_repeated_or_left_out_is_refused() {
+    fn changed_repeated_or_missing_messages_are_refused() {
         let (mut sealer, _) = pair();
         let [first, second] = [b"first", b"later"].map(|message| sealer.seal(message).unwrap());
         for place in 4..first.len() {

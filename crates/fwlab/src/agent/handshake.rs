@@ -130,7 +130,7 @@ impl<'k> Greeting<'k> {
     }
 
     /// Returns the key for all later messages of a side.
-    pub fn voice(&self, of: Side) -> Key {
+    pub fn message_key(&self, of: Side) -> Key {
         Key::new(self.made(&format!("{of} speaks")))
     }
 
@@ -173,17 +173,17 @@ mod tests {
     }
 
     #[test]
-    fn who_has_the_key_is_known() {
+    fn a_peer_with_the_key_is_accepted() {
         let key = Key::new([7; 32]);
         let mine = greeting(&key);
         mine.check(Side::Controller, &greeting(&key).code(Side::Controller)).unwrap();
         read_verdict(&verdict(Ok(&greeting(&key))), &mine).unwrap();
-        let voices = [Side::Controller, Side::Agent].map(|side| mine.voice(side));
+        let voices = [Side::Controller, Side::Agent].map(|side| mine.message_key(side));
         assert_ne!(voices[0], voices[1]);
     }
 
     #[test]
-    fn who_has_another_key_is_not() {
+    fn a_peer_with_another_key_is_refused() {
         let keys = [Key::new([7; 32]), Key::new([8; 32])];
         let mine = greeting(&keys[0]);
         let theirs = greeting(&keys[1]);
@@ -199,7 +199,7 @@ mod tests {
         assert!(mine.check(Side::Agent, &mine.code(Side::Controller)).is_err(), "reflected");
         let later = Greeting::new(&key, Hello::new([3; NUMBER]), Hello::new([2; NUMBER]));
         assert!(later.check(Side::Controller, &mine.code(Side::Controller)).is_err(), "replayed");
-        assert_ne!(later.voice(Side::Agent), mine.voice(Side::Agent));
+        assert_ne!(later.message_key(Side::Agent), mine.message_key(Side::Agent));
     }
 
     #[test]

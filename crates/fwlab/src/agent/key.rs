@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused() {
+    fn malformed_keys_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         Key::make(&path).unwrap();

@@ -16,7 +16,7 @@ use crate::raw::load::Load;
 use crate::raw::missing::Holes;
 use crate::raw::sender::Pace;
 use crate::results::{Counts, Environment};
-use crate::sockets::{Heard, Talk};
+use crate::sockets::{Talk, TalkResult};
 
 pub use connections::{Called, Caller, MOST_ADDRESSES, MOST_PORTS, Made, Served};
 
@@ -163,7 +163,7 @@ pub enum Answer {
     /// The description of the machine.
     Machine(Box<Machine>),
     /// The results of the clients of a talk.
-    Heard(Heard),
+    Heard(TalkResult),
     /// The CPU time that a server lost to others.
     Seen(Disturbance),
     /// The frames that were sent or received.
@@ -273,12 +273,12 @@ mod tests {
     use crate::raw::extension::Extension;
     use crate::raw::frame::Transport;
     use crate::raw::load::{Engine, Sizes, Vary};
-    use crate::sockets::{Kind, Way};
+    use crate::sockets::{ServerAddress, TrafficKind};
     use crate::topology::End;
 
     fn talk() -> Talk {
         Talk {
-            kind: Kind::Rr,
+            kind: TrafficKind::Rr,
             transport: Transport::Tcp,
             family: Family::V4,
             size: 64,
@@ -286,7 +286,7 @@ mod tests {
             clients: 1,
             active: false,
             to: End::Server,
-            way: Way::At([192, 0, 2, 1].into()),
+            way: ServerAddress::At([192, 0, 2, 1].into()),
         }
     }
 
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_should_do_is_refused() {
+    fn orders_beyond_limits_are_refused() {
         let refused = |change: fn(&mut Talk)| {
             let mut talk = talk();
             change(&mut talk);
@@ -346,7 +346,9 @@ mod tests {
         assert!(refused(|talk| talk.size = 7).contains("7 bytes"));
         assert!(refused(|talk| talk.duration = Duration::ZERO).contains("trial"));
         assert!(refused(|talk| talk.duration = Duration::MAX).contains("at most 3600s"));
-        assert!(refused(|talk| talk.kind = Kind::Ping).contains("ping does not go over tcp"));
+        assert!(
+            refused(|talk| talk.kind = TrafficKind::Ping).contains("ping does not go over tcp")
+        );
         assert!(Order::Begin(Start { delay: Duration::MAX, ..start() }).check().is_err());
         assert!(Order::Begin(Start { length: Duration::ZERO, ..start() }).check().is_err());
         for name in ["", "-h", "a b", "../eth0", "a-name-that-is-too-long"] {
@@ -355,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_nobody_should_send_are_refused() {
+    fn frames_beyond_limits_are_refused() {
         let refused = |change: fn(&mut Frames)| {
             let mut frames = frames();
             change(&mut frames);
@@ -379,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_order_is_not_read() {
+    fn malformed_orders_are_refused() {
         let begin = serde_json::to_string(&Order::Begin(Start { trial: 1, ..start() })).unwrap();
         for text in [
             "",

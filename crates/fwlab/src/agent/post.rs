@@ -25,7 +25,7 @@ use crate::raw::frame::Flow;
 use crate::raw::missing::Holes;
 use crate::raw::sender::{Pace, Port, Sender};
 use crate::results::Counts;
-use crate::sockets::{self, Kind, Server, Talk};
+use crate::sockets::{self, Server, Talk, TrafficKind};
 use crate::system;
 
 /// The longest silence of a controller outside of a trial. After that the agent gives it up.
@@ -72,9 +72,9 @@ pub(super) fn serve(
 ) -> Result<(), Broken> {
     let host = Host::here();
     let mut post = Post { host: &host, at, ready: Ready::Nothing, watched: None };
-    channel.say(&Answer::Done)?;
+    channel.send(&Answer::Done)?;
     loop {
-        let order = match channel.hear::<Order>(post.patience(), interrupt) {
+        let order = match channel.receive::<Order>(post.patience(), interrupt) {
             Err(Broken::Closed) => return Ok(()),
             other => other?,
         };
@@ -87,7 +87,7 @@ pub(super) fn serve(
                 Err(error) => Answer::Failed(format!("{error:#}")),
             },
         };
-        channel.say(&answer)?;
+        channel.send(&answer)?;
     }
 }
 
@@ -225,7 +225,7 @@ impl<'h> Post<'h> {
 }
 
 /// Checks that the programs of a talk are installed.
-fn ensure_there(kind: Kind) -> anyhow::Result<()> {
+fn ensure_there(kind: TrafficKind) -> anyhow::Result<()> {
     match kind.programs().iter().find(|program| !system::is_there(program)) {
         Some(program) => bail!("no such program: {program}: install it"),
         None => Ok(()),
@@ -262,7 +262,7 @@ fn attend<T: Send>(
     work: &(dyn Fn(&Interrupt) -> anyhow::Result<T> + Sync),
 ) -> anyhow::Result<T> {
     let begin = Instant::now() + start.delay;
-    channel.say(&Answer::Done)?;
+    channel.send(&Answer::Done)?;
     let (trial, peer) = (start.trial, channel.peer());
     let gone = Arc::new(AtomicBool::new(false));
     let interrupt = interrupt.or(&gone);
@@ -280,7 +280,7 @@ fn attend<T: Send>(
         });
         let mut said = Ok(0);
         while !worker.is_finished() && said.is_ok() {
-            said = channel.waiting();
+            said = channel.unread_bytes();
             thread::sleep(TURN);
         }
         gone.store(said.is_err(), Ordering::Relaxed);

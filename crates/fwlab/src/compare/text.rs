@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use super::{Cell, Comparison, Verdict};
+use super::{ComparedSystem, Comparison, Verdict};
 use crate::stats::picture;
 
 /// Width of a picture in columns.
 const WIDTH: usize = 72;
 
 /// Returns the whole text.
-pub(super) fn of(comparison: &Comparison) -> String {
+pub(super) fn comparison_text(comparison: &Comparison) -> String {
     let mut out = format!(
         "before  {}\nafter   {}\n{}\n",
         comparison.before, comparison.after, comparison.warning
@@ -40,7 +40,7 @@ pub(super) fn pictures(comparison: &Comparison) -> String {
     out
 }
 
-fn write_table(out: &mut String, cells: &[Cell]) {
+fn write_table(out: &mut String, cells: &[ComparedSystem]) {
     let dimension = cells[0].at.as_ref().map_or("", |(name, _)| name);
     let labels = cells.iter().map(|cell| cell.label.chars().count()).max().unwrap_or(0).max(6);
     let _ = writeln!(

@@ -92,7 +92,7 @@ pub fn call(calls: &Calls, interrupt: &Interrupt) -> anyhow::Result<Answers> {
     client.until_nothing_is_expected()?;
     if calls.hold {
         client.at_rate(calls.rate, |client, number| {
-            client.ask(number as usize);
+            client.request_page(number as usize);
             Ok(())
         })?;
         client.until_nothing_is_expected()?;
@@ -145,7 +145,7 @@ impl Client<'_> {
     fn begin(&mut self, number: u64) -> anyhow::Result<()> {
         let forbidden = self.calls.is_forbidden(number);
         *(if forbidden { &mut self.answers.forbidden } else { &mut self.answers.attempted }) += 1;
-        let mut server = self.calls.door(number);
+        let mut server = self.calls.server_of(number);
         if forbidden {
             server.set_port(self.calls.forbidden_port);
         }
@@ -198,7 +198,7 @@ impl Client<'_> {
     }
 
     /// Requests a page, if the connection exists.
-    fn ask(&mut self, place: usize) {
+    fn request_page(&mut self, place: usize) {
         let Some(connection) = &mut self.connections[place] else { return };
         connection.stage = Stage::Asked(0);
         connection.since = Instant::now();
@@ -292,7 +292,7 @@ impl Client<'_> {
         connection.stage = Stage::Held;
         self.expected -= 1;
         if !self.calls.hold {
-            self.ask(place);
+            self.request_page(place);
         }
     }
 
@@ -318,7 +318,7 @@ impl Client<'_> {
                 self.expected -= 1;
                 connection.stage = Stage::Held;
                 if connection.left > 0 {
-                    return self.ask(place);
+                    return self.request_page(place);
                 }
                 self.answers.served += 1;
                 if !self.calls.hold {
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_refused_or_not_answered_has_failed() {
+    fn refused_and_unanswered_connections_fail() {
         let interrupt = Interrupt::watch().unwrap();
         let service = Service::begin(ANY, &[0]).unwrap();
         // nobody listens at port 1

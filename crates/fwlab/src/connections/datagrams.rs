@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sent_is_received_and_paced() {
+    fn datagrams_are_received_and_paced() {
         let receiver = listen("127.0.0.1:0".parse().unwrap()).unwrap();
         let to = receiver.local_addr().unwrap();
         let (sent_all, over) = (AtomicBool::new(false), AtomicBool::new(false));

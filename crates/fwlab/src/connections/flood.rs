@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_is_a_syn_of_somebody_else_and_is_known_again() {
+    fn syns_have_distinct_sources_and_are_recognized() {
         for server in ["198.19.0.2:80", "[2001:2:0:2::2]:80"] {
             let to: SocketAddr = server.parse().unwrap();
             let mut seen = std::collections::HashSet::new();

@@ -36,7 +36,7 @@ pub struct Times {
 
 impl Times {
     /// Summarizes durations in nanoseconds.
-    pub fn of(all: &[u64]) -> Times {
+    pub fn from_nanoseconds(all: &[u64]) -> Times {
         let total = all.iter().fold(0, |sum: u64, &time| sum.saturating_add(time));
         let summary = Setup {
             least: all.iter().copied().min().unwrap_or_default(),
@@ -44,7 +44,7 @@ impl Times {
             most: all.iter().copied().max().unwrap_or_default(),
             total,
         };
-        let latency = Latency::of(all.iter().map(|&time| (time, 1)));
+        let latency = Latency::from_times(all.iter().map(|&time| (time, 1)));
         Times { count: all.len() as u64, summary, latency }
     }
 }
@@ -52,7 +52,7 @@ impl Times {
 /// The summary of [`Answers`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Outcome {
+pub struct CallSummary {
     /// Attempts to the allowed ports.
     pub attempted: u64,
     /// Allowed attempts that became connections.
@@ -75,13 +75,13 @@ pub struct Outcome {
     pub closed: Times,
 }
 
-impl From<&Answers> for Outcome {
-    fn from(answers: &Answers) -> Outcome {
+impl From<&Answers> for CallSummary {
+    fn from(answers: &Answers) -> CallSummary {
         let &Answers { attempted, established, served, forbidden, took, closing, busy, .. } =
             answers;
-        let [setup, fetched, closed] =
-            [&answers.setup, &answers.fetched, &answers.closed].map(|all| Times::of(all));
-        Outcome {
+        let [setup, fetched, closed] = [&answers.setup, &answers.fetched, &answers.closed]
+            .map(|all| Times::from_nanoseconds(all));
+        CallSummary {
             attempted,
             established,
             served,
@@ -101,25 +101,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_told_in_short() {
-        let times = Times::of(&[10, 20, 60]);
+    fn times_are_summarized() {
+        let times = Times::from_nanoseconds(&[10, 20, 60]);
         assert_eq!(times.summary, Setup { least: 10, mean: 30.0, most: 60, total: 90 });
         assert_eq!((times.count, times.latency.count()), (3, 3));
-        assert_eq!(Times::of(&[]), Times::default());
-        assert_eq!(Times::of(&[u64::MAX, 1]).summary.total, u64::MAX);
+        assert_eq!(Times::from_nanoseconds(&[]), Times::default());
+        assert_eq!(Times::from_nanoseconds(&[u64::MAX, 1]).summary.total, u64::MAX);
     }
 
     #[test]
-    fn what_became_of_a_million_is_no_longer_than_a_message() {
+    fn the_summary_of_a_million_connections_fits_a_message() {
         let mut random = fastrand::Rng::with_seed(1);
         // random times, and one time in each bucket of the histogram
         let mut all: Vec<u64> = (0..1_000_000).map(|_| random.u64(1..900_000_000)).collect();
         all.extend((0..42).flat_map(|octave| (0..2048).map(move |part| (1 << octave) + part)));
         let answers =
             Answers { setup: all.clone(), fetched: all.clone(), closed: all, ..Answers::default() };
-        let outcome = Outcome::from(&answers);
+        let outcome = CallSummary::from(&answers);
         let text = serde_json::to_vec(&outcome).unwrap();
         assert!(text.len() < crate::agent::LONGEST, "{} bytes", text.len());
-        assert_eq!(serde_json::from_slice::<Outcome>(&text).unwrap().setup.count, 1_086_016);
+        assert_eq!(serde_json::from_slice::<CallSummary>(&text).unwrap().setup.count, 1_086_016);
     }
 }

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_says_is_read() {
+    fn port_range_and_reuse_are_parsed() {
         let ports = Ports::parse("32768\t60999\n", "2\n").unwrap();
         assert_eq!((ports.count(), ports.kept()), (28_232, KEPT));
         let ports = Ports::parse("1024 65535", "1\n").unwrap();

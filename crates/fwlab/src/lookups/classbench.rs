@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Context as _;
-use skipstep_classifier::tree::{Covering, Region};
+use skipstep_classifier::tree::{Covering, Rect};
 
 /// Reads the lists in a folder, gzipped or not, with the names of their files. Traces and empty
 /// lists are skipped.
@@ -92,6 +92,6 @@ fn rule(line: &str, order: u32) -> anyhow::Result<Covering<6>> {
     };
     let fields =
         [network(word(0)?)?, network(word(1)?)?, ports(2)?, ports(4)?, protocol, (0, 0xff)];
-    let region = Region { low: fields.map(|(low, _)| low), high: fields.map(|(_, high)| high) };
-    Ok(Covering { region, whole: true, hides: true, order })
+    let rect = Rect { low: fields.map(|(low, _)| low), high: fields.map(|(_, high)| high) };
+    Ok(Covering { rect, whole: true, hides: true, order })
 }

@@ -30,7 +30,7 @@ pub struct Header {
 impl Header {
     /// Makes the header of the point that was drawn as number `number`. A point without a certain
     /// protocol becomes TCP or UDP.
-    pub fn of<const N: usize>(space: &Space<N>, point: &[u32; N], number: usize) -> Self {
+    pub fn from_point<const N: usize>(space: &Space<N>, point: &[u32; N], number: usize) -> Self {
         let address = |words: &Range<usize>| match &point[words.clone()] {
             [word] => IpAddr::from(Ipv4Addr::from_bits(*word)),
             words => Ipv6Addr::from_bits(bits(words)).into(),
@@ -88,7 +88,7 @@ fn bits(words: &[u32]) -> u128 {
 
 /// Appends the rule that matches a box, with `quick`. Rules pass and block alternately.
 pub fn write_rule<const N: usize>(text: &mut String, space: &Space<N>, rule: &Covering<N>) {
-    let (low, high) = (&rule.region.low, &rule.region.high);
+    let (low, high) = (&rule.rect.low, &rule.rect.high);
     let axes = space.addresses[1].end;
     let passes = rule.order.is_multiple_of(2);
     text.push_str(if passes { "pass in quick" } else { "block in quick" });

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 
-use super::plan::{Plan, TASTE, WARM};
+use super::plan::{CALIBRATION, Plan, WARM};
 use crate::agent::{Agents, Answer, Frames, Machine, Pair, Part, Reach, Tally};
 use crate::family::Family;
 use crate::interrupt::Interrupt;
@@ -13,7 +13,7 @@ use crate::placement::Disturbance;
 use crate::raw::sender::Pace;
 use crate::results::{self, Run};
 use crate::rounds::Measured;
-use crate::sockets::{Heard, Talk, Way};
+use crate::sockets::{ServerAddress, Talk, TalkResult};
 use crate::topology::End;
 use crate::wire::{self, Interfaces};
 
@@ -56,7 +56,7 @@ impl Apart {
         );
         // the server's own address leads to the interface that has it
         let machines = pair.machines([Reach::Towards(address), Reach::Towards(address)])?;
-        let talk = Talk { way: Way::At(address), ..talk };
+        let talk = Talk { way: ServerAddress::At(address), ..talk };
         let mut apart = Apart { pair, machines, duration: talk.duration };
         apart.talk(Talk { duration: WARM, ..talk }, address)?;
         apart.pair.trial()?;
@@ -77,7 +77,7 @@ impl Apart {
             interface: names[0].clone(),
             links: interfaces.link_addresses([&machines[0].link, &machines[1].link])?,
             addresses: [End::Client, End::Server].map(|end| end.address(plan.load.ip)),
-            pace: Pace::fast(TASTE),
+            pace: Pace::fast(CALIBRATION),
         };
         let mut apart = Apart { pair, machines, duration: plan.duration };
         apart.send(frames.clone(), &names[1])?;
@@ -109,13 +109,13 @@ impl Apart {
         }
     }
 
-    fn talked(&self, heard: Heard, server: &Disturbance) -> Measured {
+    fn talked(&self, heard: TalkResult, server: &Disturbance) -> Measured {
         let why = |end: &str, of: &Disturbance| {
-            of.why_in(self.duration).map(|why| format!("{end}: {why}"))
+            of.doubt_within(self.duration).map(|why| format!("{end}: {why}"))
         };
         Measured {
             value: heard.value,
-            why: why("client", &heard.disturbance).or_else(|| why("server", server)),
+            doubt: why("client", &heard.disturbance).or_else(|| why("server", server)),
             counts: None,
             latency: heard.latency,
         }
@@ -139,8 +139,8 @@ fn flooded(sent: &Tally, counted: &Tally) -> Measured {
     let received = counted.counts.received;
     Measured {
         value: received.saturating_sub(1) as f64 / counted.time.as_secs_f64().max(1e-9),
-        why: why("client", sent.disturbance.why(sent.time))
-            .or_else(|| why("server", counted.disturbance.why_in(counted.time))),
+        doubt: why("client", sent.disturbance.doubt_if_busy(sent.time))
+            .or_else(|| why("server", counted.disturbance.doubt_within(counted.time))),
         counts: Some(sent.counts.and(counted.counts)),
         latency: None,
     }

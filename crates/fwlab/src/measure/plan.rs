@@ -11,7 +11,7 @@ use crate::sockets::Talk;
 use crate::topology::{End, Lab};
 
 /// Number of frames of the calibration, which measures the system's rate once.
-pub(super) const TASTE: u64 = 1 << 14;
+pub(super) const CALIBRATION: u64 = 1 << 14;
 
 /// The time of sockets' traffic before the first trial.
 pub(super) const WARM: Duration = Duration::from_millis(20);
@@ -34,9 +34,9 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Returns the pace of a trial. `taste` is in frames a second.
-    pub(super) fn pace(&self, taste: f64) -> Pace {
-        pace(self.rate, self.duration, taste)
+    /// Returns the pace of a trial. `calibrated_rate` is in frames a second.
+    pub(super) fn pace(&self, calibrated_rate: f64) -> Pace {
+        pace(self.rate, self.duration, calibrated_rate)
     }
 
     /// Moves the firewall's NAPI threads to a CPU of its own, in queue mode.
@@ -50,11 +50,11 @@ impl Plan {
     }
 }
 
-pub(super) fn pace(rate: Option<f64>, duration: Duration, taste: f64) -> Pace {
+pub(super) fn pace(rate: Option<f64>, duration: Duration, calibrated_rate: f64) -> Pace {
     match rate {
         Some(rate) => Pace::steady(rate, duration),
         None => {
-            let frames = taste * duration.as_secs_f64();
+            let frames = calibrated_rate * duration.as_secs_f64();
             Pace::fast((frames as u64).clamp(1000, i32::MAX as u64))
         }
     }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::apart::{Apart, Ends};
-use super::plan::{Plan, TASTE, WARM, pace};
+use super::plan::{CALIBRATION, Plan, WARM, pace};
 use crate::cycles::Cycles;
 use crate::interrupt::Interrupt;
 use crate::napi;
@@ -14,7 +14,7 @@ use crate::raw::flood::{Flood, PROBE, Pace, Trial};
 use crate::results::{self, Counts, Latency, Mode, Role, Run};
 use crate::rounds::{Measured, Subject};
 use crate::rules::Rules;
-use crate::sockets::{self, Server, Talk, Way};
+use crate::sockets::{self, Server, ServerAddress, Talk};
 use crate::system::System;
 use crate::topology::{End, Lab, Offloads, Shape, Topology};
 use crate::wire::Wire;
@@ -25,10 +25,10 @@ use anyhow::{Context, bail, ensure};
 const CEILING: u64 = 1 << 19;
 
 /// The usable share of the ceiling. Above it, a rate is the generator's as much as the system's.
-pub(crate) const BELIEVED: f64 = 0.8;
+pub(crate) const USABLE_SHARE: f64 = 0.8;
 
 /// A system to be measured.
-pub(crate) enum Spot {
+pub(crate) enum Candidate {
     /// A system of [`crate::system`], in a network of its own.
     Built { system: Box<dyn System>, is_placebo: bool, rules: Rules, queue: bool, mtu: u32 },
     /// The network between two interfaces.
@@ -37,20 +37,26 @@ pub(crate) enum Spot {
     Apart(Ends),
 }
 
-impl Spot {
+impl Candidate {
     pub(crate) fn new(
         system: Box<dyn System>,
         is_placebo: bool,
         rules: Rules,
         queue: bool,
-    ) -> Spot {
+    ) -> Candidate {
         let topology = system.topology(rules.topology);
-        Spot::Built { system, is_placebo, rules: Rules { topology, ..rules }, queue, mtu: 1500 }
+        Candidate::Built {
+            system,
+            is_placebo,
+            rules: Rules { topology, ..rules },
+            queue,
+            mtu: 1500,
+        }
     }
 
     /// Sets the MTU of the cables, which is 1500 bytes otherwise.
-    pub(crate) fn with_mtu(mut self, bytes: u32) -> Spot {
-        if let Spot::Built { mtu, .. } = &mut self {
+    pub(crate) fn with_mtu(mut self, bytes: u32) -> Candidate {
+        if let Candidate::Built { mtu, .. } = &mut self {
             *mtu = bytes;
         }
         self
@@ -58,43 +64,43 @@ impl Spot {
 
     pub(crate) fn name(&self) -> String {
         match self {
-            Spot::Built { system, is_placebo: false, .. } => system.name().to_owned(),
-            Spot::Built { system, .. } => format!("{}-again", system.name()),
-            Spot::Wire(_) | Spot::Apart(_) => "wire".to_owned(),
+            Candidate::Built { system, is_placebo: false, .. } => system.name().to_owned(),
+            Candidate::Built { system, .. } => format!("{}-again", system.name()),
+            Candidate::Wire(_) | Candidate::Apart(_) => "wire".to_owned(),
         }
     }
 
     /// Returns the role of the system.
     pub(crate) fn role(&self) -> Role {
         match self {
-            Spot::Built { is_placebo: true, .. } => Role::Placebo,
-            Spot::Built { system, .. } => system.role(),
-            Spot::Wire(_) | Spot::Apart(_) => Role::Subject,
+            Candidate::Built { is_placebo: true, .. } => Role::Placebo,
+            Candidate::Built { system, .. } => system.role(),
+            Candidate::Wire(_) | Candidate::Apart(_) => Role::Subject,
         }
     }
 
     /// Returns true if the system is stateful.
     pub(crate) fn keeps_states(&self) -> bool {
-        matches!(self, Spot::Built { system, .. } if system.keeps_states())
+        matches!(self, Candidate::Built { system, .. } if system.keeps_states())
     }
 
     /// Returns the topology of the system.
     pub(crate) fn topology(&self) -> Topology {
         match self {
-            Spot::Built { rules, .. } => rules.topology,
-            Spot::Wire(_) | Spot::Apart(_) => Topology::Direct,
+            Candidate::Built { rules, .. } => rules.topology,
+            Candidate::Wire(_) | Candidate::Apart(_) => Topology::Direct,
         }
     }
 
     /// Returns true if the run can go on without this system.
     pub(crate) fn may_be_skipped(&self) -> bool {
-        matches!(self, Spot::Built { system, .. } if system.role() == Role::Subject)
+        matches!(self, Candidate::Built { system, .. } if system.role() == Role::Subject)
     }
 
     /// Returns the id in samples. It includes the number of rules.
     fn id(&self) -> String {
         match self {
-            Spot::Built { system, rules, .. } if system.role() == Role::Subject => {
+            Candidate::Built { system, rules, .. } if system.role() == Role::Subject => {
                 format!("{}@{}", system.name(), rules.count)
             }
             _ => self.name(),
@@ -106,7 +112,7 @@ impl Spot {
     /// # Errors
     /// Fails if the network cannot be made.
     pub(crate) fn lab(&self) -> anyhow::Result<Option<Lab>> {
-        let Spot::Built { rules, mtu, .. } = self else { return Ok(None) };
+        let Candidate::Built { rules, mtu, .. } = self else { return Ok(None) };
         // a proxy receives only the packets of sockets
         let napi = rules.topology != Topology::Proxy;
         let shape = Shape { topology: rules.topology, mtu: *mtu, napi };
@@ -115,8 +121,8 @@ impl Spot {
 }
 
 /// A system in its network.
-pub(crate) struct Bench<'s> {
-    spot: &'s Spot,
+pub(crate) struct Testbed<'s> {
+    candidate: &'s Candidate,
     lab: Option<&'s Lab>,
     id: String,
     /// The suffix of the id and the name of the topology, if the system is in several networks of a
@@ -137,7 +143,7 @@ enum Traffic<'s> {
     Frames {
         floods: Vec<Flood<'s>>,
         pace: Pace,
-        taste: f64,
+        calibrated_rate: f64,
     },
     Sockets {
         talk: Talk,
@@ -155,15 +161,15 @@ impl<'s> Traffic<'s> {
         flood: Flood<'s>,
         lab: Option<&'s Lab>,
         plan: &Plan,
-        taste: f64,
+        calibrated_rate: f64,
     ) -> anyhow::Result<Traffic<'s>> {
         let mut floods = vec![flood];
-        let mut pace = plan.pace(taste);
+        let mut pace = plan.pace(calibrated_rate);
         if let Some(lab) = lab.filter(|_| plan.both_ways) {
             floods.push(Flood::new(lab, &plan.load, plan.ends[1], plan.ends[0])?);
             pace.frames = pace.frames.div_ceil(2);
         }
-        Ok(Traffic::Frames { floods, pace, taste })
+        Ok(Traffic::Frames { floods, pace, calibrated_rate })
     }
 
     /// Starts a server, and lets clients talk to it for a short time.
@@ -202,24 +208,24 @@ impl<'s> Traffic<'s> {
     }
 }
 
-impl<'s> Bench<'s> {
+impl<'s> Testbed<'s> {
     /// Installs the system, does the functional check, and calibrates the number of frames of a
     /// trial.
     pub(crate) fn new(
-        spot: &'s Spot,
+        candidate: &'s Candidate,
         lab: Option<&'s Lab>,
         plan: &Plan,
         interrupt: &Interrupt,
-    ) -> anyhow::Result<Bench<'s>> {
+    ) -> anyhow::Result<Testbed<'s>> {
         let mut configuration = String::new();
         let mut threads = Vec::new();
-        if let Spot::Apart(ends) = spot {
+        if let Candidate::Apart(ends) = candidate {
             let traffic = Traffic::Apart(Box::new(Apart::new(ends, plan, interrupt)?));
-            return Ok(Bench::of(spot, lab, configuration, plan, interrupt, traffic));
+            return Ok(Testbed::assemble(candidate, lab, configuration, plan, interrupt, traffic));
         }
-        let mut flood = match (spot, lab) {
-            (Spot::Wire(wire), _) => wire.flood(&plan.load, plan.ends)?,
-            (Spot::Built { system, rules, queue, .. }, Some(lab)) => {
+        let mut flood = match (candidate, lab) {
+            (Candidate::Wire(wire), _) => wire.flood(&plan.load, plan.ends)?,
+            (Candidate::Built { system, rules, queue, .. }, Some(lab)) => {
                 configuration = system.configuration(rules);
                 if let Some(device) = lab.device() {
                     // processes of the system share the CPU with the kernel's threads
@@ -229,14 +235,14 @@ impl<'s> Bench<'s> {
                         && let Some(closed) = system.closed(rules.topology)
                     {
                         let threads = plan.threads(lab, *queue)?;
-                        let talk = Talk { way: system.way(), ..talk };
+                        let talk = Talk { way: system.server_address(), ..talk };
                         // only a proxy enforces `rules` here; other systems have rules of their own
                         let is_proxy = rules.topology == Topology::Proxy && system.filters();
                         let bounds = (closed, is_proxy.then_some(rules));
                         let traffic =
                             Traffic::judged(lab, talk, bounds, threads, plan.at, interrupt)?;
-                        return Ok(Bench::of(
-                            spot,
+                        return Ok(Testbed::assemble(
+                            candidate,
                             Some(lab),
                             configuration,
                             plan,
@@ -248,11 +254,11 @@ impl<'s> Bench<'s> {
                 }
                 Flood::new(lab, &plan.load, plan.ends[0], plan.ends[1])?
             }
-            (Spot::Built { .. } | Spot::Apart(_), _) => bail!("no network"),
+            (Candidate::Built { .. } | Candidate::Apart(_), _) => bail!("no network"),
         };
-        let taste = flood.trial(&Pace::fast(TASTE), plan.at, interrupt)?;
-        ensure!(taste.received() > 0, "none of {TASTE} frames came through");
-        if let (Spot::Built { system, rules, .. }, Some(lab)) = (spot, lab) {
+        let calibration = flood.trial(&Pace::fast(CALIBRATION), plan.at, interrupt)?;
+        ensure!(calibration.received() > 0, "none of {CALIBRATION} frames came through");
+        if let (Candidate::Built { system, rules, .. }, Some(lab)) = (candidate, lab) {
             check(rules, system.filters(), plan, &mut flood)?;
             if system.keeps_states() {
                 flood.answer(lab.next_link(plan.ends[1], plan.ends[0]), plan.at)?;
@@ -267,29 +273,29 @@ impl<'s> Bench<'s> {
                 }
                 Traffic::sockets(lab, talk, threads, plan.at, interrupt)?
             }
-            (_, lab) => Traffic::frames(flood, lab, plan, taste.rate())?,
+            (_, lab) => Traffic::frames(flood, lab, plan, calibration.rate())?,
         };
-        Ok(Bench::of(spot, lab, configuration, plan, interrupt, traffic))
+        Ok(Testbed::assemble(candidate, lab, configuration, plan, interrupt, traffic))
     }
 
-    fn of(
-        spot: &'s Spot,
+    fn assemble(
+        candidate: &'s Candidate,
         lab: Option<&'s Lab>,
         configuration: String,
         plan: &Plan,
         interrupt: &Interrupt,
         traffic: Traffic<'s>,
-    ) -> Bench<'s> {
+    ) -> Testbed<'s> {
         let (mode, at, interrupt) = (plan.mode, plan.at, interrupt.clone());
-        let (id, variant) = (spot.id(), None);
-        let ours = matches!(spot, Spot::Built { .. });
+        let (id, variant) = (candidate.id(), None);
+        let ours = matches!(candidate, Candidate::Built { .. });
         let cycles = ours.then(|| Cycles::on(plan.device_cpu).ok()).flatten();
-        Bench { spot, lab, id, variant, configuration, mode, at, interrupt, traffic, cycles }
+        Testbed { candidate, lab, id, variant, configuration, mode, at, interrupt, traffic, cycles }
     }
 
-    /// Gives the bench a suffix of its id and a topology of its own, if the same system is in
+    /// Gives the testbed a suffix of its id and a topology of its own, if the same system is in
     /// another network of the run.
-    pub(crate) fn tell_apart(&mut self, id: &str, place: &str) {
+    pub(crate) fn set_variant(&mut self, id: &str, place: &str) {
         self.id += id;
         self.variant = Some([id.to_owned(), place.to_owned()]);
     }
@@ -298,7 +304,7 @@ impl<'s> Bench<'s> {
     /// other loads.
     pub(crate) fn set_talk(&mut self, next: Talk) {
         if let Traffic::Sockets { talk, .. } = &mut self.traffic {
-            let way = if next.way == Way::Each { next.way } else { talk.way };
+            let way = if next.way == ServerAddress::Each { next.way } else { talk.way };
             *talk = Talk { way, ..next };
         }
     }
@@ -306,8 +312,8 @@ impl<'s> Bench<'s> {
     /// Changes the rate of the generator from now on; None is full speed. Without effect on other
     /// loads.
     pub(crate) fn set_rate(&mut self, rate: Option<f64>, duration: Duration) {
-        if let Traffic::Frames { floods, pace: now, taste } = &mut self.traffic {
-            *now = pace(rate, duration, *taste);
+        if let Traffic::Frames { floods, pace: now, calibrated_rate } = &mut self.traffic {
+            *now = pace(rate, duration, *calibrated_rate);
             now.frames = now.frames.div_ceil(floods.len() as u64);
         }
     }
@@ -354,7 +360,7 @@ impl<'s> Bench<'s> {
         if let Some(one) = failed {
             bail!("{}: {:?}", one.command.join(" "), one.ending);
         }
-        Ok(Measured { value: outcome.seconds, why: None, counts: None, latency: None })
+        Ok(Measured { value: outcome.seconds, doubt: None, counts: None, latency: None })
     }
 
     /// Sends frames that are not counted.
@@ -373,7 +379,7 @@ impl<'s> Bench<'s> {
     /// Measures the highest rate of the generator in frames a second. None if the system is not the
     /// cable.
     pub(crate) fn ceiling(&mut self) -> Option<anyhow::Result<f64>> {
-        let Spot::Built { system, .. } = self.spot else { return None };
+        let Candidate::Built { system, .. } = self.candidate else { return None };
         match &mut self.traffic {
             Traffic::Frames { floods, .. } if system.role() == Role::Null => {
                 Some(floods[0].ceiling(CEILING, self.at))
@@ -387,13 +393,15 @@ impl<'s> Bench<'s> {
         if run.systems.iter().any(|system| system.id == self.id) {
             return Ok(());
         }
-        let (label, role, topology) = match self.spot {
-            Spot::Wire(_) => ("what is between the interfaces", Role::Subject, "wire".to_owned()),
-            Spot::Apart(_) => ("what is between the agents", Role::Subject, "wire".to_owned()),
-            Spot::Built { system, is_placebo: true, rules, .. } => {
+        let (label, role, topology) = match self.candidate {
+            Candidate::Wire(_) => {
+                ("what is between the interfaces", Role::Subject, "wire".to_owned())
+            }
+            Candidate::Apart(_) => ("what is between the agents", Role::Subject, "wire".to_owned()),
+            Candidate::Built { system, is_placebo: true, rules, .. } => {
                 (system.label(), Role::Placebo, rules.topology.to_string())
             }
-            Spot::Built { system, rules, .. } => {
+            Candidate::Built { system, rules, .. } => {
                 (system.label(), system.role(), rules.topology.to_string())
             }
         };
@@ -405,7 +413,7 @@ impl<'s> Bench<'s> {
         let label = format!("{label}{again}");
         let configuration = self.configuration.clone();
         let mut system = results::System::new(&self.id, &label, role, &topology, configuration);
-        if let Spot::Built { system: one, rules, .. } = self.spot {
+        if let Candidate::Built { system: one, rules, .. } = self.candidate {
             system.hooks = one.hooks(rules.topology);
             system.rules = (role == Role::Subject).then_some(rules.count.into());
             system.repeats = (role == Role::Placebo).then(|| format!("{}{end}", one.name()));
@@ -414,9 +422,9 @@ impl<'s> Bench<'s> {
         if run.topologies.iter().any(|known| known.name == topology) {
             return Ok(());
         }
-        match (self.lab, self.spot, &self.traffic) {
+        match (self.lab, self.candidate, &self.traffic) {
             (Some(lab), ..) => run.topologies.push(described(lab, topology)?),
-            (_, Spot::Wire(wire), _) => run.topologies.push(wire.described()),
+            (_, Candidate::Wire(wire), _) => run.topologies.push(wire.described()),
             (_, _, Traffic::Apart(apart)) => apart.describe(run),
             _ => {}
         }
@@ -424,7 +432,7 @@ impl<'s> Bench<'s> {
     }
 }
 
-impl Subject for Bench<'_> {
+impl Subject for Testbed<'_> {
     fn id(&self) -> &str {
         &self.id
     }
@@ -436,7 +444,7 @@ impl Subject for Bench<'_> {
                 let trials = floods.iter_mut().map(|one| one.trial(pace, self.at, &self.interrupt));
                 let all = || trials.collect::<anyhow::Result<Vec<_>>>();
                 let (trials, cycles) = match &mut self.cycles {
-                    Some(counter) => counter.of(all),
+                    Some(counter) => counter.count_during(all),
                     None => (all(), None),
                 };
                 (trials?, cycles)
@@ -445,7 +453,7 @@ impl Subject for Bench<'_> {
                 let heard = sockets::talk(lab, talk, self.at, &self.interrupt)?;
                 return Ok(Measured {
                     value: heard.value,
-                    why: heard.disturbance.why_in(talk.duration),
+                    doubt: heard.disturbance.doubt_within(talk.duration),
                     counts: None,
                     latency: heard.latency,
                 });
@@ -462,7 +470,7 @@ impl Subject for Bench<'_> {
         let times = || Latency::merged(&trials.iter().map(Trial::latency).collect::<Vec<_>>());
         Ok(Measured {
             value,
-            why: why.or_else(|| trials.iter().find_map(Trial::disturbed)),
+            doubt: why.or_else(|| trials.iter().find_map(Trial::disturbed)),
             counts: Some(Counts { cycles, ..counts }),
             latency: (self.mode != Mode::Cost).then(times),
         })

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::subject::BELIEVED;
+use super::subject::USABLE_SHARE;
 use crate::results::{Mode, Point, Role, Run, Series};
 use crate::stats::Interval;
 use crate::summary::{self, Row};
@@ -26,7 +26,7 @@ pub(super) fn text(run: &Run) -> String {
 }
 
 fn write_point(text: &mut String, run: &Run, series: &Series, point: &Point) -> std::fmt::Result {
-    let summary = summary::of(run, series, point);
+    let summary = summary::summarize(run, series, point);
     if let (Some(dimension), Some(at)) = (&series.dimension, point.at) {
         writeln!(text, "\n{} {at}", dimension.name)?;
     }
@@ -93,14 +93,14 @@ fn remarks(row: &Row<'_>, mode: Mode) -> String {
 /// measured. None if the point is valid.
 pub(crate) fn void(run: &Run, series: &Series, point: &Point) -> Option<String> {
     let ceiling = point.ceiling?;
-    let summary = summary::of(run, series, point);
+    let summary = summary::summarize(run, series, point);
     let judged = summary.rows.iter().filter(|row| row.system.role != Role::Null);
     let rate = |row: &Row<'_>| match run.mode {
         Mode::Cost => 1e9 / row.median.middle,
         Mode::Queue | Mode::Wire => row.median.middle,
     };
     let too_fast: Vec<_> = judged
-        .filter(|row| rate(row) > BELIEVED * ceiling)
+        .filter(|row| rate(row) > USABLE_SHARE * ceiling)
         .map(|row| format!("{} at {:.0} %", row.system.label, 100.0 * rate(row) / ceiling))
         .collect();
     (!too_fast.is_empty()).then(|| {

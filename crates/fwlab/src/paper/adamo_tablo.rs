@@ -3,13 +3,13 @@
 
 use super::Paper;
 use super::series::{series, talk};
-use super::study::{Block, Cell, Extent, Study, Work};
+use super::study::{Block, Extent, PlannedPoint, Study, Work};
 use super::text::number;
-use super::verdict::{Check, Place, Range, base, change, finding, middle, ratio, values};
+use super::verdict::{Check, Range, SampleKey, base, change, finding, middle, ratio, values};
 use crate::family::Family;
 use crate::raw::frame::Transport::{self, Tcp, Udp};
 use crate::results::{Finding, Role, Run, Table};
-use crate::sockets::Kind;
+use crate::sockets::TrafficKind;
 use crate::topology::Topology;
 
 /// The study by Adamo and Tablò.
@@ -130,9 +130,9 @@ impl Paper for AdamoTablo {
                     offloads: false,
                 };
                 let cell = |&(load, protocol, size): &(&str, Transport, usize)| {
-                    let talk = talk(Kind::Rr, protocol, family, size, study.seconds);
+                    let talk = talk(TrafficKind::Rr, protocol, family, size, study.seconds);
                     let title = title(load, topology, transport);
-                    Cell {
+                    PlannedPoint {
                         series: series(title, &talk, Some("rules")),
                         at: Some(f64::from(count)),
                         work: Work::Talk(talk),
@@ -176,9 +176,9 @@ fn table(run: &Run, topology: Topology) -> Option<Table> {
             let cells: Vec<String> = systems
                 .iter()
                 .map(|system| {
-                    let place = Place { title: &title, at: Some(f64::from(count)), system };
-                    let worst = values(run, &place).into_iter().reduce(f64::min);
-                    let both = worst.zip(middle(run, &place));
+                    let key = SampleKey { title: &title, at: Some(f64::from(count)), system };
+                    let worst = values(run, &key).into_iter().reduce(f64::min);
+                    let both = worst.zip(middle(run, &key));
                     both.map_or(String::new(), |(worst, middle)| {
                         format!("{} ({})", number(worst), number(middle))
                     })
@@ -202,11 +202,11 @@ fn table(run: &Run, topology: Topology) -> Option<Table> {
 }
 
 /// The run that the findings are checked against.
-struct Asked<'r> {
+struct RunChecks<'r> {
     run: &'r Run,
 }
 
-impl Asked<'_> {
+impl RunChecks<'_> {
     /// Compares a load under `count` rules of a protocol with the same load under no rules, for one
     /// system.
     fn left(
@@ -218,8 +218,8 @@ impl Asked<'_> {
         range: Range,
     ) -> Check {
         let (before, after) = (title(load, topology, Tcp), title(load, topology, rules));
-        let from = Place { title: &before, at: Some(0.0), system };
-        let to = Place { title: &after, at: Some(f64::from(count)), system };
+        let from = SampleKey { title: &before, at: Some(0.0), system };
+        let to = SampleKey { title: &after, at: Some(f64::from(count)), system };
         Check { what: format!("{system}, {load}"), ratio: change(self.run, &from, &to), range }
     }
 
@@ -233,8 +233,8 @@ impl Asked<'_> {
         range: Range,
     ) -> Check {
         let title = title(load, topology, rules);
-        let place = |system| Place { title: &title, at: Some(f64::from(count)), system };
-        let ratio = ratio(self.run, &place(one), &place(other));
+        let key = |system| SampleKey { title: &title, at: Some(f64::from(count)), system };
+        let ratio = ratio(self.run, &key(one), &key(other));
         Check { what: format!("{one} by {other}, {load}"), ratio, range }
     }
 }
@@ -242,7 +242,7 @@ impl Asked<'_> {
 fn findings(run: &Run) -> Vec<Finding> {
     use Topology::{Bridge, Router};
 
-    let asked = Asked { run };
+    let asked = RunChecks { run };
     let (equal, less, more) = (Range::EQUAL, Range::LESS, Range::MORE);
     let loads = LOADS.map(|(load, ..)| load);
     let none = RULES[0];
@@ -332,12 +332,12 @@ fn findings(run: &Run) -> Vec<Finding> {
 }
 
 /// Compares a bridge with a router. Each is first compared with the cable of its own rounds.
-fn bridges(asked: &Asked<'_>) -> [Finding; 2] {
+fn bridges(asked: &RunChecks<'_>) -> [Finding; 2] {
     let compare = |load: &str, rules: (u32, Transport), [bridge, router]: [&str; 2], range| {
         let at = Some(f64::from(rules.0));
         let titles = [Topology::Router, Topology::Bridge].map(|at| title(load, at, rules.1));
-        let from = Place { title: &titles[0], at, system: router };
-        let to = Place { title: &titles[1], at, system: bridge };
+        let from = SampleKey { title: &titles[0], at, system: router };
+        let to = SampleKey { title: &titles[1], at, system: bridge };
         let ratio = change(asked.run, &from, &to);
         let name = if bridge == router { bridge.to_owned() } else { "no filter".to_owned() };
         Check { what: format!("{name}, {load}, {} rules", rules.0), ratio, range }

@@ -3,15 +3,15 @@
 
 use super::Paper;
 use super::series::{series, talk};
-use super::study::{Block, Cell, Cpu, Extent, Study, Work};
+use super::study::{Block, Cpu, Extent, PlannedPoint, Study, Work};
 use super::text::number;
-use super::verdict::{Check, Place, Range, finding, middle, ratio, values};
+use super::verdict::{Check, Range, SampleKey, finding, middle, ratio, values};
 use crate::family::Family;
 use crate::host::Host;
 use crate::raw::frame::Transport::Tcp;
 use crate::results::{Better, Finding, Mode, Quantity, Run, Table};
 use crate::rules::Rules;
-use crate::sockets::{self, Kind, Talk};
+use crate::sockets::{self, Talk, TrafficKind};
 use crate::system::{self, System, skipstep};
 use crate::topology::Topology;
 
@@ -112,7 +112,7 @@ impl Paper for FreebsdOpenbsd {
         }
         systems.extend(study.systems(&["nft-conntrack", "iptables-legacy"]));
         let mut cells = Vec::new();
-        for (load, kind) in [(FTP, Kind::FtpBulk), (IPERF, Kind::Send)] {
+        for (load, kind) in [(FTP, TrafficKind::FtpBulk), (IPERF, TrafficKind::Send)] {
             for value in [Cpu::Idle, Cpu::Packet] {
                 let active = true;
                 let talk = Talk { active, ..talk(kind, Tcp, Family::V4, 0, study.seconds) };
@@ -140,14 +140,14 @@ impl Paper for FreebsdOpenbsd {
     fn findings(&self, run: &Run) -> Vec<Finding> {
         let idle = |load: &str, range| {
             let title = title(load, Cpu::Idle);
-            let place = |system| Place { title: &title, at: None, system };
-            let ratio = ratio(run, &place("published"), &place("router"));
+            let key = |system| SampleKey { title: &title, at: None, system };
+            let ratio = ratio(run, &key("published"), &key("router"));
             Check { what: format!("idle with rules by idle without, {load}"), ratio, range }
         };
         let cost = |other: &'static str, range| {
             let title = title(IPERF, Cpu::Packet);
-            let place = |system| Place { title: &title, at: None, system };
-            let ratio = ratio(run, &place("published"), &place(other));
+            let key = |system| SampleKey { title: &title, at: None, system };
+            let ratio = ratio(run, &key("published"), &key(other));
             Check { what: format!("time of a packet by that of {other}, iperf"), ratio, range }
         };
         vec![
@@ -177,7 +177,7 @@ fn title(load: &str, value: Cpu) -> String {
     }
 }
 
-fn cell(load: &str, talk: Talk, value: Cpu) -> Cell {
+fn cell(load: &str, talk: Talk, value: Cpu) -> PlannedPoint {
     let mut series = series(title(load, value), &talk, None);
     series.load.details = format!("link of {LINK}");
     let (name, unit, better) = match value {
@@ -186,13 +186,13 @@ fn cell(load: &str, talk: Talk, value: Cpu) -> Cell {
     };
     series.quantity =
         Quantity { name: name.to_owned(), unit: unit.to_owned(), better, additive: false };
-    Cell { series, at: None, work: Work::Cpu { talk, link: LINK, value } }
+    PlannedPoint { series, at: None, work: Work::Cpu { talk, link: LINK, value } }
 }
 
 /// Returns the mean of all samples, as the article does.
 fn mean(run: &Run, load: &str, system: &str) -> Option<f64> {
     let title = title(load, Cpu::Idle);
-    let values = values(run, &Place { title: &title, at: None, system });
+    let values = values(run, &SampleKey { title: &title, at: None, system });
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
@@ -229,7 +229,7 @@ fn packets(run: &Run) -> Table {
     let systems = ["router", "published", "nft-conntrack", "iptables-legacy"];
     let row = |load: &str| {
         let title = title(load, Cpu::Packet);
-        let cost = |system| middle(run, &Place { title: &title, at: None, system });
+        let cost = |system| middle(run, &SampleKey { title: &title, at: None, system });
         let mut row = vec![load.to_owned()];
         row.extend(systems.map(|system| cost(system).map_or("-".to_owned(), number)));
         row

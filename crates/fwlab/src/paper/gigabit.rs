@@ -5,15 +5,15 @@ use std::process::Command;
 
 use super::Paper;
 use super::series::{series, talk};
-use super::study::{Block, Cell, Extent, Study, Work};
+use super::study::{Block, Extent, PlannedPoint, Study, Work};
 use super::text::number;
-use super::verdict::{Check, Place, Range, change, finding, ratio, values};
+use super::verdict::{Check, Range, SampleKey, change, finding, ratio, values};
 use crate::family::Family;
 use crate::host::Host;
 use crate::raw::frame::Transport::Tcp;
 use crate::results::{Finding, Role, Run, Table};
 use crate::rules::Rules;
-use crate::sockets::Kind;
+use crate::sockets::TrafficKind;
 use crate::system::{self, System, skipstep};
 use crate::topology::Topology;
 
@@ -27,8 +27,8 @@ const RULES: u32 = 100;
 const KILOBYTE: f64 = 8.0 * 1024.0;
 
 /// The loads of netstrain.
-const LOADS: [(&str, Kind); 3] =
-    [("send", Kind::Send), ("recv", Kind::Receive), ("both", Kind::Both)];
+const LOADS: [(&str, TrafficKind); 3] =
+    [("send", TrafficKind::Send), ("recv", TrafficKind::Receive), ("both", TrafficKind::Both)];
 
 /// Networks: name, family, MTU in bytes.
 const NETWORKS: [(&str, Family, u32); 4] = [
@@ -157,9 +157,9 @@ impl Paper for Gigabit {
                 warm: 0,
                 offloads: false,
             };
-            let cell = |&(load, kind): &(&str, Kind)| {
+            let cell = |&(load, kind): &(&str, TrafficKind)| {
                 let talk = talk(kind, Tcp, family, 0, study.seconds);
-                Cell {
+                PlannedPoint {
                     series: series(title(load, network), &talk, None),
                     at: None,
                     work: Work::Talk(talk),
@@ -196,7 +196,7 @@ fn table(run: &Run, network: &str) -> Option<Table> {
         let mut is_measured = false;
         for (load, (name, _)) in LOADS.iter().enumerate() {
             let title = title(name, network);
-            let values = values(run, &Place { title: &title, at: None, system });
+            let values = values(run, &SampleKey { title: &title, at: None, system });
             let ours = values.iter().map(|megabits| megabits * 1e6 / KILOBYTE);
             if has_figures {
                 row.push(figures.map_or(String::new(), |figures| listed(figures[load])));
@@ -226,8 +226,8 @@ fn findings(run: &Run) -> Vec<Finding> {
     let beside = |network: &str, [one, other]: [&str; 2], range: Range| -> Vec<Check> {
         let check = |load: &str| {
             let title = title(load, network);
-            let place = |system| Place { title: &title, at: None, system };
-            let ratio = ratio(run, &place(one), &place(other));
+            let key = |system| SampleKey { title: &title, at: None, system };
+            let ratio = ratio(run, &key(one), &key(other));
             Check { what: format!("{one} by {other}, {load}"), ratio, range }
         };
         loads.iter().map(|load| check(load)).collect()
@@ -236,7 +236,7 @@ fn findings(run: &Run) -> Vec<Finding> {
     let between = |networks: [&str; 2], range: Range| -> Vec<Check> {
         let check = |load: &str| {
             let titles = networks.map(|network| title(load, network));
-            let [from, to] = [&titles[0], &titles[1]].map(|title| Place {
+            let [from, to] = [&titles[0], &titles[1]].map(|title| SampleKey {
                 title,
                 at: None,
                 system: "skipstep-states",

@@ -5,9 +5,9 @@
 use super::Paper;
 use super::series::rates;
 use super::states::{DRAWN, Limit, Room};
-use super::study::{Block, Cell, Extent, MEMORY, Study, Work};
+use super::study::{Block, Extent, MEMORY, PlannedPoint, Study, Work};
 use super::text::number;
-use super::verdict::{Check, Place, Range, base, change, finding, middle, ratio};
+use super::verdict::{Check, Range, SampleKey, base, change, finding, middle, ratio};
 use crate::family::Family;
 use crate::raw::extension::Extension;
 use crate::raw::frame::Transport::{self, Tcp, Udp};
@@ -210,11 +210,11 @@ fn sweep(
     count: u32,
     systems: &[&str],
     at: &[u32],
-) -> (Block, Vec<Cell>) {
+) -> (Block, Vec<PlannedPoint>) {
     let load = load(size, Tcp, 1);
     let seconds = study.seconds;
     let filter = if count == 0 { "no filter".to_owned() } else { format!("{count} rules") };
-    let cell = |&rate: &u32| Cell {
+    let cell = |&rate: &u32| PlannedPoint {
         series: rates(format!("{size} bytes, {filter}"), &load, seconds, "rate"),
         at: Some(rate.into()),
         work: Work::Frames { rate: Some(rate.into()), seconds },
@@ -231,9 +231,9 @@ fn most(
     load: Load,
     warm: u64,
     systems: &[&str],
-) -> (Block, Vec<Cell>) {
+) -> (Block, Vec<PlannedPoint>) {
     let seconds = study.seconds;
-    let cell = Cell {
+    let cell = PlannedPoint {
         series: rates(title.to_owned(), &load, seconds, "rules"),
         at: Some(count.into()),
         work: Work::Frames { rate: None, seconds },
@@ -247,7 +247,7 @@ fn at_rates(run: &Run, series: &Series) -> Option<Table> {
     let columns = ["Frames/s offered", "System", "came", "lost", "p50", "p99"];
     let mut rows = Vec::new();
     for point in &series.points {
-        let summary = summary::of(run, series, point);
+        let summary = summary::summarize(run, series, point);
         for one in summary.rows.iter().filter(|row| row.system.repeats.is_none()) {
             let counts = one.counts.unwrap_or_default();
             let lost = counts.sent.saturating_sub(counts.received) as f64;
@@ -280,7 +280,7 @@ fn by_count(run: &Run, title: &str, what: &str) -> Option<Table> {
     let mut columns = vec![what.to_owned()];
     columns.extend(names.iter().map(|name| (*name).to_owned()));
     let row = |at: Option<f64>| {
-        let cell = |system: &&str| middle(run, &Place { title, at, system });
+        let cell = |system: &&str| middle(run, &SampleKey { title, at, system });
         let mut row = vec![at.map_or(String::new(), |at| format!("{at:.0}"))];
         row.extend(names.iter().map(|name| cell(name).map_or(String::new(), number)));
         row
@@ -315,7 +315,7 @@ fn memory(run: &Run) -> Option<Table> {
         let states = point.at?;
         let mut row = vec![number(states)];
         for system in KEEPERS {
-            let bytes = middle(run, &Place { title: MEMORY, at: point.at, system });
+            let bytes = middle(run, &SampleKey { title: MEMORY, at: point.at, system });
             let cell =
                 |bytes: f64| format!("{:.0} MB, {:.0} a connection", bytes / 1e6, bytes / states);
             row.push(bytes.map_or(String::new(), cell));
@@ -335,7 +335,7 @@ fn times(run: &Run, title: &str, system: &str) -> Vec<(f64, f64)> {
     let series = run.series.iter().filter(|series| series.title == title);
     let points = series.flat_map(|series| &series.points);
     let time = |at: Option<f64>| {
-        let rate = middle(run, &Place { title, at, system }).filter(|&rate| rate > 0.0)?;
+        let rate = middle(run, &SampleKey { title, at, system }).filter(|&rate| rate > 0.0)?;
         Some((at?, 1e9 / rate))
     };
     points.filter_map(|point| time(point.at)).collect()
@@ -367,7 +367,7 @@ struct Model {
 }
 
 impl Model {
-    fn of(run: &Run, [without, with]: [&str; 2]) -> Option<Model> {
+    fn fit(run: &Run, [without, with]: [&str; 2]) -> Option<Model> {
         let (bare, rule) = line(&times(run, BY_RULES, without))?;
         let states = times(run, BY_STATES, with);
         let states: Vec<_> = states.iter().map(|(count, time)| (count.log2(), *time)).collect();
@@ -404,7 +404,7 @@ fn model(run: &Run) -> Option<Table> {
     columns.extend(AT.map(|(states, packets)| format!("K at N={states:.0}, M={packets:.0}")));
     let mut rows = Vec::new();
     for pair in PAIRS {
-        let Some(model) = Model::of(run, pair) else { continue };
+        let Some(model) = Model::fit(run, pair) else { continue };
         let mut row = vec![
             pair.join(", "),
             number(model.rule),
@@ -446,13 +446,13 @@ fn findings(run: &Run) -> Vec<Finding> {
         series.and_then(|series| series.points.first()?.at)
     };
     let beside = |at: Option<f64>, [one, other]: [&str; 2]| {
-        let place = |system| Place { title: BY_RULES, at, system };
+        let key = |system| SampleKey { title: BY_RULES, at, system };
         let what = format!("{one} by {other}, {} rules", at.map_or(0.0, f64::floor));
-        Check { what, ratio: ratio(run, &place(one), &place(other)), range: Range::MORE }
+        Check { what, ratio: ratio(run, &key(one), &key(other)), range: Range::MORE }
     };
     let from_to = |title, system, range| {
-        let from = Place { title, at: first(title), system };
-        let to = Place { title, at: most(title), system };
+        let from = SampleKey { title, at: first(title), system };
+        let to = SampleKey { title, at: most(title), system };
         let ends = [from, to].map(|place| place.at.unwrap_or(0.0));
         let what = format!("{system}, {:.0} by {:.0}", ends[1], ends[0]);
         Check { what, ratio: change(run, &from, &to), range }
@@ -462,7 +462,7 @@ fn findings(run: &Run) -> Vec<Finding> {
     let logarithm = doublings(BY_STATES).map_or(0.0, |(most, first)| first / most);
     let state = |system| {
         let at = most(MEMORY);
-        let bytes = middle(run, &Place { title: MEMORY, at, system });
+        let bytes = middle(run, &SampleKey { title: MEMORY, at, system });
         let ratio = bytes.zip(at).map(|(bytes, states)| bytes / states / STATE);
         let ratio = ratio.map(|middle| Interval { low: middle, middle, high: middle });
         let what = format!("{system}, bytes of a connection by 1049");
@@ -520,7 +520,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_not_turned_by_one_bad_point() {
+    fn one_outlier_does_not_change_a_line() {
         let points: Vec<_> = (0..7).map(|x| (f64::from(x), 10.0 + 3.0 * f64::from(x))).collect();
         assert_eq!(line(&points), Some((10.0, 3.0)));
         let mut bad = points.clone();

@@ -8,15 +8,15 @@ use std::process::Command;
 
 use super::Paper;
 use super::series::{series, talk};
-use super::study::{Block, Cell, Extent, Study, Work};
+use super::study::{Block, Extent, PlannedPoint, Study, Work};
 use super::text::number;
-use super::verdict::{Check, Place, Range, finding, middle, ratio};
+use super::verdict::{Check, Range, SampleKey, finding, middle, ratio};
 use crate::family::Family;
 use crate::host::Host;
 use crate::raw::frame::Transport::{Tcp, Udp};
 use crate::results::{Better, Finding, Quantity, Run, Series, Table};
 use crate::rules::Rules;
-use crate::sockets::{self, Kind, Talk};
+use crate::sockets::{self, Talk, TrafficKind};
 use crate::system::{self, System, skipstep};
 use crate::topology::Topology;
 
@@ -141,8 +141,8 @@ impl System for Buffer {
         Topology::Proxy
     }
 
-    fn way(&self) -> crate::sockets::Way {
-        crate::sockets::Way::Named
+    fn server_address(&self) -> crate::sockets::ServerAddress {
+        crate::sockets::ServerAddress::Named
     }
 
     fn programs(&self) -> Vec<String> {
@@ -194,9 +194,9 @@ impl Paper for Molitor {
             study.set_rounds(10);
         }
         let pings = [8, 1000].map(|size| {
-            let talk = talk(Kind::Ping, Udp, Family::V4, size, study.seconds);
+            let talk = talk(TrafficKind::Ping, Udp, Family::V4, size, study.seconds);
             let title = format!("Ping, {size} bytes");
-            Cell { series: series(title, &talk, None), at: None, work: Work::Talk(talk) }
+            PlannedPoint { series: series(title, &talk, None), at: None, work: Work::Talk(talk) }
         });
         let mut behind_bridge = pings.to_vec();
         behind_bridge.extend(tests(true));
@@ -266,9 +266,9 @@ fn titled(title: &str, bridge: bool) -> String {
     if bridge { title.to_owned() } else { format!("{title}, beside a proxy") }
 }
 
-fn cell(title: &str, file: String, at: Option<f64>) -> Cell {
+fn cell(title: &str, file: String, at: Option<f64>) -> PlannedPoint {
     let active = true;
-    let talk = Talk { active, ..talk(Kind::Ftp, Tcp, Family::V4, SMALL as usize, 0.0) };
+    let talk = Talk { active, ..talk(TrafficKind::Ftp, Tcp, Family::V4, SMALL as usize, 0.0) };
     let dimension = at.map(|_| "at once");
     let mut series = series(title.to_owned(), &talk, dimension);
     series.load.kind = "workload".to_owned();
@@ -279,11 +279,11 @@ fn cell(title: &str, file: String, at: Option<f64>) -> Cell {
         better: Better::Lower,
         additive: true,
     };
-    Cell { series, at, work: Work::Workload { file, talk } }
+    PlannedPoint { series, at, work: Work::Workload { file, talk } }
 }
 
 /// Plans his four workloads.
-fn tests(bridge: bool) -> Vec<Cell> {
+fn tests(bridge: bool) -> Vec<PlannedPoint> {
     let cell = |title, at_once, each, bytes| {
         cell(&titled(title, bridge), workload(at_once, each, bridge, bytes), None)
     };
@@ -295,7 +295,7 @@ fn tests(bridge: bool) -> Vec<Cell> {
     ]
 }
 
-fn sweet(bridge: bool, at_once: u32) -> Cell {
+fn sweet(bridge: bool, at_once: u32) -> PlannedPoint {
     let file = workload(at_once, 24 / at_once, bridge, SMALL);
     cell(&titled(SWEET, bridge), file, Some(at_once.into()))
 }
@@ -303,7 +303,7 @@ fn sweet(bridge: bool, at_once: u32) -> Cell {
 /// Returns a median, for ftp-gw from the rounds beside the proxy.
 fn median(run: &Run, title: &str, at: Option<f64>, system: &str) -> Option<f64> {
     let title = titled(title, system != "ftp-gw");
-    middle(run, &Place { title: &title, at, system })
+    middle(run, &SampleKey { title: &title, at, system })
 }
 
 /// Makes the table of his results.
@@ -413,8 +413,8 @@ fn sweet_spot(run: &Run) -> Option<Table> {
 
 fn buffers(run: &Run) -> Option<Table> {
     let row = |buffer: &Buffer| {
-        let place = Place { title: SHOVEL, at: None, system: buffer.name };
-        let rate = 10.0 * f64::from(LARGE) / 1024.0 / middle(run, &place)?;
+        let key = SampleKey { title: SHOVEL, at: None, system: buffer.name };
+        let rate = 10.0 * f64::from(LARGE) / 1024.0 / middle(run, &key)?;
         let then = match buffer.word {
             "2K" => "160",
             "16K" => "200",
@@ -434,15 +434,15 @@ fn buffers(run: &Run) -> Option<Table> {
 fn findings(run: &Run) -> Vec<Finding> {
     let beside = |title: &str, [one, other]: [&str; 2], range| {
         let titles = titled(title, one != "ftp-gw");
-        let place = |system| Place { title: &titles, at: None, system };
-        let ratio = ratio(run, &place(one), &place(other));
+        let key = |system| SampleKey { title: &titles, at: None, system };
+        let ratio = ratio(run, &key(one), &key(other));
         Check { what: format!("time of {one} by {other}, {title}"), ratio, range }
     };
     let sweet = |system: &str| {
         let title = titled(SWEET, system != "ftp-gw");
         let times = AT_ONCE.map(|at_once| {
             let at = Some(f64::from(at_once));
-            middle(run, &Place { title: &title, at, system })
+            middle(run, &SampleKey { title: &title, at, system })
         });
         let first = times[0];
         let best = times.into_iter().flatten().reduce(f64::min);
@@ -490,8 +490,8 @@ fn findings(run: &Run) -> Vec<Finding> {
             vec![Check {
                 what: "time with 2K by that with 16K".to_owned(),
                 ratio: {
-                    let place = |system| Place { title: SHOVEL, at: None, system };
-                    ratio(run, &place("ftp-gw-2K"), &place("ftp-gw-16K"))
+                    let key = |system| SampleKey { title: SHOVEL, at: None, system };
+                    ratio(run, &key("ftp-gw-2K"), &key("ftp-gw-16K"))
                 },
                 range: Range::MORE,
             }],

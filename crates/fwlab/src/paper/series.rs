@@ -6,19 +6,19 @@ use crate::family::Family;
 use crate::raw::frame::Transport;
 use crate::raw::load::Load;
 use crate::results::{self, Dimension, Quantity, Series};
-use crate::sockets::{Kind, Talk, Way};
+use crate::sockets::{ServerAddress, Talk, TrafficKind};
 use crate::topology::End;
 
 /// Makes the conversation of one client with the server, with a payload of `size` bytes.
 pub(crate) fn talk(
-    kind: Kind,
+    kind: TrafficKind,
     transport: Transport,
     family: Family,
     size: usize,
     seconds: f64,
 ) -> Talk {
     let duration = Duration::from_secs_f64(seconds);
-    let (to, way) = (End::Server, Way::Straight);
+    let (to, way) = (End::Server, ServerAddress::Straight);
     Talk { kind, transport, family, size, duration, clients: 1, active: false, to, way }
 }
 

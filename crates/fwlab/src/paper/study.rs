@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use nix::unistd::Pid;
 
-use super::How;
+use super::StudyOptions;
 use super::progress::Progress;
 use crate::family::Family;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::measure::CHECK_SIZE;
 use crate::measure::plan::Plan;
-use crate::measure::subject::{Bench, Spot};
+use crate::measure::subject::{Candidate, Testbed};
 use crate::measure::table;
 use crate::placement::{self, Placement};
 use crate::raw::extension::Extension;
@@ -138,7 +138,7 @@ impl Block {
 
 /// One measurement of a block: a point of a series, and the work of a trial.
 #[derive(Clone)]
-pub(crate) struct Cell {
+pub(crate) struct PlannedPoint {
     /// The series of the point: title, load, quantity and dimension.
     pub series: Series,
     /// The value of the dimension.
@@ -199,7 +199,7 @@ impl Work {
 }
 
 /// Records whether the command line set the rounds and the seconds.
-struct Told {
+struct Given {
     rounds: bool,
     seconds: bool,
 }
@@ -210,7 +210,7 @@ pub(crate) struct Study {
     watch: results::Watch,
     pub extent: Extent,
     rounds: u32,
-    told: Told,
+    given: Given,
     /// The time of the last write of the result.
     written: Option<Instant>,
     pub seconds: f64,
@@ -229,11 +229,11 @@ impl Study {
     pub(crate) fn new(
         run: Run,
         watch: results::Watch,
-        how: &How,
+        options: &StudyOptions,
         file: Option<PathBuf>,
         interrupt: &Interrupt,
     ) -> anyhow::Result<Study> {
-        let extent = how.extent();
+        let extent = options.extent();
         let (rounds, seconds) = extent.trials();
         let cpus = placement::cpus()?;
         let progress = Progress::new(run.paper.as_ref().map_or("", |paper| &paper.title));
@@ -241,11 +241,11 @@ impl Study {
             run,
             watch,
             extent,
-            rounds: how.rounds.unwrap_or(rounds),
-            told: Told { rounds: how.rounds.is_some(), seconds: how.seconds.is_some() },
+            rounds: options.rounds.unwrap_or(rounds),
+            given: Given { rounds: options.rounds.is_some(), seconds: options.seconds.is_some() },
             written: None,
-            seconds: how.seconds.unwrap_or(seconds),
-            wanted: how.systems.clone(),
+            seconds: options.seconds.unwrap_or(seconds),
+            wanted: options.systems.clone(),
             file,
             interrupt: interrupt.clone(),
             cpus,
@@ -255,14 +255,14 @@ impl Study {
 
     /// Sets the number of rounds, unless the command line did.
     pub(crate) fn set_rounds(&mut self, rounds: u32) {
-        if !self.told.rounds {
+        if !self.given.rounds {
             self.rounds = rounds;
         }
     }
 
     /// Sets the seconds of a trial, unless the command line did.
     pub(crate) fn set_seconds(&mut self, seconds: f64) {
-        if !self.told.seconds {
+        if !self.given.seconds {
             self.seconds = seconds;
         }
     }
@@ -327,14 +327,17 @@ impl Study {
     /// # Errors
     /// Fails if a system that every block needs cannot be built or measured, or if a signal
     /// arrives.
-    pub(crate) fn measure(&mut self, blocks: Vec<(Block, Vec<Cell>)>) -> anyhow::Result<()> {
+    pub(crate) fn measure(
+        &mut self,
+        blocks: Vec<(Block, Vec<PlannedPoint>)>,
+    ) -> anyhow::Result<()> {
         if let [others @ .., _] = &self.cpus[..]
             && !others.is_empty()
         {
             // the thread that supervises a trial leaves the trial's CPU alone
             placement::pin(Pid::from_raw(0), others)?;
         }
-        let work = |(block, cells): &(Block, Vec<Cell>)| {
+        let work = |(block, cells): &(Block, Vec<PlannedPoint>)| {
             let trials: f64 = cells.iter().map(|cell| self.trial(cell).as_secs_f64()).sum();
             let subjects = block.systems.len() as f64;
             (subjects + 3.0) * (SET_UP.as_secs_f64() + trials * f64::from(self.rounds))
@@ -400,12 +403,12 @@ impl Study {
         Ok(())
     }
 
-    fn trial(&self, cell: &Cell) -> Duration {
+    fn trial(&self, cell: &PlannedPoint) -> Duration {
         let waits = matches!(cell.work, Work::Frames { .. });
         cell.work.duration() + if waits { STRAGGLERS } else { BESIDES }
     }
 
-    fn measure_block(&mut self, mut block: Block, cells: &[Cell]) -> anyhow::Result<()> {
+    fn measure_block(&mut self, mut block: Block, cells: &[PlannedPoint]) -> anyhow::Result<()> {
         let Some(first) = cells.first() else { return Ok(()) };
         let mut plan = self.plan(&block, first)?;
         // each service needs a thread for each client
@@ -417,24 +420,24 @@ impl Study {
         let queue = first.work.has_queue();
         let plain = if block.topology == Topology::Bridge { "bridge" } else { "router" };
         let named = |name| system::named(name).map_err(anyhow::Error::msg);
-        let mut spots = Vec::new();
+        let mut candidates = Vec::new();
         for (name, is_placebo) in [("null", false), (plain, false), (plain, true)] {
             // a cable has no queue in front of it
             if !(queue && name == "null") {
-                spots.push(Spot::new(named(name)?, is_placebo, block.rules(), queue));
+                candidates.push(Candidate::new(named(name)?, is_placebo, block.rules(), queue));
             }
         }
         for system in std::mem::take(&mut block.systems) {
-            spots.push(Spot::new(system, false, block.rules(), queue));
+            candidates.push(Candidate::new(system, false, block.rules(), queue));
         }
         let ceiling = if block.frames.is_some() { Some(self.ceiling(&plan)?) } else { None };
         let mut labs = Vec::new();
-        for spot in &spots {
+        for candidate in &candidates {
             self.interrupt.check()?;
-            let topology = spot.topology();
+            let topology = candidate.topology();
             // frames do not pass a proxy, only connections do
             let shape = Shape { topology, mtu: block.mtu, napi: topology != Topology::Proxy };
-            let lab = Lab::new(&spot.name(), shape)?;
+            let lab = Lab::new(&candidate.name(), shape)?;
             if let Work::Cpu { link, .. } = first.work {
                 lab.slow_down(link)?;
             }
@@ -444,43 +447,43 @@ impl Study {
             lab.multiply(clients)?;
             labs.push(lab);
         }
-        let (mut benches, mut memory) = (Vec::new(), Vec::new());
-        for (spot, lab) in spots.iter().zip(&labs) {
+        let (mut testbeds, mut memory) = (Vec::new(), Vec::new());
+        for (candidate, lab) in candidates.iter().zip(&labs) {
             self.interrupt.check()?;
             let before = available();
-            let bench = Bench::new(spot, Some(lab), &plan, &self.interrupt);
+            let testbed = Testbed::new(candidate, Some(lab), &plan, &self.interrupt);
             // a system without states has nothing to create
-            let frames = if spot.keeps_states() { block.warm } else { 0 };
-            let warm = bench.and_then(|mut bench| {
-                bench.warm_up(frames)?;
-                Ok(bench)
+            let frames = if candidate.keeps_states() { block.warm } else { 0 };
+            let warm = testbed.and_then(|mut testbed| {
+                testbed.warm_up(frames)?;
+                Ok(testbed)
             });
             match warm {
-                Ok(mut bench) => {
+                Ok(mut testbed) => {
                     let place = match block.mtu {
-                        1500 => spot.topology().to_string(),
-                        mtu => format!("{}, MTU {mtu}", spot.topology()),
+                        1500 => candidate.topology().to_string(),
+                        mtu => format!("{}, MTU {mtu}", candidate.topology()),
                     };
-                    bench.tell_apart(&block.variant(spot.role()), &place);
-                    bench.describe(&mut self.run)?;
+                    testbed.set_variant(&block.variant(candidate.role()), &place);
+                    testbed.describe(&mut self.run)?;
                     if block.warm > 0 {
                         let taken = before.saturating_sub(available()) as f64;
-                        memory.push((bench.id().to_owned(), taken));
+                        memory.push((testbed.id().to_owned(), taken));
                     }
-                    benches.push(bench);
+                    testbeds.push(testbed);
                 }
                 Err(error) if error.is::<Interrupted>() => return Err(error),
-                Err(error) if spot.may_be_skipped() => {
+                Err(error) if candidate.may_be_skipped() => {
                     let Block { count, topology, .. } = block;
-                    let name = spot.name();
+                    let name = candidate.name();
                     self.leave_out(&format!("{name}, {count} rules, {topology}: {error:#}"));
                 }
-                Err(error) => return Err(error.context(spot.name())),
+                Err(error) => return Err(error.context(candidate.name())),
             }
             self.progress.advance(SET_UP.as_secs_f64() + warming(frames));
         }
         for cell in cells {
-            self.measure_cell(&mut benches, cell, ceiling)?;
+            self.measure_cell(&mut testbeds, cell, ceiling)?;
         }
         if block.warm > 0 {
             self.note_memory(first, &memory);
@@ -488,7 +491,7 @@ impl Study {
         Ok(())
     }
 
-    fn plan(&self, block: &Block, first: &Cell) -> anyhow::Result<Plan> {
+    fn plan(&self, block: &Block, first: &PlannedPoint) -> anyhow::Result<Plan> {
         let (own, last) = self.cpus.first().zip(self.cpus.last()).context("no CPU")?;
         let (mode, cpu, talk) = match &first.work {
             Work::Talk(talk) | Work::Workload { talk, .. } => (Mode::Cost, *last, Some(*talk)),
@@ -523,7 +526,7 @@ impl Study {
     }
 
     /// Adds the memory of the systems with their states to the result, in bytes.
-    fn note_memory(&mut self, cell: &Cell, memory: &[(String, f64)]) {
+    fn note_memory(&mut self, cell: &PlannedPoint, memory: &[(String, f64)]) {
         let mut series = cell.series.clone();
         series.title = MEMORY.to_owned();
         series.load.seconds = 0.0;
@@ -543,17 +546,18 @@ impl Study {
 
     fn measure_cell(
         &mut self,
-        benches: &mut [Bench<'_>],
-        cell: &Cell,
+        testbeds: &mut [Testbed<'_>],
+        cell: &PlannedPoint,
         ceiling: Option<f64>,
     ) -> anyhow::Result<()> {
         let place = self.place(&cell.series, cell.at);
         self.run.series[place.0].points[place.1].ceiling = ceiling;
         let trial = self.trial(cell).as_secs_f64();
         let cpu = self.cpus.first().copied().context("no CPU")?;
-        let turn =
-            |bench| -> Box<dyn Subject + '_> { Box::new(Turn { bench, work: &cell.work, cpu }) };
-        let mut turns: Vec<_> = benches.iter_mut().map(turn).collect();
+        let turn = |testbed| -> Box<dyn Subject + '_> {
+            Box::new(Turn { testbed, work: &cell.work, cpu })
+        };
+        let mut turns: Vec<_> = testbeds.iter_mut().map(turn).collect();
         let systems = turns.len();
         let interrupt = self.interrupt.clone();
         rounds::run(&mut turns, self.rounds, 1, &interrupt, |samples, _| {
@@ -595,7 +599,7 @@ fn available() -> u64 {
 
 /// A system with the work of a cell, as a subject of rounds.
 struct Turn<'t, 'b> {
-    bench: &'t mut Bench<'b>,
+    testbed: &'t mut Testbed<'b>,
     work: &'t Work,
     /// The CPU of a workload's commands.
     cpu: usize,
@@ -603,26 +607,26 @@ struct Turn<'t, 'b> {
 
 impl Subject for Turn<'_, '_> {
     fn id(&self) -> &str {
-        self.bench.id()
+        self.testbed.id()
     }
 
     fn trial(&mut self) -> anyhow::Result<Measured> {
         match self.work {
-            Work::Talk(talk) => self.bench.set_talk(*talk),
-            Work::Frames { rate, .. } => self.bench.set_rate(*rate, self.work.duration()),
-            // the bench has already chosen a number of frames that fills the time
+            Work::Talk(talk) => self.testbed.set_talk(*talk),
+            Work::Frames { rate, .. } => self.testbed.set_rate(*rate, self.work.duration()),
+            // the testbed has already chosen a number of frames that fills the time
             Work::Cost { .. } => {}
             Work::Cpu { talk, value, .. } => {
-                let [packet, idle] = self.bench.cpu(talk)?;
+                let [packet, idle] = self.testbed.cpu(talk)?;
                 let value = match value {
                     Cpu::Packet => packet,
                     Cpu::Idle => idle,
                 };
-                return Ok(Measured { value, why: None, counts: None, latency: None });
+                return Ok(Measured { value, doubt: None, counts: None, latency: None });
             }
-            Work::Workload { file, .. } => return self.bench.workload(file, self.cpu),
+            Work::Workload { file, .. } => return self.testbed.workload(file, self.cpu),
         }
-        let measured = self.bench.trial()?;
+        let measured = self.testbed.trial()?;
         // histograms are most of a result, and papers use them only for frames at a rate
         let is_paced = matches!(self.work, Work::Frames { rate: Some(_), .. });
         Ok(Measured { latency: measured.latency.filter(|_| is_paced), ..measured })

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::results::{Run, Table};
 
 /// Returns the whole text.
-pub(super) fn of(run: &Run) -> String {
+pub(super) fn run_text(run: &Run) -> String {
     let mut text = String::new();
     // writing to a string does not fail
     let _ = write_all(&mut text, run);

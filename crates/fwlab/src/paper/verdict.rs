@@ -13,7 +13,7 @@ const EQUAL: f64 = 0.1;
 
 /// One system at one point of a series.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'p> {
+pub(crate) struct SampleKey<'p> {
     /// Title of the series.
     pub title: &'p str,
     /// Value of the series' dimension.
@@ -28,50 +28,50 @@ pub(crate) fn base(id: &str) -> &str {
 }
 
 /// Returns all samples of a system at a point.
-pub(crate) fn samples<'r>(run: &'r Run, place: &Place<'_>) -> Vec<&'r Sample> {
-    let all = points(run, place).flat_map(|point| &point.samples);
-    all.filter(|sample| base(&sample.system) == place.system).collect()
+pub(crate) fn samples<'r>(run: &'r Run, key: &SampleKey<'_>) -> Vec<&'r Sample> {
+    let all = points(run, key).flat_map(|point| &point.samples);
+    all.filter(|sample| base(&sample.system) == key.system).collect()
 }
 
 /// Returns all values of a system at a point.
-pub(crate) fn values(run: &Run, place: &Place<'_>) -> Vec<f64> {
-    samples(run, place).iter().map(|sample| sample.value).collect()
+pub(crate) fn values(run: &Run, key: &SampleKey<'_>) -> Vec<f64> {
+    samples(run, key).iter().map(|sample| sample.value).collect()
 }
 
 /// Returns the median of a system at a point.
-pub(crate) fn middle(run: &Run, place: &Place<'_>) -> Option<f64> {
-    median(&values(run, place))
+pub(crate) fn middle(run: &Run, key: &SampleKey<'_>) -> Option<f64> {
+    median(&values(run, key))
 }
 
 /// Returns the ratio of two systems that were measured in the same rounds.
-pub(crate) fn ratio(run: &Run, one: &Place<'_>, other: &Place<'_>) -> Option<Interval> {
+pub(crate) fn ratio(run: &Run, one: &SampleKey<'_>, other: &SampleKey<'_>) -> Option<Interval> {
     let ratio = ratio_interval(&paired(&samples(run, one), &samples(run, other)), SEED)?;
     Some(widened(run, &[one], ratio))
 }
 
 /// Returns the ratio of two systems or points of different rounds. Each is first divided by the
 /// cable of its own rounds, or by the plain router if there is no cable.
-pub(crate) fn change(run: &Run, from: &Place<'_>, to: &Place<'_>) -> Option<Interval> {
-    let beside_cable = |place: &Place<'_>| {
+pub(crate) fn change(run: &Run, from: &SampleKey<'_>, to: &SampleKey<'_>) -> Option<Interval> {
+    let beside_cable = |key: &SampleKey<'_>| {
         let reference = if run.mode == Mode::Cost { "null" } else { "router" };
-        let reference = Place { system: reference, ..*place };
-        paired(&samples(run, place), &samples(run, &reference))
+        let reference = SampleKey { system: reference, ..*key };
+        paired(&samples(run, key), &samples(run, &reference))
     };
     let change = change_interval(&beside_cable(from), &beside_cable(to), SEED)?;
     Some(widened(run, &[from, to], change))
 }
 
 /// Returns all points of a series at a value of its dimension.
-fn points<'r>(run: &'r Run, place: &Place<'_>) -> impl Iterator<Item = &'r Point> {
-    let (title, at) = (place.title.to_owned(), place.at);
+fn points<'r>(run: &'r Run, key: &SampleKey<'_>) -> impl Iterator<Item = &'r Point> {
+    let (title, at) = (key.title.to_owned(), key.at);
     let series = run.series.iter().filter(move |series| series.title == title);
     series.flat_map(|series| &series.points).filter(move |point| point.at == at)
 }
 
 /// Returns an interval, widened by the noise at these points if the noise exceeds the tolerance.
 /// The noise is the difference between systems that should be equal.
-pub(crate) fn widened(run: &Run, places: &[&Place<'_>], interval: Interval) -> Interval {
-    let points = places.iter().flat_map(|place| points(run, place));
+pub(crate) fn widened(run: &Run, keys: &[&SampleKey<'_>], interval: Interval) -> Interval {
+    let points = keys.iter().flat_map(|key| points(run, key));
     let noise = points.filter_map(|point| summary::noise(run, point)).fold(0.0, f64::max);
     match noise > EQUAL {
         true => Interval {
@@ -164,35 +164,35 @@ mod tests {
     }
 
     #[test]
-    fn what_equal_things_differed_by_is_no_finding() {
+    fn noise_of_the_placebo_widens_intervals() {
         let mut run = crate::results::example::run();
         let title = "Cost of a packet by number of rules";
         let at = run.series[0].points[0].at;
-        let place = |system| Place { title, at, system };
-        let quiet = ratio(&run, &place("placebo"), &place("router")).unwrap();
+        let key = |system| SampleKey { title, at, system };
+        let quiet = ratio(&run, &key("placebo"), &key("router")).unwrap();
         assert!(quiet.high < 1.01, "{quiet:?}");
         for sample in &mut run.series[0].points[0].samples {
             if sample.system == "placebo" {
                 sample.value *= 1.5;
             }
         }
-        let noisy = ratio(&run, &place("placebo"), &place("router")).unwrap();
+        let noisy = ratio(&run, &key("placebo"), &key("router")).unwrap();
         assert!(noisy.low < 1.05 && noisy.middle > 1.45 && noisy.high > 2.2, "{noisy:?}");
     }
 
     #[test]
-    fn places_are_found_by_name_and_compared_beside_the_cable() {
+    fn samples_are_found_by_name_and_compared_with_the_cable() {
         let run = crate::results::example::run();
         let title = "Cost of a packet by number of rules";
-        let place = |at, system| Place { title, at: Some(at), system };
+        let key = |at, system| SampleKey { title, at: Some(at), system };
         assert_eq!(base("nft-flat@500tcp/bridge"), "nft-flat");
         assert_eq!(base("null/inet6"), "null");
         let (first, last) = (run.series[0].points[0].at, run.series[0].points.last().unwrap().at);
         let (first, last) = (first.unwrap(), last.unwrap());
         let id = &run.series[0].points[0].samples[3].system;
-        let same = change(&run, &place(first, "router"), &place(last, "router")).unwrap();
+        let same = change(&run, &key(first, "router"), &key(last, "router")).unwrap();
         assert!((same.middle - 1.0).abs() < 0.01, "{same:?}");
-        assert!(ratio(&run, &place(first, base(id)), &place(first, "null")).unwrap().low > 1.0);
-        assert!(ratio(&run, &place(first, "none"), &place(first, "null")).is_none());
+        assert!(ratio(&run, &key(first, base(id)), &key(first, "null")).unwrap().low > 1.0);
+        assert!(ratio(&run, &key(first, "none"), &key(first, "null")).is_none());
     }
 }

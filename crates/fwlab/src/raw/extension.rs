@@ -106,7 +106,7 @@ mod tests {
     use etherparse::{NetHeaders, PacketHeaders, TransportHeader};
 
     #[test]
-    fn each_is_what_it_is_called_to_who_parses_it() {
+    fn parsers_find_the_named_headers() {
         for extension in Extension::value_variants() {
             let ends = [[0x20, 1, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2]; 2];
             let builder = etherparse::PacketBuilder::ethernet2([2; 6], [4; 6]);

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use skipstep_kernel::lab::{Counts, Field, Hook, How, Progress, Sink};
+use skipstep_kernel::lab::{Counts, Field, Progress, Sink, Variation, XdpMode};
 
 use super::frame::Flow;
 use super::load::Load;
@@ -65,7 +65,7 @@ impl Trial {
     /// Returns the reason to doubt the trial: the generator needs its CPU from the first frame to
     /// the last. None if it had it.
     pub fn disturbed(&self) -> Option<String> {
-        self.disturbance.why(Duration::from_secs_f64(self.seconds()))
+        self.disturbance.doubt_if_busy(Duration::from_secs_f64(self.seconds()))
     }
 
     /// Returns the rate of sent frames a second.
@@ -100,7 +100,7 @@ impl Trial {
     /// middle.
     pub fn latency(&self) -> results::Latency {
         let filled = self.counts.buckets.iter().enumerate().filter(|&(_, &count)| count > 0);
-        results::Latency::of(filled.map(|(bucket, &count)| {
+        results::Latency::from_times(filled.map(|(bucket, &count)| {
             let (low, high) = Counts::bounds(bucket);
             (low + (high - low) / 2, count)
         }))
@@ -120,7 +120,7 @@ pub struct Flood<'h> {
     sender: Sender<'h>,
     to: Port<'h>,
     sink: Sink,
-    hook: Hook,
+    hook: XdpMode,
     trial: u32,
 }
 
@@ -131,7 +131,7 @@ impl<'h> Flood<'h> {
     /// Fails if the load cannot be made, or if the kernel refuses the programs.
     pub fn new(lab: &'h Lab, load: &Load, from: End, to: End) -> anyhow::Result<Flood<'h>> {
         let links = [from.link(), lab.next_link(from, to)];
-        Flood::between(Port::of(lab, from)?, Port::of(lab, to)?, links, load, [from, to])
+        Flood::between(Port::at_end(lab, from)?, Port::at_end(lab, to)?, links, load, [from, to])
     }
 
     /// Puts generator and sink at two ports. Frames have the given link addresses, and the IP
@@ -160,7 +160,7 @@ impl<'h> Flood<'h> {
     }
 
     /// Returns the hook at which the sink receives frames.
-    pub fn hook(&self) -> Hook {
+    pub fn hook(&self) -> XdpMode {
         self.hook
     }
 
@@ -183,7 +183,7 @@ impl<'h> Flood<'h> {
 
     fn probe_once(&mut self, port: u16, at: Placement) -> anyhow::Result<u64> {
         let mut fields = [Field::FIXED; 4];
-        fields[3] = Field::new(How::Counted, port.into(), 1, 1);
+        fields[3] = Field::new(Variation::Counted, port.into(), 1, 1);
         let fields = std::mem::replace(&mut self.sender.prepared.fields, fields);
         let trial = self.run(&Pace::fast(PROBE), at, None);
         self.sender.prepared.fields = fields;
@@ -292,7 +292,7 @@ impl<'h> Flood<'h> {
         let disturbance = self.sender.generate(pace, at, interrupt)?;
         let progress = self.sender.progress()?;
         let counts = await_stragglers(&self.sink, Some(progress.sent))?;
-        let missing = Missing::of(&order, &progress, &self.sink.window()?);
+        let missing = Missing::from_window(&order, &progress, &self.sink.window()?);
         Ok(Trial { progress, counts, missing, disturbance })
     }
 }

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use anyhow::{Context, ensure};
 use etherparse::PacketBuilder;
 use serde::{Deserialize, Serialize};
-use skipstep_kernel::lab::{Kind, LARGEST_FRAME, MAGIC, TAG_BYTES, Template};
+use skipstep_kernel::lab::{FrameKind, LARGEST_FRAME, MAGIC, TAG_BYTES, Template};
 
 use super::extension::Extension;
 use crate::family::Family;
@@ -77,12 +77,12 @@ impl Flow {
         }
     }
 
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> FrameKind {
         match (self.family(), self.transport) {
-            (Family::V4, Transport::Udp) => Kind::Udp4,
-            (Family::V4, Transport::Tcp) => Kind::Tcp4,
-            (Family::V6, Transport::Udp) => Kind::Udp6,
-            (Family::V6, Transport::Tcp) => Kind::Tcp6,
+            (Family::V4, Transport::Udp) => FrameKind::Udp4,
+            (Family::V4, Transport::Tcp) => FrameKind::Tcp4,
+            (Family::V6, Transport::Udp) => FrameKind::Udp6,
+            (Family::V6, Transport::Tcp) => FrameKind::Tcp6,
         }
     }
 

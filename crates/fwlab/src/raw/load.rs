@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
-use skipstep_kernel::lab::{Field, How, PATTERN, Template, VALUES};
+use skipstep_kernel::lab::{Field, PATTERN, Template, VALUES, Variation};
 
 use super::extension::Extension;
 use super::frame::{Flow, Transport};
@@ -319,14 +319,14 @@ fn field(
     Ok(match how {
         Vary::Fixed => (Field::FIXED, 1),
         Vary::Count(count) => {
-            (Field::new(How::Counted, first, fits(*count)?, every), u64::from(*count))
+            (Field::new(Variation::Counted, first, fits(*count)?, every), u64::from(*count))
         }
-        Vary::Random(count) => (Field::new(How::Drawn, first, fits(*count)?, 1), 1),
+        Vary::Random(count) => (Field::new(Variation::Drawn, first, fits(*count)?, 1), 1),
         Vary::Networks(count) => {
             ensure!(!is_port, "networks: ports are in none");
             let start = values.len() as u32;
             values.extend((0..*count).map(|number| first.wrapping_add(number << 8)));
-            (Field::new(How::ListedDrawn, start, *count, 1), 1)
+            (Field::new(Variation::ListedDrawn, start, *count, 1), 1)
         }
         Vary::List(file) | Vary::RandomList(file) => {
             let list = read_list(file, is_port)?;
@@ -334,8 +334,10 @@ fn field(
             values.extend(list);
             ensure!(values.len() <= VALUES as usize, "lists have at most {VALUES} values together");
             match how {
-                Vary::List(_) => (Field::new(How::Listed, start, count, every), u64::from(count)),
-                _ => (Field::new(How::ListedDrawn, start, count, 1), 1),
+                Vary::List(_) => {
+                    (Field::new(Variation::Listed, start, count, every), u64::from(count))
+                }
+                _ => (Field::new(Variation::ListedDrawn, start, count, 1), 1),
             }
         }
     })
@@ -386,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn what_varies_is_told_as_it_is_given() {
+    fn variations_are_printed_as_they_are_parsed() {
         for how in ["fixed", "7", "random:9", "networks:256", "list:a b", "random-list:/x"] {
             assert_eq!(how.parse::<Vary>().unwrap().to_string(), how);
         }
@@ -410,7 +412,7 @@ mod tests {
     fn networks_have_the_same_host_each() {
         let mut values = vec![1];
         let (field, _) = field(&Vary::Networks(3), 0xc613_0002, false, 1, &mut values).unwrap();
-        assert_eq!(field, Field::new(How::ListedDrawn, 1, 3, 1));
+        assert_eq!(field, Field::new(Variation::ListedDrawn, 1, 3, 1));
         assert_eq!(values, [1, 0xc613_0002, 0xc613_0102, 0xc613_0202]);
         assert!(super::field(&Vary::Networks(3), 9, true, 1, &mut values).is_err());
         assert!("networks:257".parse::<Vary>().is_err());
@@ -420,9 +422,9 @@ mod tests {
     fn all_combinations_come() {
         let mut values = Vec::new();
         let (port, count) = field(&Vary::Count(10), 1024, true, 1, &mut values).unwrap();
-        assert_eq!((port, count), (Field::new(How::Counted, 1024, 10, 1), 10));
+        assert_eq!((port, count), (Field::new(Variation::Counted, 1024, 10, 1), 10));
         let (address, _) = field(&Vary::Count(3), 7, false, count, &mut values).unwrap();
-        assert_eq!(address, Field::new(How::Counted, 7, 3, 10));
+        assert_eq!(address, Field::new(Variation::Counted, 7, 3, 10));
         assert!(field(&Vary::Count(65_000), 1024, true, 1, &mut values).is_err());
     }
 }

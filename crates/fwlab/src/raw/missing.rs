@@ -75,7 +75,7 @@ impl Holes {
 
 impl Missing {
     /// Returns the missing frames of a generator's trial, from a sink's window.
-    pub fn of(order: &Order, progress: &Progress, window: &Window) -> Missing {
+    pub fn from_window(order: &Order, progress: &Progress, window: &Window) -> Missing {
         let after = Duration::from_nanos;
         let closed = (window.gap > 0).then(|| Gap {
             frames: window.gap_frames,
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn nothing_is_missing_of_what_came() {
-        let missing = Missing::of(&ORDER, &SENT, &window(2000, |_| false));
+        let missing = Missing::from_window(&ORDER, &SENT, &window(2000, |_| false));
         assert_eq!(missing, Missing { last: None, turn: micros(1000), gap: None });
     }
 
@@ -153,18 +153,18 @@ mod tests {
         let holes = window(2000, |n| (500..600).contains(&n) || n == 1100);
         let hole_end = SENT.start + ORDER.due(1101);
         let holes = Window { hole: 1100, hole_end, gap_frames: 100, gap: 101_000, ..holes };
-        let missing = Missing::of(&ORDER, &SENT, &holes);
+        let missing = Missing::from_window(&ORDER, &SENT, &holes);
         assert_eq!(missing.last, Some(micros(1200)));
         let gap = Gap { frames: 100, time: micros(101), ended: true };
         assert_eq!(missing.gap, Some(gap));
     }
 
     #[test]
-    fn what_only_comes_late_is_not_missing() {
+    fn late_frames_are_not_missing() {
         // 1500 was overtaken: it left the last hole, and came then
         let hole_end = SENT.start + ORDER.due(1501);
         let late = Window { hole: 1500, hole_end, ..window(2000, |n| n == 700) };
-        assert_eq!(Missing::of(&ORDER, &SENT, &late).last, Some(micros(700)));
+        assert_eq!(Missing::from_window(&ORDER, &SENT, &late).last, Some(micros(700)));
     }
 
     #[test]
@@ -173,21 +173,21 @@ mod tests {
         let sent = Progress { sent: 1900, skipped: 100, ..SENT };
         let hole_end = SENT.start + ORDER.due(501);
         let holes = Window { hole: 400, hole_end, ..window(1900, |n| n == 400) };
-        assert_eq!(Missing::of(&ORDER, &sent, &holes).last, Some(micros(500)));
+        assert_eq!(Missing::from_window(&ORDER, &sent, &holes).last, Some(micros(500)));
         // without a hole the bound is as if all skips had been before it
         let holes = window(1900, |n| n == 100);
-        assert_eq!(Missing::of(&ORDER, &sent, &holes).last, Some(micros(200)));
+        assert_eq!(Missing::from_window(&ORDER, &sent, &holes).last, Some(micros(200)));
     }
 
     #[test]
     fn a_row_without_an_end_is_told_apart() {
         let came = SENT.start + ORDER.due(499) + 50_000;
         let cut = Window { came, gap: 1000, gap_frames: 1, ..window(500, |n| n == 7) };
-        let missing = Missing::of(&ORDER, &SENT, &cut);
+        let missing = Missing::from_window(&ORDER, &SENT, &cut);
         assert_eq!(missing.last, Some(micros(2998)));
         let gap = Gap { frames: 1500, time: micros(2998 - 499 - 50), ended: false };
         assert_eq!(missing.gap, Some(gap));
-        let none = Missing::of(&ORDER, &SENT, &Window::EMPTY);
+        let none = Missing::from_window(&ORDER, &SENT, &Window::EMPTY);
         assert_eq!((none.last, none.gap), (Some(micros(2998)), None));
     }
 }

@@ -215,7 +215,7 @@ mod tests {
     use crate::raw::extension::Extension;
     use crate::topology::End;
     use proptest::prelude::*;
-    use skipstep_kernel::lab::{Field, How, PATTERN};
+    use skipstep_kernel::lab::{Field, PATTERN, Variation};
 
     fn flow(transport: Transport, family: Family) -> Flow {
         Flow {
@@ -232,7 +232,7 @@ mod tests {
         let packets = Packets::new(flow, &[flow.frame(size).unwrap()], Vec::new());
         let mut order = order(1, 0);
         for (place, first) in ports.into_iter().enumerate() {
-            order.fields[2 + place] = Field::new(How::Counted, first, 1, 1);
+            order.fields[2 + place] = Field::new(Variation::Counted, first, 1, 1);
         }
         let frame = packets.frame(&order, serial, due, &mut 1);
         let at = flow.offsets().0 + if flow.transport == Transport::Udp { 6 } else { 16 };

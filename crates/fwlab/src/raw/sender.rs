@@ -7,7 +7,7 @@ use anyhow::Context;
 use nix::sys::pthread::{Pthread, pthread_kill, pthread_self};
 use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
-use skipstep_kernel::lab::{Field, Hook, Order, PATTERN, Progress, Sink};
+use skipstep_kernel::lab::{Field, Order, PATTERN, Progress, Sink, XdpMode};
 
 use super::frame::Flow;
 use super::load::{Load, Prepared};
@@ -102,7 +102,7 @@ impl<'h> Port<'h> {
     ///
     /// # Errors
     /// Fails if the host's interface does not exist.
-    pub fn of(lab: &'h Lab, end: End) -> anyhow::Result<Port<'h>> {
+    pub fn at_end(lab: &'h Lab, end: End) -> anyhow::Result<Port<'h>> {
         let host = lab.end(end);
         Ok(Port { host: Some(host), ifindex: host.index(INTERFACE)? })
     }
@@ -124,7 +124,7 @@ impl<'h> Port<'h> {
     ///
     /// # Errors
     /// Fails if the kernel refuses the program.
-    pub fn attach(&self, sink: &mut Sink) -> anyhow::Result<Hook> {
+    pub fn attach(&self, sink: &mut Sink) -> anyhow::Result<XdpMode> {
         Ok(match self.host {
             Some(host) => host.inside(|| sink.attach(self.ifindex))??,
             None => sink.attach(self.ifindex)?,
@@ -192,7 +192,7 @@ impl<'h> Sender<'h> {
                 let _ = tell.send(pthread_self());
                 self.source.run(longest, repeat, batch)?;
                 let disturbance = watch.end()?;
-                Ok(if polls { disturbance.of_ordinary() } else { disturbance })
+                Ok(if polls { disturbance.without_switches() } else { disturbance })
             });
             let worker = told.recv().ok();
             while !thread.is_finished() {

@@ -42,12 +42,12 @@ pub(super) struct Line {
     pub label: String,
     /// True if the line is only for comparison.
     pub reference: bool,
-    pub spots: Vec<Spot>,
+    pub points: Vec<DataPoint>,
 }
 
 /// A point: a value with its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Spot {
+pub(super) struct DataPoint {
     pub at: f64,
     pub value: Interval,
 }
@@ -78,7 +78,7 @@ impl Axis {
     }
 
     /// Returns the coordinate of a value. A logarithmic axis has a place for zero too, before 1.
-    fn place(&self, value: f64) -> f64 {
+    fn coordinate(&self, value: f64) -> f64 {
         let scale = |value: f64| match self.logarithmic {
             true if self.least == 0.0 => (1.0 + value).ln(),
             true => value.max(self.least).ln(),
@@ -148,26 +148,26 @@ fn rule(out: &mut String, from: [f64; 2], to: [f64; 2], class: &str) {
 }
 
 fn write_lines(out: &mut String, chart: &Chart, dimension: &str) {
-    let spots = || chart.lines.iter().flat_map(|line| &line.spots);
-    let x = Axis::new(spots().map(|spot| spot.at), false, [LEFT, WIDTH - RIGHT]);
-    let ends = spots().flat_map(|spot| [spot.value.low, spot.value.high]);
+    let points = || chart.lines.iter().flat_map(|line| &line.points);
+    let x = Axis::new(points().map(|point| point.at), false, [LEFT, WIDTH - RIGHT]);
+    let ends = points().flat_map(|point| [point.value.low, point.value.high]);
     let y = Axis::new(ends, true, [HEIGHT - BOTTOM, TOP]);
 
     begin(out, chart, HEIGHT);
     text(out, [4.0, 12.0], "start", "", &chart.values);
     for value in y.ticks() {
-        let place = y.place(value);
+        let place = y.coordinate(value);
         rule(out, [LEFT, place], [WIDTH - RIGHT, place], "grid");
         text(out, [LEFT - 5.0, place + 4.0], "end", "", &tick(value));
     }
-    let mut values: Vec<f64> = spots().map(|spot| spot.at).collect();
+    let mut values: Vec<f64> = points().map(|point| point.at).collect();
     values.sort_by(f64::total_cmp);
     values.dedup();
     let mut free = 0.0;
     for value in values {
         let label = tick(value);
         let half = label.chars().count() as f64 * 3.2;
-        let place = x.place(value);
+        let place = x.coordinate(value);
         rule(out, [place, HEIGHT - BOTTOM], [place, HEIGHT - BOTTOM + 4.0], "grid");
         if place - half > free {
             let inside = place.min(WIDTH - half - 1.0);
@@ -186,12 +186,14 @@ fn write_lines(out: &mut String, chart: &Chart, dimension: &str) {
 /// Writes a line, its marks, and the band of its 95 % confidence interval.
 fn write_line(out: &mut String, line: &Line, index: usize, x: &Axis, y: &Axis) {
     let colour = format!("var(--c{})", index % COLOURS);
-    let path = |value: fn(&Spot) -> f64| -> Vec<String> {
-        let point = |spot: &Spot| format!("{:.1},{:.1}", x.place(spot.at), y.place(value(spot)));
-        line.spots.iter().map(point).collect()
+    let path = |value: fn(&DataPoint) -> f64| -> Vec<String> {
+        let point = |point: &DataPoint| {
+            format!("{:.1},{:.1}", x.coordinate(point.at), y.coordinate(value(point)))
+        };
+        line.points.iter().map(point).collect()
     };
-    let mut around = path(|spot| spot.value.high);
-    around.extend(path(|spot| spot.value.low).into_iter().rev());
+    let mut around = path(|point| point.value.high);
+    around.extend(path(|point| point.value.low).into_iter().rev());
     let _ = writeln!(
         out,
         "<polygon class=\"band\" style=\"fill:{colour}\" points=\"{}\"/>",
@@ -201,11 +203,11 @@ fn write_line(out: &mut String, line: &Line, index: usize, x: &Axis, y: &Axis) {
     let _ = writeln!(
         out,
         "<polyline class=\"{class}\" style=\"stroke:{colour}\" points=\"{}\"/>",
-        path(|spot| spot.value.middle).join(" ")
+        path(|point| point.value.middle).join(" ")
     );
-    for spot in &line.spots {
-        let title = format!("{}, {}: {}", line.label, short(spot.at), short(spot.value.middle));
-        let at = [x.place(spot.at), y.place(spot.value.middle)];
+    for point in &line.points {
+        let title = format!("{}, {}: {}", line.label, short(point.at), short(point.value.middle));
+        let at = [x.coordinate(point.at), y.coordinate(point.value.middle)];
         write_mark(out, index, at, &colour, &title);
     }
 }
@@ -249,7 +251,7 @@ fn write_bars(out: &mut String, chart: &Chart) {
         .lines
         .iter()
         .enumerate()
-        .filter_map(|(index, line)| Some((index, line, line.spots.first()?.value)))
+        .filter_map(|(index, line)| Some((index, line, line.points.first()?.value)))
         .collect();
     let height = TOP + BAR * bars.len() as f64 + 22.0;
     let most = bars.iter().map(|(_, _, value)| value.high).fold(0.0, f64::max);
@@ -262,7 +264,7 @@ fn write_bars(out: &mut String, chart: &Chart) {
     begin(out, chart, height);
     text(out, [4.0, 12.0], "start", "", &chart.values);
     for value in x.ticks() {
-        let place = x.place(value);
+        let place = x.coordinate(value);
         rule(out, [place, TOP], [place, height - 18.0], "grid");
         let anchor = if value == 0.0 { "start" } else { "middle" };
         text(out, [place.min(WIDTH - 16.0), height - 5.0], anchor, "", &tick(value));
@@ -276,13 +278,18 @@ fn write_bars(out: &mut String, chart: &Chart) {
             out,
             "<rect x=\"4\" y=\"{:.1}\" width=\"{:.1}\" height=\"11\" style=\"fill:var(--c{});opacity:{opacity}\"/>",
             top + 18.0,
-            (x.place(value.middle) - 4.0).max(0.5),
+            (x.coordinate(value.middle) - 4.0).max(0.5),
             index % COLOURS
         );
         let middle = top + 23.5;
-        rule(out, [x.place(value.low), middle], [x.place(value.high), middle], "whisker");
+        rule(out, [x.coordinate(value.low), middle], [x.coordinate(value.high), middle], "whisker");
         for end in [value.low, value.high] {
-            rule(out, [x.place(end), middle - 3.0], [x.place(end), middle + 3.0], "whisker");
+            rule(
+                out,
+                [x.coordinate(end), middle - 3.0],
+                [x.coordinate(end), middle + 3.0],
+                "whisker",
+            );
         }
     }
     out.push_str("</svg>\n");
@@ -308,31 +315,31 @@ mod tests {
     fn a_wide_dimension_is_logarithmic_and_has_room_for_zero() {
         let rules = axis(&[0.0, 10.0, 100.0, 1000.0], false);
         assert!(rules.logarithmic);
-        assert_eq!(rules.place(0.0), 0.0);
-        assert_eq!(rules.place(1000.0), 100.0);
-        let gap = rules.place(1000.0) - rules.place(100.0);
-        assert!((gap - (rules.place(100.0) - rules.place(10.0))).abs() < 2.0);
+        assert_eq!(rules.coordinate(0.0), 0.0);
+        assert_eq!(rules.coordinate(1000.0), 100.0);
+        let gap = rules.coordinate(1000.0) - rules.coordinate(100.0);
+        assert!((gap - (rules.coordinate(100.0) - rules.coordinate(10.0))).abs() < 2.0);
         assert!(!axis(&[64.0, 1518.0], false).logarithmic);
     }
 
     #[test]
     fn one_value_is_no_division_by_zero() {
         let one = axis(&[5.0], false);
-        assert_eq!(one.place(5.0), 0.0);
+        assert_eq!(one.coordinate(5.0), 0.0);
         let nothing = axis(&[0.0, 0.0], true);
-        assert!(nothing.place(0.0).is_finite() && nothing.ticks().len() < 20);
+        assert!(nothing.coordinate(0.0).is_finite() && nothing.ticks().len() < 20);
     }
 
     #[test]
     fn every_line_is_drawn_and_named() {
-        let spot = |at, middle: f64| Spot {
+        let point = |at, middle: f64| DataPoint {
             at,
             value: Interval { low: middle - 1.0, middle, high: middle + 1.0 },
         };
         let line = |label: &str| Line {
             label: label.to_string(),
             reference: false,
-            spots: vec![spot(0.0, 10.0), spot(100.0, 30.0)],
+            points: vec![point(0.0, 10.0), point(100.0, 30.0)],
         };
         let mut chart = Chart {
             title: "t".to_string(),

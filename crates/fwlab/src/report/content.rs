@@ -1,6 +1,6 @@
 //! The contents of a report of runs.
 
-use super::chart::{Chart, Line, Spot};
+use super::chart::{Chart, DataPoint, Line};
 use super::number::{interval, percent, ratio, short, tick, time};
 use super::{Block, Table};
 use crate::results::{Better, Environment, Load, Role, Run, Series};
@@ -16,18 +16,18 @@ pub(super) fn title(runs: &[Run]) -> String {
 }
 
 /// Returns all blocks of the report.
-pub(super) fn of(runs: &[Run]) -> Vec<Block> {
+pub(super) fn report_blocks(runs: &[Run]) -> Vec<Block> {
     let mut blocks = vec![Block::Heading(1, title(runs))];
     for run in runs {
         if runs.len() > 1 {
             blocks.push(Block::Heading(1, format!("Run of {}", run.started)));
         }
-        blocks.extend(of_run(run));
+        blocks.extend(run_blocks(run));
     }
     blocks
 }
 
-fn of_run(run: &Run) -> Vec<Block> {
+fn run_blocks(run: &Run) -> Vec<Block> {
     let mut blocks = Vec::new();
     let environment = &run.environment;
     blocks.push(Block::Text(format!(
@@ -53,7 +53,7 @@ fn of_run(run: &Run) -> Vec<Block> {
     }
     blocks.extend(run.paper.iter().flat_map(super::paper::tables));
     for series in &run.series {
-        blocks.extend(of_series(run, series));
+        blocks.extend(series_blocks(run, series));
     }
     blocks.push(Block::Heading(2, "Systems".to_string()));
     blocks.extend(run.systems.iter().map(system));
@@ -83,7 +83,7 @@ fn findings(run: &Run) -> Table {
     table
 }
 
-fn of_series(run: &Run, series: &Series) -> Vec<Block> {
+fn series_blocks(run: &Run, series: &Series) -> Vec<Block> {
     let quantity = &series.quantity;
     let better = match quantity.better {
         Better::Lower => "less is better",
@@ -99,7 +99,7 @@ fn of_series(run: &Run, series: &Series) -> Vec<Block> {
         run.mode.warning(),
     )));
     let summaries: Vec<Summary> =
-        series.points.iter().map(|point| summary::of(run, series, point)).collect();
+        series.points.iter().map(|point| summary::summarize(run, series, point)).collect();
     if let Some(chart) = chart(series, &summaries) {
         blocks.push(Block::Chart(chart));
     }
@@ -206,13 +206,13 @@ fn chart(series: &Series, summaries: &[Summary]) -> Option<Chart> {
     let mut lines: Vec<Line> = Vec::new();
     for (point, summary) in series.points.iter().zip(summaries) {
         for row in &summary.rows {
-            let spot = Spot { at: point.at.unwrap_or(0.0), value: row.median };
+            let data_point = DataPoint { at: point.at.unwrap_or(0.0), value: row.median };
             match lines.iter_mut().find(|line| line.label == row.system.label) {
-                Some(line) => line.spots.push(spot),
+                Some(line) => line.points.push(data_point),
                 None => lines.push(Line {
                     label: row.system.label.clone(),
                     reference: row.system.role != Role::Subject,
-                    spots: vec![spot],
+                    points: vec![data_point],
                 }),
             }
         }

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_says_of_itself_does_nothing_to_the_page() {
+    fn text_of_a_run_is_escaped() {
         let mut run = example::run();
         let evil = "</pre><script>alert('x')</script>";
         let mut system = System::new("evil", evil, Role::Subject, "router", evil.to_string());

@@ -108,7 +108,7 @@ fn point(rules: u32, id: &str) -> Point {
     samples[3].repeats = vec![Repeat { value: 9999.0, why: "3 % stolen".to_string() }];
     samples[3].counts =
         Some(Counts { sent: 1000, received: 999, cycles: Some(2_500_000), ..Counts::default() });
-    samples[3].latency = Some(Latency::of([(1000, 998), (50_000, 1)]));
+    samples[3].latency = Some(Latency::from_times([(1000, 998), (50_000, 1)]));
     Point { at: Some(f64::from(rules)), ceiling: Some(7e6), void: None, samples }
 }
 

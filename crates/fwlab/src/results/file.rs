@@ -168,7 +168,7 @@ mod tests {
     use crate::results::example;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_file_can_be_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.json");
         let run = example::run();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn inconsistent_runs_are_refused() {
         refused(|run| run.schema = 2, "format 2 is newer than this program, which knows 1");
         refused(|run| run.complete = false, "it is not complete and does not say why");
         refused(|run| run.systems[1].id = "null".to_string(), "two systems are called null");

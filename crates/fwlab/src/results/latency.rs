@@ -25,7 +25,7 @@ pub struct Bucket {
 
 impl Latency {
     /// Makes a histogram of times in nanoseconds with their counts, in any order.
-    pub fn of(times: impl IntoIterator<Item = (u64, u64)>) -> Latency {
+    pub fn from_times(times: impl IntoIterator<Item = (u64, u64)>) -> Latency {
         let mut histogram = empty();
         for (ns, count) in times {
             histogram.saturating_record_n(ns, count);
@@ -38,7 +38,9 @@ impl Latency {
 
     /// Adds histograms up.
     pub fn merged<'a>(all: impl IntoIterator<Item = &'a Latency>) -> Latency {
-        Latency::of(all.into_iter().flat_map(|one| one.buckets.iter().map(|b| (b.ns, b.count))))
+        Latency::from_times(
+            all.into_iter().flat_map(|one| one.buckets.iter().map(|b| (b.ns, b.count))),
+        )
     }
 
     /// Returns the number of times in the histogram.
@@ -73,7 +75,7 @@ mod tests {
 
     #[test]
     fn quantiles_of_known_times() {
-        let latency = Latency::of((1..=1000).map(|ns| (ns, 1)));
+        let latency = Latency::from_times((1..=1000).map(|ns| (ns, 1)));
         assert_eq!(latency.count(), 1000);
         assert_eq!(latency.quantile(0.5), Some(500));
         assert_eq!(latency.quantile(0.99), Some(990));
@@ -84,10 +86,10 @@ mod tests {
 
     #[test]
     fn merging_is_not_averaging() {
-        let fast = Latency::of([(100, 99)]);
-        let slow = Latency::of([(900, 1)]);
+        let fast = Latency::from_times([(100, 99)]);
+        let slow = Latency::from_times([(900, 1)]);
         let both = Latency::merged([&fast, &slow]);
-        assert_eq!(both, Latency::of([(900, 1), (100, 99)]));
+        assert_eq!(both, Latency::from_times([(900, 1), (100, 99)]));
         assert_eq!(both.quantile(0.5), Some(100));
         assert_eq!(both.quantile(1.0), Some(900));
         // A histogram that was written and read can be merged again.
@@ -97,7 +99,7 @@ mod tests {
 
     #[test]
     fn large_times_keep_three_digits() {
-        let latency = Latency::of([(123_456_789, 1), (7_200_000_000_000, 1)]);
+        let latency = Latency::from_times([(123_456_789, 1), (7_200_000_000_000, 1)]);
         let shortest = latency.quantile(0.25).unwrap();
         assert!(shortest.abs_diff(123_456_789) < 123_456, "{shortest}");
         assert_eq!(latency.count(), 2, "what exceeds an hour counts as one");

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_short_stands_on_one_line() {
+    fn short_values_stand_on_one_line() {
         let said = "a \"quote\", a {brace} and a \\, and more, so that two of them do not fit";
         let sample = json!({"round": 1, "says": said});
         let text = lay_out(&json!({"samples": [sample, sample, sample]}).to_string());

@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_as_the_schema_says() {
+    fn written_files_match_the_schema() {
         let validator = jsonschema::validator_for(&schema()).unwrap();
         let run = serde_json::to_value(example::run()).unwrap();
         let errors: Vec<_> = validator.iter_errors(&run).map(|error| error.to_string()).collect();

@@ -6,9 +6,9 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use skipstep_kernel::lab::Progress;
 
-use super::network::{BELIEVED, pause, received};
+use super::network::{USABLE_SHARE, pause, received};
 use super::wire::{NO_WAY, pace_alone};
-use super::{Measurer, Order, Place, Trial};
+use super::{Measurer, Order, Site, Trial};
 use crate::agent::{Agents, Frames, Machine, Pair, Part, Reach, Tally};
 use crate::interrupt::Interrupt;
 use crate::raw::flood::Pace;
@@ -62,7 +62,7 @@ impl Apart {
     }
 }
 
-impl Place for Apart {
+impl Site for Apart {
     /// Returns a rate slightly below the highest that the first interface sends, in frames a
     /// second. Losses do not matter for this rate.
     fn most(&mut self, load: &Load) -> anyhow::Result<f64> {
@@ -73,7 +73,7 @@ impl Place for Apart {
             "none of {} frames came through: {NO_WAY}",
             sent.counts.sent
         );
-        Ok((sent.rate() * BELIEVED).floor())
+        Ok((sent.rate() * USABLE_SHARE).floor())
     }
 
     fn measurer(&mut self, load: &Load) -> anyhow::Result<Box<dyn Measurer + '_>> {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_agents_say_is_put_together() {
+    fn the_tallies_of_two_agents_are_combined() {
         // 1000 frames in a second, then 500 in another
         let second = Duration::from_secs(1);
         let pace = Pace::steady(1000.0, second).then(500.0, second);

@@ -6,7 +6,7 @@ use anyhow::bail;
 use super::{Besides, Connections, Order, Trial};
 use crate::connections::datagrams::Datagrams;
 use crate::connections::flood::Flood;
-use crate::connections::{Beside, Calls, Outcome};
+use crate::connections::{Beside, CallSummary, Calls};
 
 /// Number of connections, at most and at least, that measure the client's highest rate. The last
 /// constant is the number of connections that check the filter.
@@ -34,7 +34,7 @@ pub(super) struct Attempts {
 
 /// Counts of a trial beside the outcome of its connections.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Seen {
+pub(super) struct BesideCounts {
     /// Number of datagrams or SYNs that were sent.
     pub sent: u64,
     /// Number of these datagrams or SYNs that the server received.
@@ -48,7 +48,7 @@ impl Attempts {
     ///
     /// # Errors
     /// Fails if the order has several rates, or asks for a reset.
-    pub fn of(order: &Order, like: &Calls) -> anyhow::Result<Attempts> {
+    pub fn from_order(order: &Order, like: &Calls) -> anyhow::Result<Attempts> {
         let &[phase] = order.phases else { bail!("connections are attempted at one rate") };
         let count = (phase.rate * phase.seconds).round().max(1.0) as u64;
         let calls = Calls { count, rate: phase.rate, ..like.clone() };
@@ -70,7 +70,7 @@ impl Attempts {
 
     /// Returns the share of the work that was done within the planned time, assuming a steady rate.
     /// Attempts of a late client were not made at the rate of the order.
-    pub fn in_time(&self, outcome: &Outcome) -> f64 {
+    pub fn in_time(&self, outcome: &CallSummary) -> f64 {
         let took = match self.calls.close {
             Some(_) => outcome.closing,
             // held connections may take any time to be established
@@ -82,7 +82,7 @@ impl Attempts {
     }
 
     /// Returns the trial of these attempts.
-    pub fn trial(&self, outcome: &Outcome, seen: Seen) -> Trial {
+    pub fn trial(&self, outcome: &CallSummary, seen: BesideCounts) -> Trial {
         let in_time = |count: u64| (count as f64 * self.in_time(outcome)) as u64;
         if self.calls.close.is_some() {
             // a tear-down trial reports how connections were closed
@@ -98,7 +98,7 @@ impl Attempts {
                 ..Trial::default()
             };
         }
-        let Seen { sent, received, leaked } = seen;
+        let BesideCounts { sent, received, leaked } = seen;
         let (mut datagrams, mut flood) = (Datagrams::default(), Flood::default());
         match self.beside {
             Beside::Nothing => {}
@@ -146,7 +146,7 @@ mod tests {
             pages: Pages::ONE,
         };
         let phases = [Phase { rate: 100.0 / seconds, seconds }];
-        Attempts::of(&Order { phases: &phases, besides }, &like).unwrap()
+        Attempts::from_order(&Order { phases: &phases, besides }, &like).unwrap()
     }
 
     fn answers(took: u64) -> Answers {
@@ -163,17 +163,20 @@ mod tests {
     #[test]
     fn attempts_that_were_late_do_not_count_as_served() {
         let steady = attempts(Besides::Nothing, 1.0);
-        let of = |took| steady.trial(&Outcome::from(&answers(took)), Seen::default());
+        let of = |took| steady.trial(&CallSummary::from(&answers(took)), BesideCounts::default());
         assert_eq!([990, 1030, 2000].map(|took| of(took).received), [100, 100, 50]);
         let setup = of(990).connections.unwrap().setup;
         assert_eq!(setup, Setup { least: 10, mean: 30.0, most: 60, total: 90 });
         let held = attempts(Besides::Hold, 1.0);
-        assert_eq!(held.trial(&Outcome::from(&answers(2000)), Seen::default()).received, 100);
+        assert_eq!(
+            held.trial(&CallSummary::from(&answers(2000)), BesideCounts::default()).received,
+            100
+        );
         let torn_down = |closing| {
             let (closed, closing) = (vec![5; 80], Duration::from_millis(closing));
             let answers = Answers { closed, closing, ..answers(10) };
             let down = attempts(Besides::TearDown(10.0), 1.0);
-            down.trial(&Outcome::from(&answers), Seen::default()).received
+            down.trial(&CallSummary::from(&answers), BesideCounts::default()).received
         };
         assert_eq!([torn_down(1000), torn_down(4000)], [80, 20]);
     }
@@ -189,8 +192,8 @@ mod tests {
         assert_eq!(attempts(Besides::Flood(0.0, pages), 1.0).beside, Beside::Nothing);
         let fragments = attempts(Besides::Fragments(7.0), 1.0);
         assert_eq!(fragments.beside, Beside::Datagrams(7.0));
-        let seen = Seen { sent: 9, received: 8, leaked: 1 };
-        let known = fragments.trial(&Outcome::default(), seen).connections.unwrap();
+        let seen = BesideCounts { sent: 9, received: 8, leaked: 1 };
+        let known = fragments.trial(&CallSummary::default(), seen).connections.unwrap();
         assert_eq!((known.datagrams.sent, known.datagrams.received, known.leaked), (9, 8, 1));
         assert_eq!(known.flood, Flood::default());
         let phases = [Phase { rate: 1.0, seconds: 1.0 }; 2];
@@ -199,7 +202,7 @@ mod tests {
             Order { phases: &phases, besides: Besides::Nothing },
             Order { phases: &phases[..1], besides: Besides::Reset(0.1) },
         ] {
-            assert!(Attempts::of(&order, calls).is_err());
+            assert!(Attempts::from_order(&order, calls).is_err());
         }
     }
 }

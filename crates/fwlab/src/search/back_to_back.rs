@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::{Bench, Conformance, Failure, Setting};
+use super::{Conformance, Failure, Setting, TrialRunner};
 
 /// The longest burst to try, in seconds.
 const LONGEST: f64 = 30.0;
@@ -35,7 +35,7 @@ pub struct BackToBack {
 /// # Errors
 /// Fails if a trial fails.
 pub fn search(
-    bench: &mut Bench,
+    runner: &mut TrialRunner,
     setting: &Setting,
     throughput: f64,
     repeats: usize,
@@ -44,7 +44,7 @@ pub fn search(
         return Ok(None);
     }
     let bursts = (0..repeats)
-        .map(|_| longest_burst(bench, setting.most))
+        .map(|_| longest_burst(runner, setting.most))
         .collect::<Result<Vec<u64>, Failure>>()?;
     let count = bursts.len().max(1) as f64;
     let mean = bursts.iter().sum::<u64>() as f64 / count;
@@ -65,14 +65,14 @@ pub fn search(
 
 /// Searches for the longest burst without loss, in frames. A lossy burst is sent once more, because
 /// a single loss may be an accident.
-fn longest_burst(bench: &mut Bench, rate: f64) -> Result<u64, Failure> {
+fn longest_burst(runner: &mut TrialRunner, rate: f64) -> Result<u64, Failure> {
     let mut whole = 0;
     let mut lossy = (rate * LONGEST) as u64 + 1;
     while lossy - whole > 1 {
         let frames = whole + (lossy - whole) / 2;
         let seconds = frames as f64 / rate;
-        let lost =
-            bench.steady(rate, seconds)?.0.loss > 0.0 && bench.steady(rate, seconds)?.0.loss > 0.0;
+        let lost = runner.steady(rate, seconds)?.0.loss > 0.0
+            && runner.steady(rate, seconds)?.0.loss > 0.0;
         if lost {
             lossy = frames;
         } else {

@@ -23,7 +23,7 @@ use crate::raw::extension::Extension;
 use crate::raw::load::{Engine, Load};
 use crate::results;
 use crate::wire::Interfaces;
-use ways::Ways;
+use ways::EndpointFlags;
 
 /// The default of `--connections`.
 const MOST_CONNECTIONS: u64 = 5000;
@@ -54,7 +54,7 @@ pub struct Arguments {
     #[command(flatten)]
     agents: Agents,
     #[command(flatten)]
-    ways: Ways,
+    ways: EndpointFlags,
     #[command(flatten)]
     kinds: Kinds,
     /// Generator of the frames

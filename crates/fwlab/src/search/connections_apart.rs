@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 
-use super::attempts::{Attempts, CEILING, CEILING_AT_LEAST, FAST, PROBE, SLOW, Seen};
-use super::network::{BELIEVED, pause};
-use super::room::Room;
+use super::attempts::{Attempts, BesideCounts, CEILING, CEILING_AT_LEAST, FAST, PROBE, SLOW};
+use super::network::{USABLE_SHARE, pause};
+use super::room::PortPairs;
 use super::{Measurer, Order, Trial};
 use crate::agent::{
     Agents, Called, Caller, LONGEST_TRIAL, Machine, Made, Pair, Part, Reach, Served,
@@ -26,11 +26,11 @@ const SHORT: Duration = Duration::from_secs(2);
 
 /// The addresses and ports of connections.
 #[derive(Debug, Clone)]
-pub(super) struct Ways {
+pub(super) struct Endpoints {
     /// IPv4 or IPv6.
     pub family: Family,
     /// The first port of the server, and the number of ports.
-    pub doors: (u16, u16),
+    pub server_ports: (u16, u16),
     /// Source addresses of the client.
     pub clients: Vec<IpAddr>,
     /// A port that the filter forbids. None if the test needs no such port.
@@ -48,7 +48,7 @@ pub(super) struct ConnectionsApart {
     pair: Pair,
     pub machines: [Machine; 2],
     calls: Calls,
-    room: Room,
+    room: PortPairs,
     seconds: f64,
     /// The highest rate that the client's ports allow, in connections a second. None if the ports
     /// are not the limit.
@@ -65,45 +65,49 @@ impl ConnectionsApart {
     /// # Errors
     /// Fails if an agent is not reachable or cannot do its part, if the client has too few ports,
     /// or if the check fails.
-    pub fn connect(agents: &Agents, ways: Ways, interrupt: &Interrupt) -> anyhow::Result<Self> {
+    pub fn connect(
+        agents: &Agents,
+        endpoints: Endpoints,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<Self> {
         let mut pair = Pair::connect(agents, interrupt)?;
         let address = pair.server_address();
         let (family, version) = if address.is_ipv4() { (Family::V4, 4) } else { (Family::V6, 6) };
         ensure!(
-            family == ways.family,
+            family == endpoints.family,
             "the server is at {address}: --ip {version}, or another --server-address"
         );
         // the server's own address leads to the interface that has it
         let machines = pair.machines([Reach::Towards(address), Reach::Towards(address)])?;
-        let (door, ports) = ways.doors;
+        let (door, ports) = endpoints.server_ports;
         let calls = Calls {
             server: SocketAddr::new(address, door),
             ports,
-            clients: ways.clients,
+            clients: endpoints.clients,
             count: PROBE,
             rate: SLOW,
             // held connections end by RST, so even the probes occupy no port of the later
             // connections
-            hold: ways.at_once.is_some(),
+            hold: endpoints.at_once.is_some(),
             close: None,
             forbidden: 0,
-            forbidden_port: ways.forbidden.unwrap_or(door),
+            forbidden_port: endpoints.forbidden.unwrap_or(door),
             pages: Pages::ONE,
         };
-        let room = Room::new(machines[0].ports, &calls);
-        room.check(&Calls { count: ways.at_once.unwrap_or(PROBE), ..calls.clone() })?;
+        let room = PortPairs::new(machines[0].ports, &calls);
+        room.check(&Calls { count: endpoints.at_once.unwrap_or(PROBE), ..calls.clone() })?;
         let mut apart = ConnectionsApart {
             pair,
             machines,
             calls,
             room,
-            seconds: ways.seconds,
+            seconds: endpoints.seconds,
             bound: None,
             late: 0,
             interrupt: interrupt.clone(),
         };
-        let visitor = apart.check(ways.forbidden)?;
-        apart.check_beside(ways.beside, visitor)?;
+        let visitor = apart.check(endpoints.forbidden)?;
+        apart.check_beside(endpoints.beside, visitor)?;
         Ok(apart)
     }
 
@@ -177,7 +181,7 @@ impl ConnectionsApart {
         self.interrupt.check()?;
         let called = Called {
             address: calls.server.ip(),
-            ports: calls.doors(),
+            ports: calls.server_ports(),
             forbidden_port: (calls.forbidden > 0).then_some(calls.forbidden_port),
             at_once: calls.at_once(),
             beside,
@@ -187,7 +191,7 @@ impl ConnectionsApart {
         let length = length.min(LONGEST_TRIAL);
         self.pair.prepare(Part::Caller(Box::new(caller)), Part::Called(called), length)?;
         let said = self.pair.connections();
-        self.room.take(calls, Instant::now());
+        self.room.record(calls, Instant::now());
         said
     }
 
@@ -212,10 +216,11 @@ impl ConnectionsApart {
 
 impl Measurer for ConnectionsApart {
     fn trial(&mut self, order: &Order) -> anyhow::Result<Trial> {
-        let attempts = Attempts::of(order, &self.calls)?;
+        let attempts = Attempts::from_order(order, &self.calls)?;
         let (made, served) = self.attempt(&attempts.calls, attempts.beside)?;
         self.late += usize::from(attempts.in_time(&made.outcome) < 1.0);
-        let seen = Seen { sent: made.sent, received: served.received, leaked: served.leaked };
+        let seen =
+            BesideCounts { sent: made.sent, received: served.received, leaked: served.leaked };
         Ok(attempts.trial(&made.outcome, seen))
     }
 
@@ -234,7 +239,7 @@ impl Measurer for ConnectionsApart {
         let (made, _) = self.attempt(&all, Beside::Nothing)?;
         ensure!(made.outcome.served > 0, "none of {count} connections at once got all its pages");
         let busy = made.outcome.busy.max(Duration::from_micros(1));
-        let most = (count as f64 / busy.as_secs_f64() * BELIEVED).floor().max(1.0);
+        let most = (count as f64 / busy.as_secs_f64() * USABLE_SHARE).floor().max(1.0);
         let allowed = self.room.most(self.seconds).floor();
         // the number of held connections does not depend on the rate
         if self.calls.hold || most <= allowed {

@@ -89,7 +89,7 @@ pub enum Several<T> {
 
 impl<T: Copy> Several<T> {
     /// Returns the values, or `all` for the word `all`.
-    fn of(&self, all: &[T]) -> Vec<T> {
+    fn or_all(&self, all: &[T]) -> Vec<T> {
         match self {
             Several::These(some) => some.clone(),
             Several::All => all.to_vec(),
@@ -198,7 +198,7 @@ impl Kinds {
 
     /// Returns true if some kinds have this extension header.
     pub fn has(&self, extension: Extension) -> bool {
-        self.extension.of(&EXTENSIONS).contains(&extension)
+        self.extension.or_all(&EXTENSIONS).contains(&extension)
     }
 
     /// Returns the kinds of one family with one extension header.
@@ -210,7 +210,7 @@ impl Kinds {
     /// results can be compared.
     pub fn each(&self) -> Vec<Frames> {
         let ip = self.ip;
-        let extensions = self.extension.of(&EXTENSIONS);
+        let extensions = self.extension.or_all(&EXTENSIONS);
         let least = extensions.iter().map(|&one| smallest(ip == Family::V6, one)).max();
         let least = least.unwrap_or_default();
         let sizes = match &self.size {
@@ -218,7 +218,7 @@ impl Kinds {
             Some(Several::These(some)) => some.iter().map(|size| size.0).collect(),
             Some(Several::All) => SIZES.map(|size| size.max(least)).to_vec(),
         };
-        let networks = self.networks.of(&NETWORKS.map(Networks));
+        let networks = self.networks.or_all(&NETWORKS.map(Networks));
         let mut all = Vec::new();
         for &size in &sizes {
             for &Networks(networks) in &networks {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_standards_ask_for_is_known_to_be_there() {
+    fn the_variety_of_kinds_is_detected() {
         let variety = |words| kinds(words).unwrap().variety();
         assert_eq!(variety(&[]), Variety::default());
         assert_eq!(variety(&["--size", "all"]), Variety { sizes: true, ..Variety::default() });
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_refused() {
+    fn invalid_values_are_refused() {
         for wrong in [
             ["--size", "63"],
             ["--size", "64,"],

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::{Bench, Conformance, Failure, Setting};
+use super::{Conformance, Failure, Setting, TrialRunner};
 
 /// The offered rates, as shares of the highest one.
 const SHARES: [f64; 3] = [0.01, 0.1, 0.5];
@@ -25,10 +25,14 @@ pub struct Impact {
 ///
 /// # Errors
 /// Fails if a trial fails.
-pub fn search(bench: &mut Bench, setting: &Setting, seconds: f64) -> Result<Vec<Impact>, Failure> {
+pub fn search(
+    runner: &mut TrialRunner,
+    setting: &Setting,
+    seconds: f64,
+) -> Result<Vec<Impact>, Failure> {
     let at = |share: f64| {
         let rate = setting.most * share;
-        let (record, trial) = bench.steady(rate, seconds)?;
+        let (record, trial) = runner.steady(rate, seconds)?;
         Ok(Impact { share, rate, loss: record.loss, busy: trial.busy })
     };
     SHARES.into_iter().map(at).collect()

@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use super::{Bench, Conformance, Failure, Setting};
+use super::{Conformance, Failure, Setting, TrialRunner};
 use crate::results::Latency;
 use crate::stats::{median, quantile};
 
@@ -37,7 +37,7 @@ pub struct Typical {
 
 /// The result of a latency measurement.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Found {
+pub struct LatencyResult {
     /// The plan.
     pub plan: Plan,
     /// Number of trials with enough frames.
@@ -56,10 +56,10 @@ pub struct Found {
 ///
 /// # Errors
 /// Fails if a trial fails, or if no trial has 500 frames.
-pub fn search(bench: &mut Bench, plan: &Plan) -> Result<Found, Failure> {
+pub fn search(runner: &mut TrialRunner, plan: &Plan) -> Result<LatencyResult, Failure> {
     let mut trials = Vec::new();
     for _ in 0..plan.repeats {
-        let (_, trial) = bench.steady(plan.rate, plan.seconds)?;
+        let (_, trial) = runner.steady(plan.rate, plan.seconds)?;
         if trial.latency.count() >= LEAST_FRAMES {
             trials.push(trial.latency);
         }
@@ -77,7 +77,7 @@ pub fn search(bench: &mut Bench, plan: &Plan) -> Result<Found, Failure> {
     let variation =
         of(&|latency| Some(latency.quantile(0.999)?.saturating_sub(latency.range()?.0)));
     match (typical, worst, variation) {
-        (Some(typical), Some(worst), Some(variation)) => Ok(Found {
+        (Some(typical), Some(worst), Some(variation)) => Ok(LatencyResult {
             plan: *plan,
             trials: trials.len(),
             typical,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Bench, Conformance, Failure, Setting};
+use super::{Conformance, Failure, Setting, TrialRunner};
 
 /// A step of the search.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -19,12 +19,16 @@ pub struct Step {
 ///
 /// # Errors
 /// Fails if a trial fails.
-pub fn search(bench: &mut Bench, setting: &Setting, seconds: f64) -> Result<Vec<Step>, Failure> {
+pub fn search(
+    runner: &mut TrialRunner,
+    setting: &Setting,
+    seconds: f64,
+) -> Result<Vec<Step>, Failure> {
     let mut steps: Vec<Step> = Vec::new();
     for tenths in (1..=10).rev() {
         let share = f64::from(tenths) / 10.0;
         let rate = setting.most * share;
-        let loss = bench.steady(rate, seconds)?.0.loss;
+        let loss = runner.steady(rate, seconds)?.0.loss;
         let clean = loss == 0.0 && steps.last().is_some_and(|step| step.loss == 0.0);
         steps.push(Step { share, rate, loss });
         if clean {

@@ -15,7 +15,7 @@
 
 use serde::Serialize;
 
-use super::{Bench, Conformance, Failure, Setting};
+use super::{Conformance, Failure, Setting, TrialRunner};
 
 /// A search goal of RFC 9971.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -162,14 +162,18 @@ pub struct Range {
 ///
 /// # Errors
 /// Fails if a trial fails, if the search has too many trials, or if no frame came through at all.
-pub fn search(bench: &mut Bench, range: Range, goals: &[Goal]) -> Result<Vec<GoalResult>, Failure> {
-    let mut search = Search { bench, range, loads: Vec::new() };
+pub fn search(
+    runner: &mut TrialRunner,
+    range: Range,
+    goals: &[Goal],
+) -> Result<Vec<GoalResult>, Failure> {
+    let mut search = Search { runner, range, loads: Vec::new() };
     for goal in goals {
         for duration in durations(goal) {
             search.narrow(&goal.shortened(duration), duration)?;
         }
     }
-    if search.bench.records.iter().all(|record| record.received == 0) {
+    if search.runner.records.iter().all(|record| record.received == 0) {
         return Err(Failure::Nothing(range.least));
     }
     Ok(goals.iter().map(|goal| search.result(goal)).collect())
@@ -188,7 +192,7 @@ fn durations(goal: &Goal) -> Vec<f64> {
 }
 
 struct Search<'b, 'm> {
-    bench: &'b mut Bench<'m>,
+    runner: &'b mut TrialRunner<'m>,
     range: Range,
     /// Loads in ascending order, with their trials.
     loads: Vec<(f64, Vec<Measured>)>,
@@ -249,7 +253,7 @@ impl Search<'_, '_> {
     }
 
     fn measure(&mut self, load: f64, duration: f64) -> Result<f64, Failure> {
-        let loss = self.bench.steady(load, duration)?.0.loss;
+        let loss = self.runner.steady(load, duration)?.0.loss;
         let measured = Measured { duration, loss };
         match self.loads.binary_search_by(|(other, _)| other.total_cmp(&load)) {
             Ok(index) => self.loads[index].1.push(measured),
@@ -362,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_measured_says_nothing() {
+    fn without_trials_a_load_is_undecided() {
         assert_eq!(Goal::rfc2544().classify(&[]), Class::Undecided);
         assert_eq!(Goal::tst009().conditional_throughput(1e6, &[]), 0.0);
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 
 use super::filters::Filter;
-use super::{Besides, Measurer, Order, Phase, Place, Trial};
+use super::{Besides, Measurer, Order, Phase, Site, Trial};
 use crate::family::Family;
 use crate::interrupt::Interrupt;
 use crate::napi;
@@ -24,7 +24,7 @@ use crate::topology::{End, Lab, Shape, Topology};
 const CEILING: u64 = 1 << 19;
 
 /// The usable share of the generator's highest rate. Above it, losses may be the generator's.
-pub(super) const BELIEVED: f64 = 0.8;
+pub(super) const USABLE_SHARE: f64 = 0.8;
 
 /// The MTU of cables in bytes, unless frames are longer.
 const CABLE: u32 = 1500;
@@ -64,7 +64,7 @@ fn most(load: &Load, cpus: Cpus) -> anyhow::Result<f64> {
     let mtu = load.size.single().map_or(0, |size| size.saturating_sub(18)).max(CABLE);
     let lab = Lab::new("search-cable", Shape { mtu, ..shape(Topology::Direct) })?;
     let mut flood = Flood::new(&lab, load, End::Client, End::Server)?;
-    Ok((flood.ceiling(CEILING, cpus.at)? * BELIEVED).floor())
+    Ok((flood.ceiling(CEILING, cpus.at)? * USABLE_SHARE).floor())
 }
 
 /// Makes the network of a system, with cables of `mtu` bytes.
@@ -293,7 +293,7 @@ pub(super) struct Built<'l> {
     pub interrupt: Interrupt,
 }
 
-impl Place for Built<'_> {
+impl Site for Built<'_> {
     fn most(&mut self, load: &Load) -> anyhow::Result<f64> {
         most(load, self.cpus)
     }

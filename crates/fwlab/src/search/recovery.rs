@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::{Bench, Besides, Conformance, Failure, Gap, Order, Phase, Setting};
+use super::{Besides, Conformance, Failure, Gap, Order, Phase, Setting, TrialRunner};
 
 /// The overload, as a share of the throughput. The relief is half of the overload.
 const TOO_MUCH: f64 = 1.1;
@@ -47,7 +47,7 @@ pub struct Recovery {
 /// # Errors
 /// Fails if a trial fails.
 pub fn system_recovery(
-    bench: &mut Bench,
+    runner: &mut TrialRunner,
     setting: &Setting,
     plan: &Plan,
 ) -> Result<Recovery, Failure> {
@@ -56,7 +56,7 @@ pub fn system_recovery(
     let phases = [overload, relief].map(|rate| Phase { rate, seconds: plan.seconds });
     let (mut lost, mut times) = (Vec::new(), Vec::new());
     for _ in 0..plan.repeats {
-        let (_, trial) = bench.run(&Order { phases: &phases, besides: Besides::Nothing })?;
+        let (_, trial) = runner.run(&Order { phases: &phases, besides: Besides::Nothing })?;
         lost.push(trial.sent - trial.received);
         times.push(trial.last_loss.unwrap_or(0.0));
     }
@@ -94,13 +94,13 @@ pub struct Reset {
 ///
 /// # Errors
 /// Fails if a trial fails, if the device cannot be reset, or if no frame comes after a reset.
-pub fn reset(bench: &mut Bench, plan: &Plan) -> Result<Reset, Failure> {
-    let what = bench.reset()?.to_owned();
+pub fn reset(runner: &mut TrialRunner, plan: &Plan) -> Result<Reset, Failure> {
+    let what = runner.reset()?.to_owned();
     let phases = [Phase { rate: plan.throughput, seconds: plan.seconds }];
     let (mut lost, mut times) = (Vec::new(), Vec::new());
     for _ in 0..plan.repeats {
         let order = Order { phases: &phases, besides: Besides::Reset(plan.seconds / 2.0) };
-        let (_, trial) = bench.run(&order)?;
+        let (_, trial) = runner.run(&order)?;
         if matches!(trial.gap, Some(Gap { ended: false, time, .. }) if time.as_secs_f64() > plan.seconds * END)
         {
             return Err(Failure::Away);

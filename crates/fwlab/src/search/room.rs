@@ -10,7 +10,7 @@ use anyhow::ensure;
 use crate::connections::{Calls, Ports};
 
 /// The available address/port pairs of a client.
-pub(super) struct Room {
+pub(super) struct PortPairs {
     ports: Ports,
     addresses: u64,
     doors: u64,
@@ -18,11 +18,11 @@ pub(super) struct Room {
     closed: VecDeque<(Instant, u64)>,
 }
 
-impl Room {
+impl PortPairs {
     /// Makes the room of a client with these ports, for calls like these.
-    pub fn new(ports: Ports, calls: &Calls) -> Room {
+    pub fn new(ports: Ports, calls: &Calls) -> PortPairs {
         let (addresses, doors) = (calls.clients.len().max(1) as u64, u64::from(calls.ports));
-        Room { ports, addresses, doors, closed: VecDeque::new() }
+        PortPairs { ports, addresses, doors, closed: VecDeque::new() }
     }
 
     /// Returns the number of pairs, which is the highest number of connections at once.
@@ -62,7 +62,7 @@ impl Room {
     /// Returns the limits that determine the number of pairs, and the flags and settings that raise
     /// them.
     pub fn reasons(&self) -> String {
-        let Room { ports, addresses, doors, .. } = self;
+        let PortPairs { ports, addresses, doors, .. } = self;
         let several = |count: u64, one: &str, more: &str| match count {
             1 => format!("one {one}"),
             _ => format!("{count} {more}"),
@@ -105,7 +105,7 @@ impl Room {
 
     /// Records that calls were made. Held connections that are not closed end by RST, and free
     /// their pairs at once.
-    pub fn take(&mut self, calls: &Calls, now: Instant) {
+    pub fn record(&mut self, calls: &Calls, now: Instant) {
         if !calls.hold || calls.close.is_some() {
             self.closed.push_back((now, self.taken_by(calls)));
         }
@@ -132,16 +132,16 @@ mod tests {
         }
     }
 
-    fn room(are_reused: bool) -> Room {
+    fn room(are_reused: bool) -> PortPairs {
         let ports = Ports { first: 1001, last: 2000, are_reused };
-        Room::new(ports, &calls(1, 1.0))
+        PortPairs::new(ports, &calls(1, 1.0))
     }
 
     #[test]
-    fn what_can_be_at_once_is_told() {
+    fn port_pairs_are_counted() {
         let two = vec![[192, 0, 2, 2].into(), [192, 0, 2, 3].into()];
         let ports = Ports { first: 1001, last: 2000, are_reused: false };
-        assert_eq!(Room::new(ports, &Calls { clients: two, ..calls(1, 1.0) }).total(), 4000);
+        assert_eq!(PortPairs::new(ports, &Calls { clients: two, ..calls(1, 1.0) }).total(), 4000);
         let room = room(false);
         let held = |count| room.check(&Calls { hold: true, ..calls(count, 1.0) });
         held(2000).unwrap();
@@ -155,18 +155,18 @@ mod tests {
     }
 
     #[test]
-    fn ways_are_waited_for() {
+    fn calls_wait_for_free_port_pairs() {
         let (mut room, start) = (room(false), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
-        room.take(&calls(800, 1e6), at(0));
-        room.take(&calls(800, 1e6), at(10));
-        room.take(&Calls { hold: true, ..calls(2000, 1e6) }, at(11));
+        room.record(&calls(800, 1e6), at(0));
+        room.record(&calls(800, 1e6), at(10));
+        room.record(&Calls { hold: true, ..calls(2000, 1e6) }, at(11));
         assert_eq!(room.wait(&calls(400, 1e6), at(20)), Duration::ZERO);
         assert_eq!(room.wait(&calls(1200, 1e6), at(20)), Duration::from_secs(40));
         assert_eq!(room.wait(&calls(2000, 1e6), at(20)), Duration::from_secs(50));
         assert_eq!(room.wait(&calls(1200, 1e6), at(61)), Duration::ZERO);
         let mut soon = super::tests::room(true);
-        soon.take(&Calls { hold: true, close: Some(1.0), ..calls(2000, 1e6) }, at(0));
+        soon.record(&Calls { hold: true, close: Some(1.0), ..calls(2000, 1e6) }, at(0));
         assert_eq!(soon.wait(&calls(1, 1e6), at(0)), Duration::from_secs(2));
     }
 }

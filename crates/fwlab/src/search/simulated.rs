@@ -143,7 +143,7 @@ impl Simulated {
     fn latency(&self, rate: f64, frames: u64) -> Latency {
         let busy = self.busy(rate).min(0.99);
         let steps = 1000;
-        Latency::of((0..steps).map(|step| {
+        Latency::from_times((0..steps).map(|step| {
             let share = (f64::from(step) + 0.5) / f64::from(steps);
             let wait = -(1.0 - share).ln() * busy / (1.0 - busy) * 0.1;
             ((QUICKEST * (1.0 + wait)) as u64, frames.div_ceil(steps as u64))

@@ -6,7 +6,8 @@
 use serde::Serialize;
 
 use super::{
-    Bench, Besides, Conformance, Connections, Failure, Order, Phase, Setting, Trial, throughput,
+    Besides, Conformance, Connections, Failure, Order, Phase, Setting, Trial, TrialRunner,
+    throughput,
 };
 use crate::connections::datagrams::Datagrams;
 use crate::connections::flood::Flood;
@@ -45,7 +46,7 @@ pub struct Capacity {
 ///
 /// # Errors
 /// Fails if a trial fails, or if no connection was made at all.
-pub fn capacity(bench: &mut Bench, most: u64, rate: f64) -> Result<Capacity, Failure> {
+pub fn capacity(runner: &mut TrialRunner, most: u64, rate: f64) -> Result<Capacity, Failure> {
     let step = ((most as f64 * RESOLUTION) as u64).max(1);
     let (mut whole, mut refused, mut setup) = (0, None, Setup::default());
     let mut any = false;
@@ -55,10 +56,10 @@ pub fn capacity(bench: &mut Bench, most: u64, rate: f64) -> Result<Capacity, Fai
             Some(refused) if refused - whole > step => whole + (refused - whole) / 2,
             Some(_) => break,
         };
-        let mut trial = hold(bench, count, rate)?;
+        let mut trial = hold(runner, count, rate)?;
         if trial.received < count {
             any |= trial.received > 0;
-            trial = hold(bench, count, rate)?;
+            trial = hold(runner, count, rate)?;
         }
         any |= trial.received > 0;
         if trial.received < count {
@@ -78,9 +79,9 @@ pub fn capacity(bench: &mut Bench, most: u64, rate: f64) -> Result<Capacity, Fai
 }
 
 /// Does a trial with `count` connections at once.
-fn hold(bench: &mut Bench, count: u64, rate: f64) -> Result<Trial, Failure> {
+fn hold(runner: &mut TrialRunner, count: u64, rate: f64) -> Result<Trial, Failure> {
     let phases = [Phase { rate, seconds: count as f64 / rate }];
-    Ok(bench.run(&Order { phases: &phases, besides: Besides::Hold })?.1)
+    Ok(runner.run(&Order { phases: &phases, besides: Besides::Hold })?.1)
 }
 
 /// The highest rate of connection setup.
@@ -99,17 +100,17 @@ pub struct SetupRate {
 /// # Errors
 /// Fails if a trial fails, or if no connection was made at all.
 pub fn setup_rate(
-    bench: &mut Bench,
+    runner: &mut TrialRunner,
     setting: &Setting,
     plan: &throughput::Plan,
 ) -> Result<SetupRate, Failure> {
-    let found = throughput::search(bench, setting, plan).map_err(|failure| match failure {
+    let found = throughput::search(runner, setting, plan).map_err(|failure| match failure {
         Failure::Nothing(_) => Failure::NoConnection,
         other => other,
     })?;
     let mut setup = Setup::default();
     if found.rate > 0.0 {
-        let (_, trial) = bench.steady(found.rate, plan.last)?;
+        let (_, trial) = runner.steady(found.rate, plan.last)?;
         setup = trial.connections.unwrap_or_default().setup;
     }
     Ok(SetupRate { found, setup })
@@ -134,7 +135,7 @@ pub struct TearDown {
 /// # Errors
 /// Fails if a trial fails, or if no connection was closed at any rate.
 pub fn tear_down(
-    bench: &mut Bench,
+    runner: &mut TrialRunner,
     setting: &Setting,
     connections: u64,
     careful: f64,
@@ -149,9 +150,9 @@ pub fn tear_down(
         };
         let phases = [Phase { rate, seconds: connections as f64 / rate }];
         let order = Order { phases: &phases, besides: Besides::TearDown(careful) };
-        let mut trial = bench.run(&order)?.1;
+        let mut trial = runner.run(&order)?.1;
         if trial.received < connections {
-            trial = bench.run(&order)?.1;
+            trial = runner.run(&order)?.1;
         }
         if trial.received < connections {
             too_fast = Some(rate);
@@ -162,7 +163,7 @@ pub fn tear_down(
             break;
         }
     }
-    if bench.records.iter().all(|record| record.received == 0) {
+    if runner.records.iter().all(|record| record.received == 0) {
         return Err(Failure::NoConnection);
     }
     Ok(TearDown { rate: whole, too_fast, connections, times })
@@ -187,11 +188,11 @@ pub struct Illegal {
 ///
 /// # Errors
 /// Fails if a trial fails.
-pub fn illegal(bench: &mut Bench, rate: f64, seconds: f64) -> Result<Vec<Illegal>, Failure> {
+pub fn illegal(runner: &mut TrialRunner, rate: f64, seconds: f64) -> Result<Vec<Illegal>, Failure> {
     let with = |share: u32| {
         let phases = [Phase { rate, seconds }];
         let (_, trial) =
-            bench.run(&Order { phases: &phases, besides: Besides::Forbidden(share) })?;
+            runner.run(&Order { phases: &phases, besides: Besides::Forbidden(share) })?;
         let Connections { forbidden, leaked, .. } = trial.connections.unwrap_or_default();
         let (attempted, served) = (trial.sent, trial.received);
         Ok(Illegal { share, attempted, served, forbidden, leaked })
@@ -217,11 +218,15 @@ pub struct Fragmented {
 ///
 /// # Errors
 /// Fails if a trial fails.
-pub fn fragments(bench: &mut Bench, rate: f64, seconds: f64) -> Result<Vec<Fragmented>, Failure> {
+pub fn fragments(
+    runner: &mut TrialRunner,
+    rate: f64,
+    seconds: f64,
+) -> Result<Vec<Fragmented>, Failure> {
     let beside = |share: f64| {
         let phases = [Phase { rate, seconds }];
         let besides = Besides::Fragments(rate * share);
-        let (_, trial) = bench.run(&Order { phases: &phases, besides })?;
+        let (_, trial) = runner.run(&Order { phases: &phases, besides })?;
         let Connections { datagrams, setup, .. } = trial.connections.unwrap_or_default();
         Ok(Fragmented { attempted: trial.sent, served: trial.received, datagrams, setup })
     };
@@ -273,10 +278,14 @@ pub struct Rates {
 ///
 /// # Errors
 /// Fails if a trial fails.
-pub fn flood(bench: &mut Bench, rates: &Rates, seconds: f64) -> Result<Vec<Flooded>, Failure> {
+pub fn flood(
+    runner: &mut TrialRunner,
+    rates: &Rates,
+    seconds: f64,
+) -> Result<Vec<Flooded>, Failure> {
     let mut beside = |syns: f64, rate: f64, pages: Pages| {
         let besides = Besides::Flood(syns, pages);
-        let (_, trial) = bench.run(&Order { phases: &[Phase { rate, seconds }], besides })?;
+        let (_, trial) = runner.run(&Order { phases: &[Phase { rate, seconds }], besides })?;
         let known = trial.connections.unwrap_or_default();
         Ok((trial.sent, trial.received, known))
     };
@@ -320,26 +329,26 @@ pub struct Transactions {
 /// # Errors
 /// Fails if a trial fails, or if no connection was made at all.
 pub fn transactions(
-    bench: &mut Bench,
+    runner: &mut TrialRunner,
     setting: &Setting,
     plan: &throughput::Plan,
     pages: Pages,
 ) -> Result<Transactions, Failure> {
-    let setting = Setting { most: bench.most(pages, setting.most)?, ..*setting };
-    bench.besides = Besides::Pages(pages);
-    let found = throughput::search(bench, &setting, plan).map_err(|failure| match failure {
+    let setting = Setting { most: runner.most(pages, setting.most)?, ..*setting };
+    runner.besides = Besides::Pages(pages);
+    let found = throughput::search(runner, &setting, plan).map_err(|failure| match failure {
         Failure::Nothing(_) => Failure::NoConnection,
         other => other,
     });
     let mut times = Setup::default();
     let found = found.and_then(|found| {
         if found.rate > 0.0 {
-            let (_, trial) = bench.steady(found.rate, plan.last)?;
+            let (_, trial) = runner.steady(found.rate, plan.last)?;
             times = trial.connections.unwrap_or_default().fetched;
         }
         Ok(found)
     });
-    bench.besides = Besides::Nothing;
+    runner.besides = Besides::Nothing;
     let connections = found?;
     let rate = connections.rate * f64::from(pages.requests);
     let bits = rate * f64::from(pages.bytes) * 8.0;

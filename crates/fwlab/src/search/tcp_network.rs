@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use anyhow::ensure;
 
-use super::attempts::{Attempts, CEILING, CEILING_AT_LEAST, FAST, PROBE, SLOW, Seen};
+use super::attempts::{Attempts, BesideCounts, CEILING, CEILING_AT_LEAST, FAST, PROBE, SLOW};
 use super::filters::Filter;
-use super::network::{BELIEVED, Cpus, Installed, pause, shape};
+use super::network::{Cpus, Installed, USABLE_SHARE, pause, shape};
 use super::{Measurer, Order, Trial};
 use crate::connections::{
-    self, Answers, Beside, Calls, Counter, Outcome, PORT, Pages, STRAGGLERS, Service,
+    self, Answers, Beside, CallSummary, Calls, Counter, PORT, Pages, STRAGGLERS, Service,
 };
 use crate::family::Family;
 use crate::interrupt::Interrupt;
@@ -57,7 +57,7 @@ pub fn most(
         "over a cable only {} of {count} connections were served",
         answers.served
     );
-    Ok((count as f64 * share / took.as_secs_f64() * BELIEVED).floor().max(1.0))
+    Ok((count as f64 * share / took.as_secs_f64() * USABLE_SHARE).floor().max(1.0))
 }
 
 impl<'l> TcpNetwork<'l> {
@@ -155,7 +155,7 @@ impl TcpNetwork<'_> {
 
 impl Measurer for TcpNetwork<'_> {
     fn trial(&mut self, order: &Order) -> anyhow::Result<Trial> {
-        let attempts = Attempts::of(order, &self.calls)?;
+        let attempts = Attempts::from_order(order, &self.calls)?;
         let Attempts { calls, beside, .. } = &attempts;
         let leaked = self.service.came(calls.forbidden_port);
         let server = self.lab.end(End::Server);
@@ -163,7 +163,7 @@ impl Measurer for TcpNetwork<'_> {
         let (answers, sent) = self.call_beside(calls, *beside)?;
         let received = counter.end()?;
         let leaked = if calls.forbidden > 0 { self.leaked() - leaked } else { 0 };
-        Ok(attempts.trial(&Outcome::from(&answers), Seen { sent, received, leaked }))
+        Ok(attempts.trial(&CallSummary::from(&answers), BesideCounts { sent, received, leaked }))
     }
 
     fn wait(&mut self, seconds: f64) {

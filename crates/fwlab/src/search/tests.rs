@@ -20,32 +20,32 @@ const SETTING: Setting = Setting {
 /// Returns the result of a search, its trials, and the seconds they would have taken.
 fn on<T>(
     curve: Curve,
-    search: impl FnOnce(&mut Bench) -> Result<T, Failure>,
+    search: impl FnOnce(&mut TrialRunner) -> Result<T, Failure>,
 ) -> (Result<T, Failure>, Vec<Record>, f64) {
     let mut device = Simulated::new(curve, 1);
-    let mut bench = Bench::new(&mut device, SETTING.waits);
-    let found = search(&mut bench);
-    let records = bench.records;
+    let mut runner = TrialRunner::new(&mut device, SETTING.waits);
+    let found = search(&mut runner);
+    let records = runner.records;
     (found, records, device.clock)
 }
 
 fn throughput_of(curve: Curve) -> (Result<throughput::Throughput, Failure>, Vec<Record>) {
     let (found, records, _) =
-        on(curve, |bench| throughput::search(bench, &SETTING, &throughput::Plan::default()));
+        on(curve, |runner| throughput::search(runner, &SETTING, &throughput::Plan::default()));
     (found, records)
 }
 
 #[test]
-fn who_listens_is_told_of_each_trial() {
+fn the_listener_is_called_for_each_trial() {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
     static HEARD: AtomicUsize = AtomicUsize::new(0);
     let mut device = Simulated::new(Curve::Knee(1e6), 1);
-    let mut bench = Bench::new(&mut device, Waits::NONE);
-    bench.listener = Some(|number, record| {
+    let mut runner = TrialRunner::new(&mut device, Waits::NONE);
+    runner.listener = Some(|number, record| {
         assert_eq!((number, record.rate), (HEARD.fetch_add(1, Relaxed) + 1, 1000.0));
     });
     for _ in 0..3 {
-        bench.steady(1000.0, 1.0).unwrap();
+        runner.steady(1000.0, 1.0).unwrap();
     }
     assert_eq!(HEARD.load(Relaxed), 3);
 }
@@ -83,18 +83,18 @@ fn a_device_that_drops_everything_is_told_apart_from_a_slow_one() {
 }
 
 #[test]
-fn what_reflects_or_dies_ends_every_search_and_keeps_its_trials() {
+fn a_reflecting_or_dead_device_ends_each_search_and_keeps_its_trials() {
     let plan = latency::Plan { rate: 1e5, seconds: 1.0, repeats: 5 };
     let range = mlr::Range { least: 100.0, most: MOST };
-    type Search<'a> = Box<dyn Fn(&mut Bench) -> Result<(), Failure> + 'a>;
+    type Search<'a> = Box<dyn Fn(&mut TrialRunner) -> Result<(), Failure> + 'a>;
     let searches: [Search; 5] = [
-        Box::new(|bench| {
-            throughput::search(bench, &SETTING, &throughput::Plan::default()).map(drop)
+        Box::new(|runner| {
+            throughput::search(runner, &SETTING, &throughput::Plan::default()).map(drop)
         }),
-        Box::new(|bench| loss_rate::search(bench, &SETTING, 60.0).map(drop)),
-        Box::new(|bench| back_to_back::search(bench, &SETTING, 1e6, 50).map(drop)),
-        Box::new(|bench| latency::search(bench, &plan).map(drop)),
-        Box::new(|bench| mlr::search(bench, range, &[mlr::Goal::rfc2544()]).map(drop)),
+        Box::new(|runner| loss_rate::search(runner, &SETTING, 60.0).map(drop)),
+        Box::new(|runner| back_to_back::search(runner, &SETTING, 1e6, 50).map(drop)),
+        Box::new(|runner| latency::search(runner, &plan).map(drop)),
+        Box::new(|runner| mlr::search(runner, range, &[mlr::Goal::rfc2544()]).map(drop)),
     ];
     for search in searches {
         let (found, records, _) = on(Curve::Reflect, &search);
@@ -111,22 +111,23 @@ fn what_reflects_or_dies_ends_every_search_and_keeps_its_trials() {
 
 #[test]
 fn the_ladder_ends_after_two_clean_steps() {
-    let (found, _, _) = on(Curve::Slope(1.3e6), |bench| loss_rate::search(bench, &SETTING, 60.0));
+    let (found, _, _) = on(Curve::Slope(1.3e6), |runner| loss_rate::search(runner, &SETTING, 60.0));
     let steps = found.unwrap();
     let shares: Vec<f64> = steps.iter().map(|step| step.share).collect();
     assert_eq!(shares, [1.0, 0.9, 0.8, 0.7, 0.6, 0.5]);
     // The rate is 0.7 million above the start; all is lost 11.7 million above.
     assert!((steps[0].loss - 0.7 / 11.7).abs() < 1e-6, "{steps:?}");
     assert!(steps[3].loss > 0.0 && steps[4].loss == 0.0);
-    let (found, _, _) = on(Curve::Drop, |bench| loss_rate::search(bench, &SETTING, 60.0));
+    let (found, _, _) = on(Curve::Drop, |runner| loss_rate::search(runner, &SETTING, 60.0));
     assert_eq!(found.unwrap().len(), 10, "it never gets clean");
-    let (found, _, _) = on(Curve::Knee(MOST), |bench| loss_rate::search(bench, &SETTING, 60.0));
+    let (found, _, _) = on(Curve::Knee(MOST), |runner| loss_rate::search(runner, &SETTING, 60.0));
     assert_eq!(found.unwrap().len(), 2);
 }
 
 #[test]
 fn bursts_tell_the_buffer() {
-    let (found, _, _) = on(Curve::Knee(1e6), |bench| back_to_back::search(bench, &SETTING, 1e6, 3));
+    let (found, _, _) =
+        on(Curve::Knee(1e6), |runner| back_to_back::search(runner, &SETTING, 1e6, 3));
     let found = found.unwrap().unwrap();
     // The buffer has 1000 frames, and half of the arriving frames are forwarded meanwhile: 2000
     // fit.
@@ -135,7 +136,7 @@ fn bursts_tell_the_buffer() {
     assert_eq!(found.deviation, 0.0);
     assert!((found.corrected_buffer * MOST - 1000.0).abs() < 5.0, "{found:?}");
     let (found, records, _) =
-        on(Curve::Knee(5e6), |bench| back_to_back::search(bench, &SETTING, MOST, 3));
+        on(Curve::Knee(5e6), |runner| back_to_back::search(runner, &SETTING, MOST, 3));
     assert_eq!(found.unwrap(), None);
     assert!(records.is_empty());
 }
@@ -144,7 +145,7 @@ fn bursts_tell_the_buffer() {
 fn latency_grows_with_the_rate() {
     let at = |rate: f64| {
         let plan = latency::Plan { rate, seconds: 1.0, repeats: 20 };
-        on(Curve::Knee(1e6), |bench| latency::search(bench, &plan)).0.unwrap()
+        on(Curve::Knee(1e6), |runner| latency::search(runner, &plan)).0.unwrap()
     };
     let (idle, busy) = (at(1e4), at(9e5));
     assert_eq!(idle.trials, 20);
@@ -156,7 +157,7 @@ fn latency_grows_with_the_rate() {
     assert!(busy.variation.median < busy.worst.median);
     assert_eq!(busy.all.count(), 20 * 900_000);
     let plan = latency::Plan { rate: 1e5, seconds: 1.0, repeats: 2 };
-    let (found, _, _) = on(Curve::Drop, |bench| latency::search(bench, &plan));
+    let (found, _, _) = on(Curve::Drop, |runner| latency::search(runner, &plan));
     assert!(matches!(found, Err(Failure::Nothing(_))));
 }
 
@@ -168,7 +169,7 @@ fn recovery_plan(throughput: f64, seconds: f64) -> recovery::Plan {
 fn recovery_and_reset() {
     let plan = recovery_plan(1e6, 60.0);
     let (found, records, _) =
-        on(Curve::Knee(1e6), |bench| recovery::system_recovery(bench, &SETTING, &plan));
+        on(Curve::Knee(1e6), |runner| recovery::system_recovery(runner, &SETTING, &plan));
     let found = found.unwrap();
     assert!((found.overload - 1.1e6).abs() < 1.0);
     assert_eq!((found.seconds, found.times, found.unrecovered), (0.125, vec![0.125; 3], 0));
@@ -177,11 +178,11 @@ fn recovery_and_reset() {
     assert_eq!(records[0].intended, 66_000_000 + 33_000_000);
     let plan = recovery_plan(MOST, 60.0);
     let (found, _, _) =
-        on(Curve::Knee(5e6), |bench| recovery::system_recovery(bench, &SETTING, &plan));
+        on(Curve::Knee(5e6), |runner| recovery::system_recovery(runner, &SETTING, &plan));
     let found = found.unwrap();
     assert_eq!((found.seconds, found.lost), (0.0, vec![0; 3]), "there was never too much");
     let plan = recovery_plan(1e5, 10.0);
-    let (found, _, _) = on(Curve::Knee(1e6), |bench| recovery::reset(bench, &plan));
+    let (found, _, _) = on(Curve::Knee(1e6), |runner| recovery::reset(runner, &plan));
     let found = found.unwrap();
     assert_eq!((found.seconds, found.seconds_by_loss), (0.25, 0.25));
 }
@@ -207,23 +208,23 @@ impl Measurer for Altered {
 fn a_device_that_does_not_come_back_has_no_recovery() {
     let plan = recovery_plan(1e6, 1.0);
     let mut device = Altered(|trial| trial.last_loss = Some(0.95), None);
-    let mut bench = Bench::new(&mut device, Waits::NONE);
-    let found = recovery::system_recovery(&mut bench, &SETTING, &plan).unwrap();
+    let mut runner = TrialRunner::new(&mut device, Waits::NONE);
+    let found = recovery::system_recovery(&mut runner, &SETTING, &plan).unwrap();
     assert_eq!(found.unrecovered, 3);
-    assert!(matches!(recovery::reset(&mut bench, &plan), Err(Failure::NoReset)));
+    assert!(matches!(recovery::reset(&mut runner, &plan), Err(Failure::NoReset)));
 
     let away = |trial: &mut Trial| {
         let time = std::time::Duration::from_millis(500);
         trial.gap = Some(Gap { frames: 1, time, ended: false });
     };
     let mut device = Altered(away, Some("gone"));
-    let mut bench = Bench::new(&mut device, Waits::NONE);
-    assert!(matches!(recovery::reset(&mut bench, &plan), Err(Failure::Away)));
+    let mut runner = TrialRunner::new(&mut device, Waits::NONE);
+    assert!(matches!(recovery::reset(&mut runner, &plan), Err(Failure::Away)));
 }
 
 fn mlr_of(curve: Curve, goals: &[mlr::Goal]) -> (Vec<mlr::GoalResult>, Vec<Record>, f64) {
     let range = mlr::Range { least: 100.0, most: MOST };
-    let (found, records, clock) = on(curve, |bench| mlr::search(bench, range, goals));
+    let (found, records, clock) = on(curve, |runner| mlr::search(runner, range, goals));
     (found.unwrap(), records, clock)
 }
 
@@ -254,7 +255,7 @@ fn mlr_says_when_the_most_or_the_least_is_the_limit() {
     assert_eq!(results[0].lower, None);
     assert_eq!(results[0].conditional_throughput, None);
     let range = mlr::Range { least: 100.0, most: MOST };
-    let (found, _, _) = on(Curve::Drop, |bench| mlr::search(bench, range, &goals));
+    let (found, _, _) = on(Curve::Drop, |runner| mlr::search(runner, range, &goals));
     assert!(matches!(found, Err(Failure::Nothing(_))), "{found:?}");
 }
 
@@ -269,7 +270,7 @@ fn chance_does_not_take_a_tolerant_goal_away() {
     for seed in 0..20 {
         let mut device = Simulated::new(Curve::Noise(1e6), seed);
         let results =
-            mlr::search(&mut Bench::new(&mut device, SETTING.waits), range, &goals).unwrap();
+            mlr::search(&mut TrialRunner::new(&mut device, SETTING.waits), range, &goals).unwrap();
         for (share, result) in shares.iter_mut().zip(results) {
             *share += result.lower.unwrap_or(0.0) / 1e6 / 20.0;
         }
@@ -291,7 +292,7 @@ fn short_trials_save_time() {
 #[test]
 fn hop_by_hop_options_are_sent_at_three_rates_and_keep_the_device_busy() {
     let (found, records, _) =
-        on(Curve::Knee(5e5), |bench| hop_by_hop::search(bench, &SETTING, 60.0));
+        on(Curve::Knee(5e5), |runner| hop_by_hop::search(runner, &SETTING, 60.0));
     let found = found.unwrap();
     let rates: Vec<f64> = found.iter().map(|impact| impact.rate).collect();
     assert_eq!(rates, [MOST * 0.01, MOST * 0.1, MOST * 0.5]);
@@ -305,7 +306,7 @@ fn hop_by_hop_options_are_sent_at_three_rates_and_keep_the_device_busy() {
 fn a_capacity_is_found_as_exactly_as_it_should_be() {
     for most in [1u32, 10, 3_333, 9_999, 10_000, 12_000] {
         let (found, records, _) =
-            on(Curve::Knee(f64::from(most)), |bench| tcp::capacity(bench, 10_000, 1000.0));
+            on(Curve::Knee(f64::from(most)), |runner| tcp::capacity(runner, 10_000, 1000.0));
         let found = found.unwrap();
         let least = u64::from(most).min(10_000);
         assert!(found.connections <= least && found.connections + 50 >= least, "{found:?}");
@@ -313,7 +314,7 @@ fn a_capacity_is_found_as_exactly_as_it_should_be() {
         assert!(found.refused.is_none_or(|refused| refused > found.connections));
         assert!(records.len() <= 20, "{}", records.len());
     }
-    let (found, records, _) = on(Curve::Drop, |bench| tcp::capacity(bench, 10_000, 1000.0));
+    let (found, records, _) = on(Curve::Drop, |runner| tcp::capacity(runner, 10_000, 1000.0));
     assert!(matches!(found, Err(Failure::NoConnection)), "{found:?}");
     assert_eq!(records[0].loss, 1.0);
 }
@@ -321,18 +322,19 @@ fn a_capacity_is_found_as_exactly_as_it_should_be() {
 #[test]
 fn connections_a_second_are_found_as_a_throughput_is() {
     let plan = throughput::Plan::default();
-    let (found, records, _) = on(Curve::Knee(7e5), |bench| tcp::setup_rate(bench, &SETTING, &plan));
+    let (found, records, _) =
+        on(Curve::Knee(7e5), |runner| tcp::setup_rate(runner, &SETTING, &plan));
     let found = found.unwrap().found;
     assert!((7e5 - MOST * 0.001..=7e5 + 20.0).contains(&found.rate), "{found:?}");
     assert_eq!(records.last().unwrap().loss, 0.0);
-    let (found, _, _) = on(Curve::Drop, |bench| tcp::setup_rate(bench, &SETTING, &plan));
+    let (found, _, _) = on(Curve::Drop, |runner| tcp::setup_rate(runner, &SETTING, &plan));
     assert!(matches!(found, Err(Failure::NoConnection)), "{found:?}");
 }
 
 #[test]
 fn forbidden_connections_that_get_through_are_told_and_are_no_losses() {
     for (curve, leaks) in [(Curve::Knee(1e6), false), (Curve::Reflect, true)] {
-        let (found, records, _) = on(curve, |bench| tcp::illegal(bench, 1000.0, 1.0));
+        let (found, records, _) = on(curve, |runner| tcp::illegal(runner, 1000.0, 1.0));
         let found = found.unwrap();
         let forbidden: Vec<u64> = found.iter().map(|one| one.forbidden).collect();
         assert_eq!(forbidden, [0, 100, 500, 900]);
@@ -349,23 +351,23 @@ fn connections_are_torn_down_as_fast_as_the_device_can() {
     // the buffer of 1000 counts as torn down within the trial of 100,000
     for capacity in [2e5, 1.5e6] {
         let (found, _, _) =
-            on(Curve::Knee(capacity), |bench| tcp::tear_down(bench, &SETTING, 100_000, 1000.0));
+            on(Curve::Knee(capacity), |runner| tcp::tear_down(runner, &SETTING, 100_000, 1000.0));
         let found = found.unwrap();
         let range = capacity - MOST * 0.005..capacity * 1.02;
         assert!(range.contains(&found.rate), "{found:?}");
         assert!(found.too_fast.unwrap() > found.rate);
     }
     let (found, records, _) =
-        on(Curve::Knee(5e6), |bench| tcp::tear_down(bench, &SETTING, 1000, 1000.0));
+        on(Curve::Knee(5e6), |runner| tcp::tear_down(runner, &SETTING, 1000, 1000.0));
     assert_eq!((found.unwrap().rate, records.len()), (MOST, 1));
-    let (found, _, _) = on(Curve::Drop, |bench| tcp::tear_down(bench, &SETTING, 1000, 1000.0));
+    let (found, _, _) = on(Curve::Drop, |runner| tcp::tear_down(runner, &SETTING, 1000, 1000.0));
     assert!(matches!(found, Err(Failure::NoConnection)), "{found:?}");
 }
 
 #[test]
 fn fragments_beside_connections_are_counted_apart() {
     for (curve, came) in [(Curve::Knee(1e6), 1.0), (Curve::Drop, 0.0)] {
-        let (found, _, _) = on(curve, |bench| tcp::fragments(bench, 1000.0, 2.0));
+        let (found, _, _) = on(curve, |runner| tcp::fragments(runner, 1000.0, 2.0));
         let found = found.unwrap();
         let sent: Vec<u64> = found.iter().map(|one| one.datagrams.sent).collect();
         assert_eq!(sent, [0, 200, 2000, 20_000]);

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Bench, Conformance, Failure, Setting};
+use super::{Conformance, Failure, Setting, TrialRunner};
 
 /// The parameters of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -37,7 +37,11 @@ pub struct Throughput {
 ///
 /// # Errors
 /// Fails if a trial fails, or if no frame comes through.
-pub fn search(bench: &mut Bench, setting: &Setting, plan: &Plan) -> Result<Throughput, Failure> {
+pub fn search(
+    runner: &mut TrialRunner,
+    setting: &Setting,
+    plan: &Plan,
+) -> Result<Throughput, Failure> {
     let step = setting.most * plan.resolution;
     let mut lossless = 0.0;
     let mut lossy: Option<f64> = None;
@@ -46,7 +50,7 @@ pub fn search(bench: &mut Bench, setting: &Setting, plan: &Plan) -> Result<Throu
             None => setting.most,
             Some(lossy) => (lossless + lossy) / 2.0,
         };
-        if bench.steady(rate, plan.search)?.0.loss > 0.0 {
+        if runner.steady(rate, plan.search)?.0.loss > 0.0 {
             lossy = Some(rate);
         } else {
             lossless = rate;
@@ -57,9 +61,9 @@ pub fn search(bench: &mut Bench, setting: &Setting, plan: &Plan) -> Result<Throu
         }
         // Every rate above one step had losses, so there is no rate to confirm.
         if lossless == 0.0 {
-            return nothing_below(bench, setting, lossy);
+            return nothing_below(runner, setting, lossy);
         }
-        if plan.last <= plan.search || bench.steady(lossless, plan.last)?.0.loss == 0.0 {
+        if plan.last <= plan.search || runner.steady(lossless, plan.last)?.0.loss == 0.0 {
             return Ok(Throughput { rate: lossless, lossy, most: setting.most });
         }
         lossy = Some(lossless);
@@ -69,11 +73,11 @@ pub fn search(bench: &mut Bench, setting: &Setting, plan: &Plan) -> Result<Throu
 
 /// Returns the result 0, or an error if the device dropped all frames of all trials.
 fn nothing_below(
-    bench: &Bench,
+    runner: &TrialRunner,
     setting: &Setting,
     lossy: Option<f64>,
 ) -> Result<Throughput, Failure> {
-    if bench.records.iter().all(|record| record.received == 0) {
+    if runner.records.iter().all(|record| record.received == 0) {
         return Err(Failure::Nothing(lossy.unwrap_or(setting.most)));
     }
     Ok(Throughput { rate: 0.0, lossy, most: setting.most })

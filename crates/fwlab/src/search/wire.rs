@@ -2,8 +2,8 @@
 
 use anyhow::{Context, ensure};
 
-use super::network::{BELIEVED, frames_of, pace, pause};
-use super::{Besides, Measurer, Order, Place, Trial};
+use super::network::{USABLE_SHARE, frames_of, pace, pause};
+use super::{Besides, Measurer, Order, Site, Trial};
 use crate::interrupt::Interrupt;
 use crate::placement::Placement;
 use crate::raw::flood::{Flood, Pace};
@@ -15,7 +15,7 @@ use crate::wire::Wire;
 const CEILING: u64 = 1 << 19;
 
 /// Number of frames that show if any come through.
-const TASTE: u64 = 1 << 10;
+const PROBE: u64 = 1 << 10;
 
 /// The advice if no frames come through.
 pub(super) const NO_WAY: &str =
@@ -41,16 +41,16 @@ impl Here {
     }
 }
 
-impl Place for Here {
+impl Site for Here {
     /// Returns a rate slightly below the highest that the first interface sends, in frames a
     /// second. Losses do not matter for this rate.
     fn most(&mut self, load: &Load) -> anyhow::Result<f64> {
         let mut wire = self.measurer_of(load)?;
         wire.learn()?;
-        let taste = wire.flood.trial(&Pace::fast(TASTE), self.at, &self.interrupt)?;
-        ensure!(taste.counts.frames > 0, "none of {TASTE} frames came through: {NO_WAY}");
+        let probe = wire.flood.trial(&Pace::fast(PROBE), self.at, &self.interrupt)?;
+        ensure!(probe.counts.frames > 0, "none of {PROBE} frames came through: {NO_WAY}");
         let all = wire.flood.trial(&Pace::fast(CEILING), self.at, &self.interrupt)?;
-        Ok((all.rate() * BELIEVED).floor())
+        Ok((all.rate() * USABLE_SHARE).floor())
     }
 
     fn measurer(&mut self, load: &Load) -> anyhow::Result<Box<dyn Measurer + '_>> {

@@ -12,7 +12,7 @@ use crate::results::{
 };
 
 /// The result of a search.
-pub(super) struct Found<'f> {
+pub(super) struct SearchResult<'f> {
     pub test: Test,
     pub conformance: &'f Conformance,
     pub result: &'f Value,
@@ -21,7 +21,7 @@ pub(super) struct Found<'f> {
     pub kind: Option<String>,
 }
 
-impl Found<'_> {
+impl SearchResult<'_> {
     /// Appends the result to a run. `system` is the id of the system in samples.
     pub(super) fn write(&self, run: &mut Run, system: &str, load: &Load) {
         let mut series = self.values(system, load);
@@ -186,14 +186,14 @@ mod tests {
             intended: 100,
             received,
             loss: (100 - received) as f64 / 100.0,
-            latency: Latency::of([(1000, received)]),
+            latency: Latency::from_times([(1000, received)]),
         }
     }
 
     #[test]
     fn trials_of_a_rate_are_one_point_and_the_file_can_be_read() {
         let trials = [trial(500.0, 80), trial(100.0, 100), trial(500.0, 0), trial(300.0, 100)];
-        let found = Found {
+        let found = SearchResult {
             test: Test::Throughput,
             conformance: &Conformance::Partial(vec!["the link is virtual".to_owned()]),
             result: &json!({"rate": 300.0}),
@@ -225,14 +225,14 @@ mod tests {
     }
 
     #[test]
-    fn what_several_kinds_of_frames_gave_has_titles_that_tell_it_apart() {
+    fn results_of_several_kinds_have_distinct_titles() {
         let mut run = example::run();
         run.series.clear();
         for size in [64, 128] {
             let kind = Some(format!("frames of {size} bytes"));
             let (trials, result) = ([trial(500.0, 80)], json!({"rate": 300.0}));
             let conformance = &Conformance::Conforms;
-            let found = Found {
+            let found = SearchResult {
                 test: Test::Throughput,
                 conformance,
                 result: &result,
@@ -259,7 +259,7 @@ mod tests {
     fn every_goal_has_a_value() {
         let goal =
             |name, value: f64| json!({"goal": {"name": name}, "conditional_throughput": value});
-        let found = Found {
+        let found = SearchResult {
             test: Test::Mlr,
             conformance: &Conformance::Conforms,
             result: &json!([goal("RFC 2544", 1.0), goal("TST 009", 2.0)]),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 
 use super::server::{BLOCK, CHARGEN, DISCARD, ECHO, FTP, HTTP, ONCE};
-use super::{Kind, Talk, external};
+use super::{Talk, TrafficKind, external};
 use crate::ftp::Session;
 use crate::interrupt::Interrupt;
 use crate::placement::Placement;
@@ -24,7 +24,7 @@ const LARGE_FILE: usize = 16 << 20;
 
 /// The result of a client.
 #[derive(Clone)]
-pub(super) struct Said {
+pub(super) struct ClientResult {
     pub value: f64,
     pub latency: Option<Latency>,
 }
@@ -35,17 +35,19 @@ pub(super) fn run(
     number: usize,
     at: Placement,
     interrupt: &Interrupt,
-) -> anyhow::Result<Said> {
+) -> anyhow::Result<ClientResult> {
     let talk = &talk.of_client(number);
     let server = talk.way.address(talk.to, talk.family);
-    let rate = |value| Ok(Said { value, latency: None });
+    let rate = |value| Ok(ClientResult { value, latency: None });
     match talk.kind {
-        Kind::Rr | Kind::Ping => ask(talk, server, interrupt),
-        Kind::Crr => {
+        TrafficKind::Rr | TrafficKind::Ping => measure_requests(talk, server, interrupt),
+        TrafficKind::Crr => {
             again_and_again(talk, interrupt, || connect_and_ask((server, ONCE).into(), talk.size))
         }
-        Kind::Http => again_and_again(talk, interrupt, || fetch((server, HTTP).into(), talk.size)),
-        Kind::Ftp => {
+        TrafficKind::Http => {
+            again_and_again(talk, interrupt, || fetch((server, HTTP).into(), talk.size))
+        }
+        TrafficKind::Ftp => {
             let mut block = vec![0; BLOCK];
             again_and_again(talk, interrupt, || {
                 let mut session = begin_ftp(talk)?;
@@ -53,12 +55,16 @@ pub(super) fn run(
                 session.end()
             })
         }
-        Kind::FtpBulk => rate(fetch_files(talk, interrupt)?),
-        Kind::Iperf3 | Kind::Iperf3Reverse => rate(external::iperf3(talk, number, at, interrupt)?),
-        Kind::NetperfRr | Kind::NetperfCrr => rate(external::netperf(talk, at, interrupt)?),
-        Kind::Send => rate(send((server, DISCARD).into(), talk.duration, interrupt)?),
-        Kind::Receive => rate(receive((server, CHARGEN).into(), talk.duration, interrupt)?),
-        Kind::Both => thread::scope(|scope| {
+        TrafficKind::FtpBulk => rate(fetch_files(talk, interrupt)?),
+        TrafficKind::Iperf3 | TrafficKind::Iperf3Reverse => {
+            rate(external::iperf3(talk, number, at, interrupt)?)
+        }
+        TrafficKind::NetperfRr | TrafficKind::NetperfCrr => {
+            rate(external::netperf(talk, at, interrupt)?)
+        }
+        TrafficKind::Send => rate(send((server, DISCARD).into(), talk.duration, interrupt)?),
+        TrafficKind::Receive => rate(receive((server, CHARGEN).into(), talk.duration, interrupt)?),
+        TrafficKind::Both => thread::scope(|scope| {
             let receiver =
                 scope.spawn(|| receive((server, CHARGEN).into(), talk.duration, interrupt));
             let sent = send((server, DISCARD).into(), talk.duration, interrupt)?;
@@ -70,19 +76,23 @@ pub(super) fn run(
 }
 
 /// Measures requests and answers over one connection, or with datagrams.
-fn ask(talk: &Talk, server: IpAddr, interrupt: &Interrupt) -> anyhow::Result<Said> {
+fn measure_requests(
+    talk: &Talk,
+    server: IpAddr,
+    interrupt: &Interrupt,
+) -> anyhow::Result<ClientResult> {
     let protocol = match talk.transport {
         Transport::Tcp => Protocol::Tcp,
         Transport::Udp => Protocol::Udp,
     };
     let server = (server, ECHO).into();
     let outcome = request_response::measure(protocol, server, talk.size, talk.duration, interrupt)?;
-    let latency = Latency::of(outcome.times().iter().map(|&ns| (ns, 1)));
+    let latency = Latency::from_times(outcome.times().iter().map(|&ns| (ns, 1)));
     let value = match talk.kind {
-        Kind::Ping => latency.quantile(0.5).unwrap_or_default() as f64,
+        TrafficKind::Ping => latency.quantile(0.5).unwrap_or_default() as f64,
         _ => outcome.rate(),
     };
-    Ok(Said { value, latency: Some(latency) })
+    Ok(ClientResult { value, latency: Some(latency) })
 }
 
 /// Repeats a transaction and returns the transactions per second.
@@ -90,7 +100,7 @@ fn again_and_again(
     talk: &Talk,
     interrupt: &Interrupt,
     mut transaction: impl FnMut() -> anyhow::Result<()>,
-) -> anyhow::Result<Said> {
+) -> anyhow::Result<ClientResult> {
     let start = Instant::now();
     let mut times = Vec::new();
     let mut now = start;
@@ -101,7 +111,7 @@ fn again_and_again(
         times.push((u64::try_from((now - then).as_nanos()).unwrap_or(u64::MAX), 1));
     }
     let value = times.len() as f64 / (now - start).as_secs_f64();
-    Ok(Said { value, latency: Some(Latency::of(times)) })
+    Ok(ClientResult { value, latency: Some(Latency::from_times(times)) })
 }
 
 fn connect(server: SocketAddr) -> anyhow::Result<TcpStream> {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 
-use super::{Kind, Talk};
+use super::{Talk, TrafficKind};
 use crate::host::Host;
 use crate::interrupt::Interrupt;
 use crate::placement::Placement;
@@ -35,7 +35,7 @@ const TICK: Duration = Duration::from_millis(20);
 pub fn serve(host: &Host, talk: &Talk, at: Placement, address: IpAddr) -> anyhow::Result<()> {
     let bound = address.to_string();
     let servers: Vec<(u16, Command)> = match talk.kind {
-        Kind::Iperf3 | Kind::Iperf3Reverse => (0..talk.clients)
+        TrafficKind::Iperf3 | TrafficKind::Iperf3Reverse => (0..talk.clients)
             .map(|number| {
                 let port = port(number);
                 let mut command = Command::new("iperf3");
@@ -43,7 +43,7 @@ pub fn serve(host: &Host, talk: &Talk, at: Placement, address: IpAddr) -> anyhow
                 (port, command)
             })
             .collect(),
-        Kind::NetperfRr | Kind::NetperfCrr => {
+        TrafficKind::NetperfRr | TrafficKind::NetperfCrr => {
             let mut command = Command::new("netserver");
             command.args(["-D", "-L", &bound]);
             vec![(NETSERVER, command)]
@@ -100,7 +100,7 @@ pub(super) fn iperf3(
     let mut command = Command::new("iperf3");
     let server = talk.way.address(talk.to, talk.family).to_string();
     command.args(["-c", &server, "-p", &port(number).to_string(), "-J", "-t", &seconds(talk)]);
-    if talk.kind == Kind::Iperf3Reverse {
+    if talk.kind == TrafficKind::Iperf3Reverse {
         command.arg("-R");
     }
     let at = Placement { priority: 0, ..at };
@@ -132,7 +132,7 @@ fn received(said: &str) -> Option<f64> {
 /// Runs netperf and returns transactions per second, its only output at verbosity 0.
 pub(super) fn netperf(talk: &Talk, at: Placement, interrupt: &Interrupt) -> anyhow::Result<f64> {
     let test = match (talk.kind, talk.transport) {
-        (Kind::NetperfCrr, _) => "TCP_CRR",
+        (TrafficKind::NetperfCrr, _) => "TCP_CRR",
         (_, Transport::Tcp) => "TCP_RR",
         (_, Transport::Udp) => "UDP_RR",
     };
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_iperf3_received_is_read() {
+    fn iperf3_output_is_parsed() {
         let said = r#"{"start":{},"end":{"sum_sent":{"bits_per_second":9e9},"sum_received":{"bits_per_second":8.5e9}}}"#;
         assert_eq!(received(said), Some(8500.0));
         assert_eq!(received(r#"{"error":"unable to connect"}"#), None);

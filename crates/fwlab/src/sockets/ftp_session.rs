@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_say_where_they_wait() {
+    fn active_addresses_are_parsed() {
         let address = "192.0.2.1:513".parse().ok();
         assert_eq!(active("PORT", "192,0,2,1,2,1"), address);
         assert_eq!(active("eprt", "|1|192.0.2.1|513|"), address);

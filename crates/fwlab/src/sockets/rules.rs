@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 
 use super::server::FTP;
-use super::{Server, Talk, Way};
+use super::{Server, ServerAddress, Talk};
 use crate::ftp::Session;
 use crate::placement::Placement;
 use crate::rules::Rules;
@@ -55,7 +55,7 @@ fn begin(talk: &Talk, server: IpAddr, port: u16) -> anyhow::Result<Session> {
     let door = talk.way.address(talk.to, talk.family);
     let user = talk.way.user(server);
     match talk.way {
-        Way::Named => Session::begin((door, FTP).into(), &format!("{user}:{port}")),
+        ServerAddress::Named => Session::begin((door, FTP).into(), &format!("{user}:{port}")),
         _ => Session::begin((door, port).into(), &user),
     }
 }
@@ -72,5 +72,5 @@ fn begins_with_another(talk: &Talk) -> bool {
         IpAddr::V4(server) => IpAddr::from(Ipv4Addr::from(server.to_bits() + 1)),
         IpAddr::V6(server) => IpAddr::from(Ipv6Addr::from(server.to_bits() + 1)),
     };
-    talk.way == Way::Named && begin(talk, other, FTP).is_ok()
+    talk.way == ServerAddress::Named && begin(talk, other, FTP).is_ok()
 }

@@ -14,7 +14,7 @@ use anyhow::Context;
 use nix::sys::socket::{Shutdown, shutdown};
 
 use super::listener::PATIENCE;
-use super::{Kind, Talk, ftp_session};
+use super::{Talk, TrafficKind, ftp_session};
 use crate::host::Host;
 use crate::placement::Placement;
 use crate::raw::frame::Transport;
@@ -110,15 +110,18 @@ impl Server {
     ) -> anyhow::Result<Server> {
         let is_udp = talk.transport == Transport::Udp;
         let ports: &[u16] = match talk.kind {
-            Kind::Rr | Kind::Ping if is_udp => &[],
-            Kind::Rr | Kind::Ping => &[ECHO],
-            Kind::Crr => &[ONCE],
-            Kind::Send => &[DISCARD],
-            Kind::Receive => &[CHARGEN],
-            Kind::Both => &[DISCARD, CHARGEN],
-            Kind::Http => &[HTTP],
-            Kind::Ftp | Kind::FtpBulk => &[FTP],
-            Kind::Iperf3 | Kind::Iperf3Reverse | Kind::NetperfRr | Kind::NetperfCrr => &[],
+            TrafficKind::Rr | TrafficKind::Ping if is_udp => &[],
+            TrafficKind::Rr | TrafficKind::Ping => &[ECHO],
+            TrafficKind::Crr => &[ONCE],
+            TrafficKind::Send => &[DISCARD],
+            TrafficKind::Receive => &[CHARGEN],
+            TrafficKind::Both => &[DISCARD, CHARGEN],
+            TrafficKind::Http => &[HTTP],
+            TrafficKind::Ftp | TrafficKind::FtpBulk => &[FTP],
+            TrafficKind::Iperf3
+            | TrafficKind::Iperf3Reverse
+            | TrafficKind::NetperfRr
+            | TrafficKind::NetperfCrr => &[],
         };
         let wanted = SERVICES.into_iter().filter(|(port, _)| ports.contains(port));
         Server::open(host, at, talk.clients, address, &wanted.collect::<Vec<_>>(), is_udp)

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use skipstep_kernel::instance::Instance;
 use skipstep_kernel::lab::offload;
-use skipstep_kernel::testing::{Anew, FRAME, Way};
+use skipstep_kernel::testing::{FRAME, FrameRestorer, TimedHook};
 
 use crate::family::Family;
 use crate::host::Host;
@@ -44,7 +44,7 @@ const LOOPBACK: u32 = 1;
 pub(super) const ROUND: f64 = 4.0;
 
 /// Number of runs that measure the time of one run.
-const TASTE: u32 = 10_000;
+const CALIBRATION_RUNS: u32 = 10_000;
 
 /// Number of frames sent to make the states, and to renew their cached routes.
 const FRAMES: u64 = 1000;
@@ -61,8 +61,8 @@ const LONGEST: f64 = 0.2;
 
 /// A program, with its host, frames and CPUs.
 struct Track<'l> {
-    anew: Anew,
-    way: Way,
+    anew: FrameRestorer,
+    way: TimedHook,
     /// The host and the index of the interface on which frames arrive, or None if no program of
     /// skipstep runs.
     device: Option<(&'l Host, u32)>,
@@ -78,21 +78,21 @@ struct Done {
     /// Nanoseconds per run.
     cost: f64,
     /// The reason to repeat the trial, if any.
-    why: Option<String>,
+    doubt: Option<String>,
 }
 
 impl<'l> Track<'l> {
     fn new(
-        anew: Anew,
-        way: Way,
+        anew: FrameRestorer,
+        way: TimedHook,
         device: Option<(&'l Host, u32)>,
         cpus: [usize; 2],
         seconds: f64,
     ) -> anyhow::Result<Track<'l>> {
         let frames = [frame(0)?, frame(1)?];
-        let mut track = Track { anew, way, device, frames, cpus, repeat: TASTE };
-        let taste = track.alone(0)?.cost.max(1.0);
-        track.repeat = (seconds * 1e9 / taste).clamp(f64::from(TASTE), 1e9) as u32;
+        let mut track = Track { anew, way, device, frames, cpus, repeat: CALIBRATION_RUNS };
+        let run_time = track.alone(0)?.cost.max(1.0);
+        track.repeat = (seconds * 1e9 / run_time).clamp(f64::from(CALIBRATION_RUNS), 1e9) as u32;
         Ok(track)
     }
 
@@ -107,8 +107,8 @@ impl<'l> Track<'l> {
         let ifindex = self.device.map_or(LOOPBACK, |(_, ifindex)| ifindex);
         let watch = Watch::begin(cpu)?;
         let run = self.anew.run(self.way, &self.frames[which], ifindex, repeat)?;
-        let why = watch.end()?.why(run.duration * repeat);
-        Ok(Done { cost: run.duration.as_nanos() as f64, why })
+        let doubt = watch.end()?.doubt_if_busy(run.duration * repeat);
+        Ok(Done { cost: run.duration.as_nanos() as f64, doubt })
     }
 
     fn alone(&self, which: usize) -> anyhow::Result<Done> {
@@ -135,12 +135,12 @@ impl<'l> Track<'l> {
                 thread::sleep(LEAD);
                 let done = self.run(which, self.repeat, || {})?;
                 let alone = ended.load(Ordering::Acquire);
-                let why = alone.then(|| "the other CPU was done first".to_owned());
-                Ok(Done { why: why.or(done.why), ..done })
+                let doubt = alone.then(|| "the other CPU was done first".to_owned());
+                Ok(Done { doubt: doubt.or(done.doubt), ..done })
             });
             let (this, other) = (join(this), join(other));
             let (this, other) = (this?, other?);
-            Ok(Done { why: this.why.or(other.why), ..this })
+            Ok(Done { doubt: this.doubt.or(other.doubt), ..this })
         })
     }
 }
@@ -178,7 +178,7 @@ impl<'l> Router<'l> {
         let name = device.inside(|| {
             // leave VLAN tags in the frames: if the device may have removed a tag, the XDP program
             // for drivers ignores the frame
-            offload::let_leave_tags_on(End::Client.leg());
+            offload::keep_vlan_tags(End::Client.leg());
             Instance::default_name()
         })?;
         let instance = Instance::open(&name)?;
@@ -201,11 +201,11 @@ impl<'l> Router<'l> {
     }
 
     /// Returns the number of packets redirected so far, past the kernel's forwarding.
-    fn forwarded(&self, way: Way) -> anyhow::Result<u64> {
+    fn forwarded(&self, way: TimedHook) -> anyhow::Result<u64> {
         let [tcx, xdp] = self.instance.status()?.forwarded;
         Ok(match way {
-            Way::Tcx => tcx,
-            Way::Xdp => xdp,
+            TimedHook::Tcx => tcx,
+            TimedHook::Xdp => xdp,
         })
     }
 }
@@ -223,7 +223,7 @@ fn frame(which: u16) -> anyhow::Result<[u8; FRAME]> {
     };
     let frame = flow.frame(FRAME + CHECKSUM_BYTES)?;
     let mut frame = <[u8; FRAME]>::try_from(frame).ok().context("a frame of another size")?;
-    Anew::prepare(&mut frame);
+    FrameRestorer::prepare(&mut frame);
     Ok(frame)
 }
 
@@ -247,8 +247,8 @@ impl Turn<'_, '_> {
         let runs = u64::from(track.repeat) * if at_once { 1 + u64::from(LONGER) } else { 1 };
         let forwarded = router.forwarded(track.way)?.saturating_sub(before);
         let few = forwarded < runs / 100 * 99;
-        let why = few.then(|| format!("{} of {runs} frames went the long way", runs - forwarded));
-        Ok(Done { why: why.or(done.why), ..done })
+        let doubt = few.then(|| format!("{} of {runs} frames went the long way", runs - forwarded));
+        Ok(Done { doubt: doubt.or(done.doubt), ..done })
     }
 }
 
@@ -260,7 +260,7 @@ impl Subject for Turn<'_, '_> {
     fn trial(&mut self) -> anyhow::Result<Measured> {
         let (one, other) = (self.side(0)?, self.side(1)?);
         let value = f64::midpoint(one.cost, other.cost);
-        Ok(Measured { value, why: one.why.or(other.why), counts: None, latency: None })
+        Ok(Measured { value, doubt: one.doubt.or(other.doubt), counts: None, latency: None })
     }
 }
 
@@ -280,15 +280,16 @@ pub(super) fn measure(study: &mut Study) -> anyhow::Result<()> {
         let shape = Shape { topology: Topology::Router, mtu: 1500, napi: true };
         labs.push((Lab::new(&format!("cores-{}", system.name()), shape)?, system));
     }
-    let nothing = Track::new(Anew::of(None)?, Way::Tcx, None, cpus, seconds)?;
+    let nothing =
+        Track::new(FrameRestorer::for_instance(None)?, TimedHook::Tcx, None, cpus, seconds)?;
     let mut tracks = vec![(NOTHING, nothing, None)];
     for (lab, system) in &labs {
         let (way, ids) = match system.name() {
-            "skipstep-states" => (Way::Tcx, TCX),
-            _ => (Way::Xdp, XDP),
+            "skipstep-states" => (TimedHook::Tcx, TCX),
+            _ => (TimedHook::Xdp, XDP),
         };
         let mut router = Router::new(lab, &**system, at, study.interrupt())?;
-        let anew = Anew::of(Some(&router.instance))?;
+        let anew = FrameRestorer::for_instance(Some(&router.instance))?;
         let device = (router.device, router.device.index(End::Client.leg())?);
         router.open_paths()?;
         let track = Track::new(anew, way, Some(device), cpus, seconds)?;

@@ -62,7 +62,7 @@ impl Subject for Loader<'_> {
         let since = Instant::now();
         self.host.run(command.arg("-f").arg(&self.file), "")?;
         let value = since.elapsed().as_secs_f64();
-        Ok(Measured { value, why: None, counts: None, latency: None })
+        Ok(Measured { value, doubt: None, counts: None, latency: None })
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::Pid;
 use skipstep_abi::limits::MAX_RULES;
-use skipstep_classifier::sample::Kind;
+use skipstep_classifier::sample::ListShape;
 use skipstep_kernel::testing::{Lookup, Lookups, PACKETS};
 
 use crate::lookups::{List, classbench};
@@ -39,7 +39,7 @@ pub(super) const INET: &str = "lookup";
 pub(super) const INET6: &str = "lookup-inet6";
 
 /// Returns the title of the series of a sample of `skipstep_classifier`.
-pub(super) fn title(kind: Kind) -> String {
+pub(super) fn title(kind: ListShape) -> String {
     format!("Lookups, sample {}", kind.name())
 }
 
@@ -71,20 +71,20 @@ impl Subject for Turn<'_> {
             sum += lookups.run(what)?;
             passes += 1.0;
         }
-        let why = watch.end()?.why(since.elapsed());
+        let why = watch.end()?.doubt_if_busy(since.elapsed());
         Placement { cpu: self.cpu, priority: 0 }.take()?;
-        Ok(Measured { value: sum / passes, why, counts: None, latency: None })
+        Ok(Measured { value: sum / passes, doubt: why, counts: None, latency: None })
     }
 }
 
 /// Two data planes, so that a list can be looked up in both families in the same rounds.
-struct Bench {
+struct DataPlanes {
     inet: RefCell<Lookups>,
     inet6: RefCell<Lookups>,
     cpu: usize,
 }
 
-impl Bench {
+impl DataPlanes {
     /// Measures a list, and its counterpart in the other family if there is one.
     fn measure(
         &self,
@@ -139,11 +139,11 @@ pub(super) fn measure(study: &mut Study, folder: Option<&Path>) -> anyhow::Resul
 
 fn measure_here(study: &mut Study, folder: Option<&Path>, cpu: usize) -> anyhow::Result<()> {
     let lookups = || Lookups::new(MAX_RULES, 0).map(RefCell::new);
-    let bench = Bench { inet: lookups()?, inet6: lookups()?, cpu };
+    let data_planes = DataPlanes { inet: lookups()?, inet6: lookups()?, cpu };
     let count = if study.extent == Extent::Smoke { SMOKE } else { RULES } as usize;
-    for kind in Kind::ALL {
+    for kind in ListShape::ALL {
         let [list, six] = [false, true].map(|six| List::sample(kind, count, six));
-        bench.measure(study, &title(kind), &list, Some(&six))?;
+        data_planes.measure(study, &title(kind), &list, Some(&six))?;
     }
     let Some(folder) = folder else {
         for (_, title) in CLASSBENCH {
@@ -162,7 +162,7 @@ fn measure_here(study: &mut Study, folder: Option<&Path>, cpu: usize) -> anyhow:
             continue;
         };
         let list = List::of_classbench(name, rules, classbench::trace(folder, name)?);
-        bench.measure(study, title, &list, None)?;
+        data_planes.measure(study, title, &list, None)?;
     }
     Ok(())
 }

@@ -93,7 +93,7 @@ impl Subject for Reloads<'_> {
         let why = (done < loader.times)
             .then(|| format!("there was time for {done} of {} reloads", loader.times));
         let lost = trial.lost() as f64;
-        Ok(Measured { value: lost, why, counts: Some(trial.tally()), latency: None })
+        Ok(Measured { value: lost, doubt: why, counts: Some(trial.tally()), latency: None })
     }
 }
 

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::cost;
 use crate::family::Family;
 use crate::host::Host;
-use crate::paper::study::{Block, Cell, Extent, Study};
+use crate::paper::study::{Block, Extent, PlannedPoint, Study};
 use crate::raw::load::Vary;
 use crate::results::Role;
 use crate::rules::Rules;
@@ -101,7 +101,7 @@ impl System for Listed {
 ///
 /// # Errors
 /// Fails if the file of the entries cannot be written.
-pub(super) fn block(study: &mut Study) -> anyhow::Result<(Block, Vec<Cell>)> {
+pub(super) fn block(study: &mut Study) -> anyhow::Result<(Block, Vec<PlannedPoint>)> {
     let entries = if study.extent == Extent::Smoke { SMOKE } else { ENTRIES };
     let folder = tempfile::tempdir().context("a folder for a table")?;
     for (name, text) in [("pfctl", pfctl(entries)), ("nft", nft(entries))] {

@@ -1,6 +1,6 @@
 //! The targets: what is compared with what, the bound of each ratio, and the verdict.
 
-use skipstep_classifier::sample::Kind;
+use skipstep_classifier::sample::ListShape;
 
 use super::cores;
 use super::loading::{CARGOES, Cargo, NFT, PFCTL};
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::paper::states::{MADE, STATES_EACH};
 use crate::paper::study::MEMORY;
-use crate::paper::verdict::{Place, middle, ratio, samples, widened};
+use crate::paper::verdict::{SampleKey, middle, ratio, samples, widened};
 use crate::results::{Run, Sample, Table};
 use crate::stats::{Interval, change_interval, median, ratio_interval};
 use crate::summary::paired;
@@ -53,7 +53,7 @@ enum Figure {
     /// title.
     Lookup(&'static str),
     /// The same ratio for one of the samples.
-    Sampled(Kind),
+    Sampled(ListShape),
     /// The largest such ratio of the adversarial samples.
     Adversarial,
     /// The largest ratio of IPv6 to IPv4 lookup times of all samples.
@@ -137,9 +137,9 @@ fn targets() -> Vec<Target> {
         target("lookup alone, ClassBench acl1", hash, AtMost(4.5), lookup(0)),
         target("lookup alone, ClassBench fw1", hash, AtMost(9.0), lookup(1)),
         target("lookup alone, ClassBench ipc1", hash, AtMost(8.0), lookup(2)),
-        target("lookup alone, our sample access", hash, Seen, Sampled(Kind::Access)),
-        target("lookup alone, our sample firewall", hash, Seen, Sampled(Kind::Firewall)),
-        target("lookup alone, our sample chain", hash, Seen, Sampled(Kind::Chain)),
+        target("lookup alone, our sample access", hash, Seen, Sampled(ListShape::Access)),
+        target("lookup alone, our sample firewall", hash, Seen, Sampled(ListShape::Firewall)),
+        target("lookup alone, our sample chain", hash, Seen, Sampled(ListShape::Chain)),
         target("lookup alone, worst adversarial sample", hash, AtMost(24.0), Adversarial),
         target("lookup alone, IPv6, worst sample", "the same over IPv4", AtMost(1.8), Longer),
         target(
@@ -267,7 +267,7 @@ impl Bound {
 struct Measured {
     interval: Interval,
     /// The sample of the figure, if the figure is the worst of several samples.
-    of: Option<Kind>,
+    of: Option<ListShape>,
 }
 
 impl From<Interval> for Measured {
@@ -277,7 +277,7 @@ impl From<Interval> for Measured {
 }
 
 fn measure(run: &Run, figure: &Figure) -> Result<Measured, String> {
-    let at = |title, at: u32, system| Place { title, at: Some(at.into()), system };
+    let at = |title, at: u32, system| SampleKey { title, at: Some(at.into()), system };
     let (title, interval) = match *figure {
         Figure::Own { title, at: count, system, by } => {
             return own_ratio(run, &at(title, count, system), &at(title, count, by));
@@ -293,14 +293,14 @@ fn measure(run: &Run, figure: &Figure) -> Result<Measured, String> {
             return lookup(run, &lookups::title(kind), lookups::INET, lookups::HASH);
         }
         Figure::Adversarial => {
-            let kinds = Kind::ALL.into_iter().filter(|kind| kind.is_adversarial());
+            let kinds = ListShape::ALL.into_iter().filter(|kind| kind.is_adversarial());
             return worst(run, kinds, lookups::INET, lookups::HASH);
         }
-        Figure::Longer => return worst(run, Kind::ALL, lookups::INET6, lookups::INET),
+        Figure::Longer => return worst(run, ListShape::ALL, lookups::INET6, lookups::INET),
         Figure::Cores(ids) => return both_cores(run, ids),
         Figure::Through { title, system } => {
-            let place = |system| Place { title, at: None, system };
-            (title, ratio(run, &place(system), &place("router")))
+            let key = |system| SampleKey { title, at: None, system };
+            (title, ratio(run, &key(system), &key("router")))
         }
         Figure::Memory { system } => {
             let bytes = |states| middle(run, &at(MEMORY, states, system));
@@ -313,9 +313,9 @@ fn measure(run: &Run, figure: &Figure) -> Result<Measured, String> {
             (title, ratio(run, &at(title, count, PFCTL), &at(title, count, NFT)))
         }
         Figure::Lost => {
-            let place = at(reloads::TITLE, reloads::TIMES, reloads::SYSTEM);
-            let lost = samples(run, &place).iter().map(|sample| sample.value).reduce(f64::max);
-            (place.title, lost.map(|most| Interval { low: most, middle: most, high: most }))
+            let key = at(reloads::TITLE, reloads::TIMES, reloads::SYSTEM);
+            let lost = samples(run, &key).iter().map(|sample| sample.value).reduce(f64::max);
+            (key.title, lost.map(|most| Interval { low: most, middle: most, high: most }))
         }
     };
     interval.map(Measured::from).ok_or_else(|| left_out(run, title))
@@ -340,12 +340,12 @@ fn left_out(run: &Run, title: &str) -> String {
 /// system `null` in the same round.
 fn own_pairs(
     run: &Run,
-    one: &Place<'_>,
-    other: &Place<'_>,
+    one: &SampleKey<'_>,
+    other: &SampleKey<'_>,
     null: &str,
 ) -> Result<Vec<(f64, f64)>, String> {
     let (ones, others) = (samples(run, one), samples(run, other));
-    let nothing = samples(run, &Place { system: null, ..*one });
+    let nothing = samples(run, &SampleKey { system: null, ..*one });
     let of = |all: &[&Sample], round| {
         all.iter().find(|sample| sample.round == round).map(|sample| sample.value)
     };
@@ -363,7 +363,7 @@ fn own_pairs(
     }
 }
 
-fn own_ratio(run: &Run, one: &Place<'_>, other: &Place<'_>) -> Result<Measured, String> {
+fn own_ratio(run: &Run, one: &SampleKey<'_>, other: &SampleKey<'_>) -> Result<Measured, String> {
     let pairs = own_pairs(run, one, other, CABLE)?;
     let ratio = ratio_interval(&pairs, SEED).ok_or_else(|| left_out(run, one.title))?;
     Ok(widened(run, &[one], ratio).into())
@@ -371,9 +371,9 @@ fn own_ratio(run: &Run, one: &Place<'_>, other: &Place<'_>) -> Result<Measured, 
 
 /// Computes the growth between points of different rounds, relative to the plain router, which
 /// shows the machine's speed in those rounds.
-fn own_growth(run: &Run, from: &Place<'_>, to: &Place<'_>) -> Result<Measured, String> {
+fn own_growth(run: &Run, from: &SampleKey<'_>, to: &SampleKey<'_>) -> Result<Measured, String> {
     let beside_router =
-        |place: &Place<'_>| own_pairs(run, place, &Place { system: "router", ..*place }, CABLE);
+        |key: &SampleKey<'_>| own_pairs(run, key, &SampleKey { system: "router", ..*key }, CABLE);
     let change = change_interval(&beside_router(from)?, &beside_router(to)?, SEED)
         .ok_or_else(|| left_out(run, to.title))?;
     Ok(widened(run, &[from, to], change).into())
@@ -381,15 +381,15 @@ fn own_growth(run: &Run, from: &Place<'_>, to: &Place<'_>) -> Result<Measured, S
 
 /// Returns the ratio of two lookup times of the same rounds.
 fn lookup(run: &Run, title: &str, one: &str, other: &str) -> Result<Measured, String> {
-    let place = |system| Place { title, at: Some(lookups::RULES.into()), system };
-    let pairs = own_pairs(run, &place(one), &place(other), lookups::NOTHING)?;
+    let key = |system| SampleKey { title, at: Some(lookups::RULES.into()), system };
+    let pairs = own_pairs(run, &key(one), &key(other), lookups::NOTHING)?;
     ratio_interval(&pairs, SEED).map(Measured::from).ok_or_else(|| left_out(run, title))
 }
 
 /// Returns the largest such ratio of several samples, or an error if a sample was not measured.
 fn worst(
     run: &Run,
-    kinds: impl IntoIterator<Item = Kind>,
+    kinds: impl IntoIterator<Item = ListShape>,
     one: &str,
     other: &str,
 ) -> Result<Measured, String> {
@@ -406,8 +406,8 @@ fn worst(
 /// Returns the work of two CPUs at once divided by the work of one alone. The time of an empty run
 /// is subtracted, except from itself.
 fn both_cores(run: &Run, ids: [&str; 2]) -> Result<Measured, String> {
-    let place = |system| Place { title: cores::TITLE, at: Some(cores::CPUS.into()), system };
-    let [one, both] = ids.map(place);
+    let key = |system| SampleKey { title: cores::TITLE, at: Some(cores::CPUS.into()), system };
+    let [one, both] = ids.map(key);
     let pairs = match ids == cores::NOTHING {
         true => paired(&samples(run, &one), &samples(run, &both)),
         false => own_pairs(run, &one, &both, cores::NOTHING[0])?,
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_decides_and_noise_is_said() {
+    fn the_median_decides_and_noise_is_mentioned() {
         let most = Bound::AtMost(0.6);
         assert_eq!(most.verdict(&interval(0.4, 0.5, 0.55)), "met");
         assert_eq!(most.verdict(&interval(0.4, 0.5, 0.7)), "met, but not beyond noise");
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cable_costs_is_taken_off() {
+    fn the_time_of_a_cable_is_subtracted() {
         let systems: &[(&str, f64)] =
             &[("router", 1.0), ("nft-conntrack@20udp", 2.0), ("skipstep-states-xdp@20udp", 0.5)];
         let run = run_with(&[(HIT, 20, systems)]);
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn why_there_is_no_figure_is_said() {
+    fn a_missing_figure_has_a_reason() {
         let mut run = run_with(&[(HIT, 20, &[])]);
         let why = |run: &Run, what, against| row(run, what, against)[2].clone();
         let (hit, router) = ("state hit, forwarded, tcx", "plain router");
@@ -545,13 +545,13 @@ mod tests {
     fn the_worst_sample_decides_and_is_named() {
         let mut run = run_with(&[]);
         for (kind, inet) in
-            Kind::ALL.into_iter().zip([110.0, 210.0, 310.0, 130.0, 90.0, 450.0, 410.0])
+            ListShape::ALL.into_iter().zip([110.0, 210.0, 310.0, 130.0, 90.0, 450.0, 410.0])
         {
             let costs = [
                 (lookups::NOTHING, 10.0),
                 (lookups::HASH, 30.0),
                 (lookups::INET, inet),
-                (lookups::INET6, if kind == Kind::Wide { 130.0 } else { inet }),
+                (lookups::INET6, if kind == ListShape::Wide { 130.0 } else { inet }),
             ];
             run.series.extend(run_of(&lookups::title(kind), lookups::RULES, &costs).series);
         }
@@ -570,12 +570,16 @@ mod tests {
             run.series.retain(|series| series.title != lookups::title(kind));
             row(&run, "lookup alone, worst adversarial sample", hash)[2].clone()
         };
-        assert_eq!(without(Kind::Pairs), "not measured: not asked for", "nobody knows the worst");
-        assert_eq!(without(Kind::Access), "met");
+        assert_eq!(
+            without(ListShape::Pairs),
+            "not measured: not asked for",
+            "nobody knows the worst"
+        );
+        assert_eq!(without(ListShape::Access), "met");
     }
 
     #[test]
-    fn less_than_a_cable_meets_nothing() {
+    fn a_time_below_the_cables_meets_no_target() {
         let systems: &[(&str, f64)] = &[("router", 1.0), ("skipstep-states-xdp@20udp", -0.1)];
         let rows = table(&run_with(&[(HIT, 20, systems)])).rows;
         assert_eq!(rows[0][2], "not measured: no more than a cable costs, among so much noise");

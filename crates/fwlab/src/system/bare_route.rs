@@ -58,7 +58,7 @@ impl System for BareRoute {
         false
     }
 
-    fn stands_in(&self, topology: Topology) -> bool {
+    fn supports(&self, topology: Topology) -> bool {
         matches!(topology, Topology::Router | Topology::ThreeLegged)
     }
 }

@@ -10,7 +10,7 @@ use crate::host::Host;
 use crate::program::beside;
 use crate::raw::frame::Transport;
 use crate::rules::Rules;
-use crate::sockets::{Kind, Way};
+use crate::sockets::{ServerAddress, TrafficKind};
 use crate::topology::Topology;
 
 /// A configuration of ftp-gw.
@@ -44,16 +44,16 @@ impl System for FtpGw {
         Topology::Proxy
     }
 
-    fn stands_in(&self, _: Topology) -> bool {
+    fn supports(&self, _: Topology) -> bool {
         true
     }
 
-    fn takes(&self, kind: Option<Kind>, transport: Transport) -> bool {
-        transport == Transport::Tcp && matches!(kind, Some(Kind::Ftp | Kind::FtpBulk))
+    fn takes(&self, kind: Option<TrafficKind>, transport: Transport) -> bool {
+        transport == Transport::Tcp && matches!(kind, Some(TrafficKind::Ftp | TrafficKind::FtpBulk))
     }
 
-    fn way(&self) -> Way {
-        if *self == FtpGw::Direct { Way::Named } else { Way::Straight }
+    fn server_address(&self) -> ServerAddress {
+        if *self == FtpGw::Direct { ServerAddress::Named } else { ServerAddress::Straight }
     }
 
     fn programs(&self) -> Vec<String> {
@@ -82,6 +82,6 @@ impl System for FtpGw {
         let mut command = Command::new(beside("ftp-gw"));
         command.args(["-d", "-D", "3", "-f", "/dev/stdin"]);
         device.start(command, gateway)?;
-        await_listener(device, self.door(rules.family))
+        await_listener(device, self.listen_address(rules.family))
     }
 }

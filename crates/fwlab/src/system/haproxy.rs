@@ -8,7 +8,7 @@ use super::{System, await_listener};
 use crate::host::Host;
 use crate::raw::frame::Transport;
 use crate::rules::Rules;
-use crate::sockets::{Kind, TCP_PORTS, Way};
+use crate::sockets::{ServerAddress, TCP_PORTS, TrafficKind};
 use crate::topology::{End, Topology};
 
 /// haproxy in mode tcp.
@@ -27,17 +27,17 @@ impl System for Haproxy {
         Topology::Proxy
     }
 
-    fn stands_in(&self, _: Topology) -> bool {
+    fn supports(&self, _: Topology) -> bool {
         true
     }
 
-    fn takes(&self, kind: Option<Kind>, transport: Transport) -> bool {
+    fn takes(&self, kind: Option<TrafficKind>, transport: Transport) -> bool {
         // other programs use ports that are not in its configuration
         transport == Transport::Tcp && kind.is_some_and(|kind| kind.programs().is_empty())
     }
 
-    fn way(&self) -> Way {
-        Way::Proxy
+    fn server_address(&self) -> ServerAddress {
+        ServerAddress::Proxy
     }
 
     fn programs(&self) -> Vec<String> {

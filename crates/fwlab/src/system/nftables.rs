@@ -9,7 +9,7 @@ mod way;
 
 use std::process::Command;
 
-use self::way::Way;
+use self::way::RuleStyle;
 use super::System;
 use crate::host::Host;
 use crate::rules::Rules;
@@ -33,7 +33,7 @@ fn family(topology: Topology) -> &'static str {
 /// nftables with rules that are written in way `W`.
 struct Nftables<W>(W);
 
-impl<W: Way> System for Nftables<W> {
+impl<W: RuleStyle> System for Nftables<W> {
     fn name(&self) -> &'static str {
         W::NAMES[0]
     }
@@ -90,7 +90,7 @@ impl<W: Way> System for Nftables<W> {
         W::KEEPS_STATES
     }
 
-    fn stands_in(&self, topology: Topology) -> bool {
-        W::stands_in(topology)
+    fn supports(&self, topology: Topology) -> bool {
+        W::supports(topology)
     }
 }

@@ -50,7 +50,7 @@ impl System for Plain {
         }
     }
 
-    fn stands_in(&self, _: Topology) -> bool {
+    fn supports(&self, _: Topology) -> bool {
         true
     }
 

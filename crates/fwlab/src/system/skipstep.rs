@@ -10,7 +10,7 @@ use super::System;
 use crate::host::Host;
 use crate::raw::frame::Transport;
 use crate::rules::Rules;
-use crate::sockets::Kind;
+use crate::sockets::TrafficKind;
 use crate::topology::Topology;
 
 pub use self::control::{hooks, load, pfctl, programs};
@@ -41,7 +41,7 @@ impl System for Skipstep {
         if self.bridges { Topology::Bridge } else { wanted }
     }
 
-    fn stands_in(&self, topology: Topology) -> bool {
+    fn supports(&self, topology: Topology) -> bool {
         if self.bridges { topology == Topology::Bridge } else { topology != Topology::Proxy }
     }
 
@@ -92,7 +92,7 @@ impl System for Skipstep {
         self.states != States::None
     }
 
-    fn takes(&self, traffic: Option<Kind>, transport: Transport) -> bool {
+    fn takes(&self, traffic: Option<TrafficKind>, transport: Transport) -> bool {
         // the generator makes no handshakes, which syncookies need
         self.states != States::Syncookies || traffic.is_some() || transport == Transport::Udp
     }

@@ -24,8 +24,8 @@ struct Conversation {
     begin: Duration,
     end: Duration,
     /// Payload of the client, and of the server.
-    sends: Said,
-    gets: Said,
+    sends: Payload,
+    gets: Payload,
     /// Number of packets of the client.
     datagrams: u64,
     is_over: bool,
@@ -33,7 +33,7 @@ struct Conversation {
 
 /// The payload of one end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Said {
+struct Payload {
     /// Sum of the payload bytes of all packets.
     sent: u64,
     /// The part of a TCP stream that the packets cover, relative to the first byte.
@@ -49,7 +49,7 @@ struct Seen {
     end: i64,
 }
 
-impl Said {
+impl Payload {
     /// Counts the payload of a packet.
     fn add(&mut self, packet: &Packet) {
         self.sent = self.sent.saturating_add(packet.bytes);
@@ -178,8 +178,8 @@ fn conversations(packets: &[Packet]) -> Vec<Conversation> {
                 server,
                 begin: packet.time,
                 end: packet.time,
-                sends: Said::default(),
-                gets: Said::default(),
+                sends: Payload::default(),
+                gets: Payload::default(),
                 datagrams: 0,
                 is_over: false,
             });
@@ -310,14 +310,14 @@ mod tests {
     }
 
     #[test]
-    fn who_was_the_client_is_seen_in_the_middle_of_a_connection_too() {
+    fn the_client_is_recognized_in_the_middle_of_a_connection() {
         let packets = [(0, tcp(false, 4001, "A", 500)), (9, tcp(true, 4001, "A", 20))];
         let text = derive(&file(101, &packets), None).unwrap();
         assert!(text.contains("tcp 192.0.2.2:80 --stays 0.009 --sends 20 --gets 500"), "{text}");
     }
 
     #[test]
-    fn other_links_are_read_and_what_was_cut_off_counts() {
+    fn all_link_types_are_read_and_cut_off_payload_counts() {
         let plain = derive(&file(101, &page()), None).unwrap();
         for (link, before) in [(117, 100), (113, 16), (276, 20)] {
             let packets = page().into_iter().map(|(time, packet)| {
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_no_use_says_why() {
+    fn unusable_captures_have_a_reason() {
         let why = |bytes: &[u8]| derive(bytes, None).unwrap_err().to_string();
         assert!(why(b"").contains("no pcap file"));
         assert!(why(b"a letter to a friend").contains("no pcap file"));

@@ -28,7 +28,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// The result of a workload.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Outcome {
+pub struct WorkloadResult {
     /// Seconds from the beginning to the end of the last command.
     pub seconds: f64,
     /// True if a signal ended the workload early.
@@ -89,7 +89,7 @@ pub enum Printed {
 ///
 /// # Errors
 /// Fails if a signal handler cannot be installed, or if waiting for children fails.
-pub fn execute(job: &Job, printed: Printed) -> std::io::Result<Outcome> {
+pub fn execute(job: &Job, printed: Printed) -> std::io::Result<WorkloadResult> {
     let signals = Signals::watch()?;
     let mut executor = Executor {
         begin: Instant::now(),
@@ -105,7 +105,7 @@ pub fn execute(job: &Job, printed: Printed) -> std::io::Result<Outcome> {
     let interrupted = executor.run(&signals)?;
     let executed: Vec<Executed> = executor.executed.into_values().collect();
     let end = executed.iter().map(|one| one.start + one.seconds).fold(0.0, f64::max);
-    Ok(Outcome { seconds: end, interrupted, executed })
+    Ok(WorkloadResult { seconds: end, interrupted, executed })
 }
 
 /// A step that can be taken at once.

@@ -132,7 +132,7 @@ pub fn parse(text: &str) -> Result<Job, Mistake> {
     let mut parser = Parser { tokens: tokens(text)?, next: 0 };
     let job = parser.job(0)?;
     match parser.take() {
-        Token { kind: Kind::End, .. } => Ok(job),
+        Token { kind: TokenKind::End, .. } => Ok(job),
         token => Err(token.mistake(
             &format!("a workload is one job, and {} follows it", token.kind),
             Some("put the jobs into \"sequential { … }\" or \"parallel { … }\""),
@@ -141,7 +141,7 @@ pub fn parse(text: &str) -> Result<Job, Mistake> {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Kind {
+enum TokenKind {
     Word(String),
     Text(String),
     Open,
@@ -149,21 +149,21 @@ enum Kind {
     End,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for TokenKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Kind::Word(word) => f.write_str(word),
-            Kind::Text(text) => write!(f, "\"{text}\""),
-            Kind::Open => f.write_str("{"),
-            Kind::Close => f.write_str("}"),
-            Kind::End => f.write_str("the end of the file"),
+            TokenKind::Word(word) => f.write_str(word),
+            TokenKind::Text(text) => write!(f, "\"{text}\""),
+            TokenKind::Open => f.write_str("{"),
+            TokenKind::Close => f.write_str("}"),
+            TokenKind::End => f.write_str("the end of the file"),
         }
     }
 }
 
 #[derive(Debug, Clone, PartialEq)]
 struct Token {
-    kind: Kind,
+    kind: TokenKind,
     line: usize,
     column: usize,
 }
@@ -188,17 +188,17 @@ fn tokens(text: &str) -> Result<Vec<Token>, Mistake> {
         while let Some((column, (start, letter))) = rest.next() {
             let kind = match letter {
                 '#' => break,
-                '{' => Kind::Open,
-                '}' => Kind::Close,
+                '{' => TokenKind::Open,
+                '}' => TokenKind::Close,
                 '"' => {
                     let inside = &line[start + 1..];
                     let Some(length) = inside.find('"') else {
-                        let at = Token { kind: Kind::End, line: lines, column: column + 1 };
+                        let at = Token { kind: TokenKind::End, line: lines, column: column + 1 };
                         return Err(at.mistake("this string does not end on its line", None));
                     };
                     let end = start + 1 + length;
                     while rest.next_if(|(_, (place, _))| *place <= end).is_some() {}
-                    Kind::Text(inside[..length].to_string())
+                    TokenKind::Text(inside[..length].to_string())
                 }
                 _ if letter.is_whitespace() => continue,
                 _ => {
@@ -207,13 +207,13 @@ fn tokens(text: &str) -> Result<Vec<Token>, Mistake> {
                     while let Some((_, (_, letter))) = rest.next_if(|(_, (_, c))| more(*c)) {
                         word.push(letter);
                     }
-                    Kind::Word(word)
+                    TokenKind::Word(word)
                 }
             };
             tokens.push(Token { kind, line: lines, column: column + 1 });
         }
     }
-    tokens.push(Token { kind: Kind::End, line: lines, column: columns });
+    tokens.push(Token { kind: TokenKind::End, line: lines, column: columns });
     Ok(tokens)
 }
 
@@ -230,7 +230,7 @@ impl Parser {
         token
     }
 
-    fn peek(&self) -> &Kind {
+    fn peek(&self) -> &TokenKind {
         &self.tokens[self.next].kind
     }
 
@@ -239,7 +239,7 @@ impl Parser {
         if depth > DEEPEST {
             return Err(token.mistake(&format!("nested deeper than {DEEPEST} jobs"), None));
         }
-        let Kind::Word(keyword) = &token.kind else {
+        let TokenKind::Word(keyword) = &token.kind else {
             return Err(token.expected("a job: command, sequential, parallel or random"));
         };
         match keyword.as_str() {
@@ -264,7 +264,7 @@ impl Parser {
 
     fn command(&mut self) -> Result<Job, Mistake> {
         let token = self.take();
-        let Kind::Text(text) = &token.kind else {
+        let TokenKind::Text(text) = &token.kind else {
             return Err(token.mistake(
                 &format!("expected a command in quotes, not {}", token.kind),
                 Some("command \"program argument …\""),
@@ -282,27 +282,27 @@ impl Parser {
 
     fn jobs(&mut self, depth: usize) -> Result<Vec<Job>, Mistake> {
         let open = self.take();
-        if open.kind != Kind::Open {
+        if open.kind != TokenKind::Open {
             return Err(open.expected("{"));
         }
         let mut jobs = Vec::new();
         loop {
             match self.peek() {
-                Kind::Close if jobs.is_empty() => {
+                TokenKind::Close if jobs.is_empty() => {
                     return Err(self.take().mistake("there must be a job between { and }", None));
                 }
-                Kind::Close => {
+                TokenKind::Close => {
                     self.take();
                     return Ok(jobs);
                 }
-                Kind::End => return Err(open.mistake("this { is not closed", None)),
+                TokenKind::End => return Err(open.mistake("this { is not closed", None)),
                 _ => jobs.push(self.job(depth + 1)?),
             }
         }
     }
 
     fn optional_repeat(&mut self) -> Result<u32, Mistake> {
-        if *self.peek() == Kind::Open { Ok(1) } else { self.repeat() }
+        if *self.peek() == TokenKind::Open { Ok(1) } else { self.repeat() }
     }
 
     fn repeat(&mut self) -> Result<u32, Mistake> {
@@ -317,7 +317,7 @@ impl Parser {
         let token = self.take();
         match &token.kind {
             // Rust's parser accepts a sign, the language does not.
-            Kind::Word(word) if word.bytes().all(|byte| byte.is_ascii_digit()) => word
+            TokenKind::Word(word) if word.bytes().all(|byte| byte.is_ascii_digit()) => word
                 .parse()
                 .map_err(|_| token.mistake(&format!("{word} is larger than {}", u32::MAX), None)),
             _ => Err(token.expected(&format!("{what} as a number"))),
@@ -337,7 +337,7 @@ impl Parser {
     fn gap(&mut self, what: &str) -> Result<f64, Mistake> {
         let token = self.take();
         let number = match &token.kind {
-            Kind::Word(word) if word.bytes().all(|b| b.is_ascii_digit() || b == b'.') => {
+            TokenKind::Word(word) if word.bytes().all(|b| b.is_ascii_digit() || b == b'.') => {
                 word.parse::<f64>().ok()
             }
             _ => None,

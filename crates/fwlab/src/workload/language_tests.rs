@@ -112,7 +112,7 @@ fn nesting_has_an_end() {
 
 proptest! {
     #[test]
-    fn anything_is_read_or_refused_where_it_stands(text in "([a-z]{1,6}|command \"a b\"|sequential|parallel|random|[0-9.]{1,3}|[{}#\"\n\t é]){0,30}") {
+    fn any_text_is_parsed_or_refused_with_a_position(text in "([a-z]{1,6}|command \"a b\"|sequential|parallel|random|[0-9.]{1,3}|[{}#\"\n\t é]){0,30}") {
         match parse(&text) {
             Ok(job) => {
                 let printed = job.to_string();

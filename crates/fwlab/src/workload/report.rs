@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::execute::{Ending, Executed, Outcome};
+use super::execute::{Ending, Executed, WorkloadResult};
 use crate::stats::quantile;
 
 /// Largest number of failures that are shown singly.
 const SHOWN: usize = 10;
 
 /// Returns the report on a workload of `commands` commands.
-pub(super) fn text(outcome: &Outcome, commands: u64) -> String {
+pub(super) fn text(outcome: &WorkloadResult, commands: u64) -> String {
     let mut out = String::new();
     let mut by_line: BTreeMap<(usize, &[String]), Vec<&Executed>> = BTreeMap::new();
     for one in &outcome.executed {
@@ -85,7 +85,7 @@ mod tests {
             seconds,
             ending,
         };
-        let outcome = Outcome {
+        let outcome = WorkloadResult {
             seconds: 2.0,
             interrupted: true,
             executed: vec![

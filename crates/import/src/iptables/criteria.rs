@@ -147,7 +147,7 @@ impl Criteria {
     }
 
     /// Returns a message about criteria that pf.conf cannot express, or `None`.
-    pub fn unequalled(&self) -> Option<&'static str> {
+    pub fn inexpressible(&self) -> Option<&'static str> {
         let ports = [&self.source_ports, &self.destination_ports, &self.either_ports];
         if ports.iter().any(|ports| ports.is_some()) && !matches!(self.protocol, Some(TCP | UDP)) {
             return Some("ports of other protocols than tcp and udp have no equivalent");

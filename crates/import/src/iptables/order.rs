@@ -20,9 +20,9 @@ pub fn check(dump: &Dump, messages: &mut Messages) {
     }
     for chain in chains {
         let mut budget = 100_000;
-        let found = match judge(&chain.rules, &dump.filter, 0, &mut budget) {
-            Judge::Drops(place) => Some(place),
-            Judge::NobodyDoes if chain.policy == Some(Policy::Drop) => Some(chain.place),
+        let found = match connection_fate(&chain.rules, &dump.filter, 0, &mut budget) {
+            ConnectionFate::Drops(place) => Some(place),
+            ConnectionFate::Undecided if chain.policy == Some(Policy::Drop) => Some(chain.place),
             _ => None,
         };
         if let Some(place) = found {
@@ -61,37 +61,46 @@ fn called<'t>(rule: &Rule, table: &'t Table) -> Option<&'t Chain> {
 }
 
 /// The fate of a packet of an existing connection.
-enum Judge {
+enum ConnectionFate {
     /// A rule accepts every such packet.
     Accepts,
     /// A rule may drop the packet.
     Drops(Place),
-    NobodyDoes,
+    Undecided,
 }
 
-fn judge(rules: &[Rule], table: &Table, depth: usize, budget: &mut usize) -> Judge {
+fn connection_fate(
+    rules: &[Rule],
+    table: &Table,
+    depth: usize,
+    budget: &mut usize,
+) -> ConnectionFate {
     for rule in rules {
         *budget = budget.saturating_sub(1);
         if *budget == 0 || depth == DEEPEST {
-            return Judge::Accepts;
+            return ConnectionFate::Accepts;
         }
         if rule.criteria.connection.is_some_and(|connection| !connection.established) {
             continue;
         }
         match &rule.target {
-            Target::Accept if rule.criteria.is_only_about_connections() => return Judge::Accepts,
+            Target::Accept if rule.criteria.is_only_about_connections() => {
+                return ConnectionFate::Accepts;
+            }
             Target::Drop | Target::Unreachable(_) | Target::Reset => {
-                return Judge::Drops(rule.place);
+                return ConnectionFate::Drops(rule.place);
             }
             _ => {}
         }
-        match called(rule, table).map(|chain| judge(&chain.rules, table, depth + 1, budget)) {
-            Some(Judge::Accepts) if rule.criteria.is_only_about_connections() => {
-                return Judge::Accepts;
+        match called(rule, table)
+            .map(|chain| connection_fate(&chain.rules, table, depth + 1, budget))
+        {
+            Some(ConnectionFate::Accepts) if rule.criteria.is_only_about_connections() => {
+                return ConnectionFate::Accepts;
             }
-            Some(Judge::Drops(place)) => return Judge::Drops(place),
+            Some(ConnectionFate::Drops(place)) => return ConnectionFate::Drops(place),
             _ => {}
         }
     }
-    Judge::NobodyDoes
+    ConnectionFate::Undecided
 }

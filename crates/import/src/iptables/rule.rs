@@ -106,7 +106,7 @@ fn criterion(
         "--uid-owner" => criteria.user = Some(owner(negated, words)?),
         "--gid-owner" => criteria.group = Some(owner(negated, words)?),
         name => {
-            let help = unequalled(name);
+            let help = advice_for(name);
             let message = match negated {
                 true => format!("! {name} has no equivalent"),
                 false => format!("{name} has no equivalent"),
@@ -118,7 +118,7 @@ fn criterion(
 }
 
 /// Returns advice for an option without an equivalent.
-fn unequalled(option: &str) -> Option<&'static str> {
+fn advice_for(option: &str) -> Option<&'static str> {
     Some(match option {
         "--icmp-type" => "write the types that are meant",
         "--mark" => "in pf packets carry tags: `tag NAME` and `tagged NAME`",

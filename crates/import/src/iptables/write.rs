@@ -171,7 +171,7 @@ impl<'d> Writer<'d, '_, '_> {
             }
             let place = rule.place;
             self.line(&format!("# {}: {}", place.line, words::comment(&rule.text)));
-            if let Some(message) = rule.criteria.unequalled() {
+            if let Some(message) = rule.criteria.inexpressible() {
                 self.messages.error(place, message, None);
                 continue;
             }

@@ -36,13 +36,13 @@ pub fn write(program: &Program, file: &str, messages: &mut Messages) -> String {
         program.applications.iter().partition(|application| is_first(&application.on));
     for application in first.into_iter().chain(others) {
         let Some(filter) = filters.get(application.filter.as_str()) else { continue };
-        let place = Where::new(&application.on);
-        let _ = write!(conf, "\n# {}: {} {place}\n", application.place.line, filter.name);
+        let scope = Scope::new(&application.on);
+        let _ = write!(conf, "\n# {}: {} {scope}\n", application.place.line, filter.name);
         if asks_for_other_protocols(filter) {
-            conf += &place.rule("match", "", &format!(" tag \"{OTHER}\""));
-            conf += &place.rule("match", " proto { tcp, udp }", &format!(" tag \"{TCP_OR_UDP}\""));
+            conf += &scope.rule("match", "", &format!(" tag \"{OTHER}\""));
+            conf += &scope.rule("match", " proto { tcp, udp }", &format!(" tag \"{TCP_OR_UDP}\""));
         }
-        let mut writer = Writer { filter, place, logs: &logs, messages, rules, succeeded: false };
+        let mut writer = Writer { filter, scope, logs: &logs, messages, rules, succeeded: false };
         for (number, statement) in filter.statements.iter().enumerate() {
             let more_follow = number + 1 < filter.statements.len();
             conf += &writer.statement(statement, more_follow);
@@ -88,14 +88,14 @@ fn head(file: &str, logs: &HashMap<Ipv4Addr, usize>) -> String {
 }
 
 /// The packets that an application filters.
-struct Where {
+struct Scope {
     direction: &'static str,
     interface: String,
     from: Ranges,
     to: Ranges,
 }
 
-impl Where {
+impl Scope {
     fn new(target: &Target) -> Self {
         let all = || Ranges::all(ADDRESS);
         let on = |name: &str| format!(" on {}", words::interface(name));
@@ -105,7 +105,7 @@ impl Where {
             Target::Outgoing(name) => ("out", on(name), all(), all()),
             Target::Between(from, to) => ("in", String::new(), from.clone(), to.clone()),
         };
-        Where { direction, interface, from, to }
+        Scope { direction, interface, from, to }
     }
 
     /// Returns a rule for all these packets.
@@ -115,7 +115,7 @@ impl Where {
     }
 }
 
-impl std::fmt::Display for Where {
+impl std::fmt::Display for Scope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (from, to) = (words::hosts(&self.from), words::hosts(&self.to));
         match (self.interface.as_str(), from.as_str(), to.as_str()) {
@@ -171,7 +171,7 @@ impl std::fmt::Display for Ends {
 /// The writer of the statements of one application.
 struct Writer<'a, 't> {
     filter: &'a Filter,
-    place: Where,
+    scope: Scope,
     logs: &'a HashMap<Ipv4Addr, usize>,
     messages: &'a mut Messages<'t>,
     /// Number of rules that pf expands the text so far to.
@@ -208,8 +208,8 @@ impl Writer<'_, '_> {
     fn rule(&mut self, statement: &Statement, part: Part) -> String {
         let (from, to) = (&statement.tests.source, &statement.tests.destination);
         let ends = Ends {
-            from: self.place.from.intersection(from),
-            to: self.place.to.intersection(to),
+            from: self.scope.from.intersection(from),
+            to: self.scope.to.intersection(to),
             from_ports: part.from_ports,
             to_ports: part.to_ports,
         };
@@ -230,7 +230,7 @@ impl Writer<'_, '_> {
         if self.rules > MOST_RULES {
             return String::new();
         }
-        let Where { direction, interface, .. } = &self.place;
+        let Scope { direction, interface, .. } = &self.scope;
         let head = match statement.action {
             Action::Fail => format!("block drop {direction} quick"),
             Action::Succeed => format!("match {direction}"),
@@ -274,7 +274,7 @@ struct Part {
 }
 
 impl Part {
-    fn of(protocols: Ranges) -> Self {
+    fn for_protocols(protocols: Ranges) -> Self {
         Part {
             protocols,
             from_ports: Ranges::all(PORT),
@@ -296,7 +296,7 @@ fn parts(tests: &Tests) -> Vec<Part> {
         return Vec::new();
     }
     if open(tcp_ports) && open(udp_ports) && flags.mask == 0 {
-        return vec![Part::of(protocols.clone())];
+        return vec![Part::for_protocols(protocols.clone())];
     }
     let holds_without = |ports: [&Ranges; 2]| ports.iter().all(|set| set.contains(0));
     let mut parts = Vec::new();
@@ -308,7 +308,7 @@ fn parts(tests: &Tests) -> Vec<Part> {
                 0 => String::new(),
                 mask => words::flags(flags.value, mask),
             },
-            ..Part::of(Ranges::one(TCP))
+            ..Part::for_protocols(Ranges::one(TCP))
         });
     }
     if flags.value != 0 {
@@ -318,14 +318,14 @@ fn parts(tests: &Tests) -> Vec<Part> {
         parts.push(Part {
             from_ports: tests.udp_source.clone(),
             to_ports: tests.udp_destination.clone(),
-            ..Part::of(Ranges::one(UDP))
+            ..Part::for_protocols(Ranges::one(UDP))
         });
     }
     let others = protocols.without(&Ranges::union(vec![(TCP, TCP), (UDP, UDP)]));
     if !others.is_empty() && holds_without(tcp_ports) && holds_without(udp_ports) {
         let tagged_other = protocols == &Ranges::all(PROTOCOL);
         let others = if tagged_other { protocols.clone() } else { others };
-        parts.push(Part { tagged_other, ..Part::of(others) });
+        parts.push(Part { tagged_other, ..Part::for_protocols(others) });
     }
     parts
 }

@@ -27,7 +27,7 @@ pub const BUCKETS: usize = 64 * LINEAR;
 /// Headers of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Kind {
+pub enum FrameKind {
     /// UDP over IPv4
     Udp4,
     /// TCP over IPv4
@@ -41,7 +41,7 @@ pub enum Kind {
 /// Rule by which a field varies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
-pub enum How {
+pub enum Variation {
     /// the value of the template
     Fixed,
     /// `first + serial / every % count`
@@ -66,11 +66,11 @@ pub struct Field {
 
 impl Field {
     /// A field that keeps the value of the template.
-    pub const FIXED: Field = Field { how: How::Fixed as u32, first: 0, count: 1, every: 1 };
+    pub const FIXED: Field = Field { how: Variation::Fixed as u32, first: 0, count: 1, every: 1 };
 
     /// Makes a field that takes `count` values from `first` on, and the next value after `every`
     /// frames.
-    pub fn new(how: How, first: u32, count: u32, every: u32) -> Field {
+    pub fn new(how: Variation, first: u32, count: u32, every: u32) -> Field {
         Field { how: how as u32, first, count: count.max(1), every: every.max(1) }
     }
 
@@ -83,16 +83,17 @@ impl Field {
 impl Field {
     /// Returns the value for frame `serial`, computed as the program in the kernel does.
     pub fn value(&self, fixed: u32, serial: u64, random: &mut u64, values: &[u32]) -> u32 {
-        if self.how == How::Fixed as u32 {
+        if self.how == Variation::Fixed as u32 {
             return fixed;
         }
-        let is_drawn = self.how == How::Drawn as u32 || self.how == How::ListedDrawn as u32;
+        let is_drawn =
+            self.how == Variation::Drawn as u32 || self.how == Variation::ListedDrawn as u32;
         let offset = match is_drawn {
             true => draw(random, self.count),
             false => serial as u32 / self.every % self.count,
         };
         let place = self.first.wrapping_add(offset);
-        if self.how == How::Counted as u32 || self.how == How::Drawn as u32 {
+        if self.how == Variation::Counted as u32 || self.how == Variation::Drawn as u32 {
             return place;
         }
         values.get(place as usize).copied().unwrap_or(fixed)
@@ -129,7 +130,7 @@ impl Template {
     /// words, in the machine's byte order, that the network and transport checksums cover and that
     /// do not vary.
     pub fn new(
-        kind: Kind,
+        kind: FrameKind,
         length: u32,
         extension: u32,
         headers: &[u8],
@@ -271,16 +272,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_vary_as_they_are_told() {
+    fn fields_vary_by_their_rule() {
         let mut random = 7;
         let mut all = |field: Field| -> Vec<u32> {
             (0..6).map(|serial| field.value(5, serial, &mut random, &[70, 80, 90])).collect()
         };
         assert_eq!(all(Field::FIXED), [5; 6]);
-        assert_eq!(all(Field::new(How::Counted, 100, 2, 2)), [100, 100, 101, 101, 100, 100]);
-        assert_eq!(all(Field::new(How::Listed, 1, 2, 1)), [80, 90, 80, 90, 80, 90]);
-        assert!(all(Field::new(How::Drawn, 10, 3, 1)).iter().all(|value| (10..13).contains(value)));
-        let drawn = all(Field::new(How::ListedDrawn, 0, 3, 1));
+        assert_eq!(all(Field::new(Variation::Counted, 100, 2, 2)), [100, 100, 101, 101, 100, 100]);
+        assert_eq!(all(Field::new(Variation::Listed, 1, 2, 1)), [80, 90, 80, 90, 80, 90]);
+        assert!(
+            all(Field::new(Variation::Drawn, 10, 3, 1))
+                .iter()
+                .all(|value| (10..13).contains(value))
+        );
+        let drawn = all(Field::new(Variation::ListedDrawn, 0, 3, 1));
         assert!(drawn.iter().all(|value| [70, 80, 90].contains(value)));
     }
 

@@ -67,7 +67,9 @@ impl Offload {
 /// # Errors
 /// Fails if there is no such device, or if the device does not know the command.
 pub fn get(device: &str, offload: Offload) -> Result<bool> {
-    ask(device, offload.commands().0, 0).map(|value| value != 0).context(|| what(device, offload))
+    ethtool_value(device, offload.commands().0, 0)
+        .map(|value| value != 0)
+        .context(|| operation(device, offload))
 }
 
 /// Switches an offload on or off. Leaves a device that cannot change the offload as it is; [`get`]
@@ -76,9 +78,9 @@ pub fn get(device: &str, offload: Offload) -> Result<bool> {
 /// # Errors
 /// Fails if there is no such device, or if the process lacks CAP_NET_ADMIN.
 pub fn set(device: &str, offload: Offload, on: bool) -> Result<()> {
-    match ask(device, offload.commands().1, on.into()) {
+    match ethtool_value(device, offload.commands().1, on.into()) {
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),
-        other => other.map(drop).context(|| what(device, offload)),
+        other => other.map(drop).context(|| operation(device, offload)),
     }
 }
 
@@ -90,25 +92,25 @@ const TAKES_TAGS_OFF: u32 = 1 << 8;
 const JOINS_PACKETS: u32 = 1 << 15;
 
 /// True if a device removes VLAN tags from received frames (`rxvlan`).
-pub fn takes_tags_off(device: &str) -> bool {
-    ask(device, FLAGS.0, 0).is_ok_and(|flags| flags & TAKES_TAGS_OFF != 0)
+pub fn strips_vlan_tags(device: &str) -> bool {
+    ethtool_value(device, FLAGS.0, 0).is_ok_and(|flags| flags & TAKES_TAGS_OFF != 0)
 }
 
 /// Lets a device join the packets that it receives (`lro`), or forbids it. Joined packets lose
 /// their boundaries. Returns true if the setting changed.
-pub fn let_join_packets(device: &str, join: bool) -> bool {
+pub fn set_lro(device: &str, join: bool) -> bool {
     set_flag(device, JOINS_PACKETS, join)
 }
 
 /// Lets a device keep the VLAN tags of received frames. Returns true if the setting changed.
-pub fn let_leave_tags_on(device: &str) -> bool {
+pub fn keep_vlan_tags(device: &str) -> bool {
     set_flag(device, TAKES_TAGS_OFF, false)
 }
 
 fn set_flag(device: &str, flag: u32, on: bool) -> bool {
-    let Ok(old) = ask(device, FLAGS.0, 0) else { return false };
+    let Ok(old) = ethtool_value(device, FLAGS.0, 0) else { return false };
     let new = if on { old | flag } else { old & !flag };
-    old != new && ask(device, FLAGS.1, new).is_ok()
+    old != new && ethtool_value(device, FLAGS.1, new).is_ok()
 }
 
 /// Returns the link speed of a device in bits a second; `None` if the link is down or its speed is
@@ -125,7 +127,7 @@ pub fn link_speed(device: &str) -> Option<u64> {
     known.then_some(u64::from(megabits) * 1_000_000)
 }
 
-fn what(device: &str, offload: Offload) -> String {
+fn operation(device: &str, offload: Offload) -> String {
     format!("device {device}: offload {}", offload.name())
 }
 
@@ -152,7 +154,7 @@ struct Settings {
     reserved: [u32; 2],
 }
 
-fn ask(device: &str, command: u32, data: u32) -> io::Result<u32> {
+fn ethtool_value(device: &str, command: u32, data: u32) -> io::Result<u32> {
     let mut value = Value { command, data };
     // SAFETY: all commands of the callers read and write a `struct ethtool_value`
     unsafe { call(device, &raw mut value) }.map(|()| value.data)
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_link_has_no_speed() {
+    fn a_device_without_a_link_has_no_speed() {
         assert_eq!(link_speed("lo"), None);
         assert_eq!(link_speed("a-name-that-is-too-long"), None);
     }

@@ -21,10 +21,10 @@ impl PacketSocket {
     /// # Errors
     /// Fails if the process lacks CAP_NET_RAW, or if there is no such interface.
     pub fn new(ifindex: u32) -> Result<Self> {
-        let what = || format!("packet socket: interface {ifindex}");
+        let operation = || format!("packet socket: interface {ifindex}");
         // SAFETY: the arguments are numbers only
         let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
-        done(fd).context(what)?;
+        done(fd).context(operation)?;
         // SAFETY: the kernel has just returned this descriptor, and nothing else owns it
         let socket = PacketSocket(unsafe { OwnedFd::from_raw_fd(fd) });
         // SAFETY: a structure of numbers and arrays, for which zero is valid
@@ -39,7 +39,7 @@ impl PacketSocket {
                 size_of::<libc::sockaddr_ll>() as libc::socklen_t,
             )
         };
-        done(bound).context(what)?;
+        done(bound).context(operation)?;
         let on: libc::c_int = 1;
         // SAFETY: the value lives until the call returns and has the size given
         let set = unsafe {
@@ -51,7 +51,7 @@ impl PacketSocket {
                 size_of::<libc::c_int>() as libc::socklen_t,
             )
         };
-        done(set).context(what)?;
+        done(set).context(operation)?;
         Ok(socket)
     }
 

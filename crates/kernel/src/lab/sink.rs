@@ -26,7 +26,7 @@ pub struct Sink {
 
 /// The XDP mode of the sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hook {
+pub enum XdpMode {
     /// In the driver, before the kernel allocates a packet.
     Native,
     /// In the network stack, for drivers without XDP.
@@ -53,7 +53,7 @@ impl Sink {
     ///
     /// # Errors
     /// Fails if there is no such interface, or if another XDP program is attached to it.
-    pub fn attach(&mut self, ifindex: u32) -> Result<Hook> {
+    pub fn attach(&mut self, ifindex: u32) -> Result<XdpMode> {
         let attempt = |flags| {
             let options = libbpf_sys::bpf_link_create_opts {
                 sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,
@@ -72,7 +72,7 @@ impl Sink {
             check(fd).map(|()| fd)
         };
         let (fd, hook) = match attempt(libbpf_sys::XDP_FLAGS_DRV_MODE) {
-            Ok(fd) => (fd, Hook::Native),
+            Ok(fd) => (fd, XdpMode::Native),
             // a driver without XDP, or without XDP for packets this long
             Err(error)
                 if matches!(
@@ -81,7 +81,7 @@ impl Sink {
                 ) =>
             {
                 let fd = attempt(libbpf_sys::XDP_FLAGS_SKB_MODE);
-                (fd.context(|| format!("sink: interface {ifindex}: attach"))?, Hook::Generic)
+                (fd.context(|| format!("sink: interface {ifindex}: attach"))?, XdpMode::Generic)
             }
             Err(error) => {
                 return Err(error).context(|| format!("sink: interface {ifindex}: attach"));

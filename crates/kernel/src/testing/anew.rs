@@ -5,12 +5,12 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder};
 
-use super::Bench;
+use super::TimedRun;
 use crate::error::{Context, Result};
-use crate::express::Express;
 use crate::instance::Instance;
 use crate::object::{find_map, find_program};
 use crate::program::{Program, SkBuff};
+use crate::xdp_fast_path::XdpFastPath;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lab/anew.bpf.o"));
 
@@ -24,7 +24,7 @@ pub const FRAME: usize = COPY + HEADERS;
 
 /// Hook of a program, and its return value for a packet that it has forwarded past the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum TimedHook {
     /// tcx ingress: `TC_ACT_REDIRECT`
     Tcx = 7,
     /// XDP: `XDP_REDIRECT`. Uses the program for cards, because the program for veth devices reads
@@ -33,28 +33,30 @@ pub enum Way {
 }
 
 /// The programs of an instance, each after a program that restores its frame.
-pub struct Anew {
+pub struct FrameRestorer {
     tcx: Program,
     xdp: Program,
     // a program array releases its programs when its last opener closes it
     _object: Object,
 }
 
-impl Anew {
+impl FrameRestorer {
     /// Loads the programs that restore frames, and sets those of `instance` behind them. Without an
     /// instance only the restoring programs run.
     ///
     /// # Errors
     /// Fails if the kernel refuses a program, or if a map cannot be written.
-    pub fn of(instance: Option<&Instance>) -> Result<Self> {
+    pub fn for_instance(instance: Option<&Instance>) -> Result<Self> {
         let object = ObjectBuilder::default()
             .open_memory(OBJECT)
             .and_then(libbpf_rs::OpenObject::load)
             .context(|| "programs that make frames anew: load".to_owned())?;
         if let Some(instance) = instance {
             let programs = &instance.programs;
-            let express = Express::of(&instance.directory)?;
-            for (map, program) in [("anew_tcx", &programs.ingress), ("anew_xdp", &express.card)] {
+            let xdp_fast_path = XdpFastPath::open_or_load(&instance.directory)?;
+            for (map, program) in
+                [("anew_tcx", &programs.ingress), ("anew_xdp", &xdp_fast_path.card)]
+            {
                 let fd = program.as_fd().as_raw_fd().to_ne_bytes();
                 find_map(&object, map)?
                     .update(&0u32.to_ne_bytes(), &fd, MapFlags::ANY)
@@ -63,7 +65,7 @@ impl Anew {
         }
         let (tcx, xdp) =
             (find_program(&object, "lab_anew_tcx")?, find_program(&object, "lab_anew_xdp")?);
-        Ok(Anew { tcx, xdp, _object: object })
+        Ok(FrameRestorer { tcx, xdp, _object: object })
     }
 
     /// Prepares a frame of [`FRAME`] bytes with UDP over IPv4: copies its headers, and clears the
@@ -79,17 +81,23 @@ impl Anew {
     ///
     /// # Errors
     /// Fails if the kernel refuses the run.
-    pub fn run(&self, way: Way, frame: &[u8; FRAME], ifindex: u32, repeat: u32) -> Result<Bench> {
+    pub fn run(
+        &self,
+        way: TimedHook,
+        frame: &[u8; FRAME],
+        ifindex: u32,
+        repeat: u32,
+    ) -> Result<TimedRun> {
         match way {
-            Way::Tcx => {
+            TimedHook::Tcx => {
                 let mut context = SkBuff::new();
                 (context.ifindex, context.ingress_ifindex) = (ifindex, ifindex);
                 let run = self.tcx.run_packet(frame, &context, repeat)?;
-                Ok(Bench { returned: run.returned, duration: run.duration })
+                Ok(TimedRun { returned: run.returned, duration: run.duration })
             }
-            Way::Xdp => {
+            TimedHook::Xdp => {
                 let (returned, duration) = self.xdp.run_frame(frame, ifindex, repeat)?;
-                Ok(Bench { returned, duration })
+                Ok(TimedRun { returned, duration })
             }
         }
     }

@@ -64,7 +64,7 @@ pub(super) fn carried(run: &Run, names: &Names) -> Carried {
 pub(super) fn index_of(host: &Host, name: &str) -> Result<u32> {
     let interface = host.interface(name);
     interface.map(|interface| interface.index).ok_or_else(|| Error::Bpf {
-        what: format!("interface {name}"),
+        operation: format!("interface {name}"),
         cause: "the test's host has none of that name".to_owned(),
     })
 }

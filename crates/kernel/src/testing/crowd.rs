@@ -17,7 +17,7 @@ impl TestEngine {
     ///
     /// # Errors
     /// Fails if a map cannot be written.
-    pub fn crowd(&mut self, count: u32, living: u32) -> Result<()> {
+    pub fn fill_states(&mut self, count: u32, living: u32) -> Result<()> {
         self.known = None;
         let mut indexes = Vec::with_capacity(BATCH as usize);
         let mut states = Vec::with_capacity(BATCH as usize);
@@ -43,7 +43,12 @@ impl TestEngine {
     ///
     /// # Errors
     /// Fails if a map cannot be written.
-    pub fn crowd_limited(&mut self, count: u32, serial: u32, stays_until: u32) -> Result<()> {
+    pub fn fill_limited_sources(
+        &mut self,
+        count: u32,
+        serial: u32,
+        stays_until: u32,
+    ) -> Result<()> {
         self.known = None;
         for number in 0..count {
             let family = abi::INET;

@@ -2,9 +2,11 @@
 
 use skipstep_abi as abi;
 use skipstep_abi::handoff::{HANDOFF_NO_REASON, handoff_order};
-use skipstep_reassembly::{Outcome, Piece, refragment, settle_checksum};
+use skipstep_reassembly::{FragmentFate, Piece, refragment, update_ipv4_checksum};
 use skipstep_ruleset::{Direction, Reason};
-use skipstep_scenario::engine::{Carried, Decision, Fate, Forwarded, TestPacket, Verdict, Way};
+use skipstep_scenario::engine::{
+    Carried, Decision, Fate, ForwardRoute, Forwarded, TestPacket, Verdict,
+};
 use zerocopy::IntoBytes;
 
 use super::arrival;
@@ -19,20 +21,20 @@ const NONCE: u64 = 0x0706_0504_0302_0100;
 
 impl Passage<'_> {
     /// Adds a fragment to the others of its datagram.
-    pub(super) fn hold(&mut self, packet: &TestPacket) -> Result<Fate> {
+    pub(super) fn reassemble(&mut self, packet: &TestPacket) -> Result<Fate> {
         let outcome = match Piece::parse(&packet.bytes, self.host.rdomain(&packet.interface)) {
             Some(piece) => self.machine.fragments.add(piece, self.machine.test.now),
-            None => Outcome::Dropped(Some(Reason::Fragment)),
+            None => FragmentFate::Dropped(Some(Reason::Fragment)),
         };
         match outcome {
-            Outcome::Held => Ok(held()),
-            Outcome::Dropped(reason) => self.refuse(packet, reason),
-            Outcome::Whole(whole) => {
+            FragmentFate::Queued => Ok(waiting()),
+            FragmentFate::Dropped(reason) => self.refuse(packet, reason),
+            FragmentFate::Complete(whole) => {
                 let mut packet = TestPacket { bytes: whole.bytes, ..packet.clone() };
                 packet.carried.fragmentation = whole.fragmentation;
                 let mut fate = self.datagram(&packet)?;
                 if fate.verdict == Verdict::Pass {
-                    settle_checksum(fate.out.get_or_insert(packet.bytes));
+                    update_ipv4_checksum(fate.out.get_or_insert(packet.bytes));
                 }
                 Ok(fate)
             }
@@ -80,7 +82,7 @@ impl Passage<'_> {
             None => fate.verdict = Verdict::Drop,
             Some(fragments) => {
                 fate.verdict = Verdict::Consumed;
-                let forward = |bytes| Forwarded { way: Way::Forward, bytes };
+                let forward = |bytes| Forwarded { route: ForwardRoute::Forward, bytes };
                 fate.forwarded.extend(fragments.into_iter().map(forward));
             }
         }
@@ -89,7 +91,7 @@ impl Passage<'_> {
 }
 
 /// Returns the fate of a fragment that waits for others.
-fn held() -> Fate {
+fn waiting() -> Fate {
     Fate {
         verdict: Verdict::Consumed,
         decision: Decision::None,

@@ -84,12 +84,10 @@ impl KeyTable {
     ///
     /// # Errors
     /// Fails if the map cannot be read or written.
-    pub fn lead_astray(&self, onward: u32) -> Result<()> {
+    pub fn overwrite_hints(&self, peer: u32) -> Result<()> {
         for (number, line) in (0..).zip(self.lines.first(self.lines.capacity())?) {
-            self.lines.set(
-                &number,
-                &abi::KeyLine { onward: [onward; abi::state::KEY_ENTRIES], ..line },
-            )?;
+            self.lines
+                .set(&number, &abi::KeyLine { peer: [peer; abi::state::KEY_ENTRIES], ..line })?;
         }
         Ok(())
     }
@@ -98,9 +96,9 @@ impl KeyTable {
     ///
     /// # Errors
     /// Fails if the map cannot be read.
-    pub fn onward(&self) -> Result<Vec<u32>> {
+    pub fn peer_hints(&self) -> Result<Vec<u32>> {
         let lines = self.lines.first(self.lines.capacity())?;
-        let places = lines.flat_map(|line| line.entry.into_iter().zip(line.onward));
+        let places = lines.flat_map(|line| line.entry.into_iter().zip(line.peer));
         Ok(places.filter(|(entry, _)| *entry != 0).map(|(_, onward)| onward).collect())
     }
 }

@@ -66,7 +66,7 @@ pub struct LookupPacket {
 #[repr(C)]
 struct Order {
     next: u32,
-    segment: u32,
+    superblock: u32,
     found: u64,
 }
 
@@ -107,8 +107,8 @@ impl Lookups {
         let table_entries = entries.max(test.table_entries);
         let sizes = Sizes { rule_slots: slots_for(rules), table_entries, ..test };
         let (object, maps, programs) = object::load_object(OBJECT, &sizes)?;
-        let mut engine = TestEngine::of(Evaluator::Compiled, &sizes, maps, programs)?;
-        engine.search_where_cheaper();
+        let mut engine = TestEngine::with_programs(Evaluator::Compiled, &sizes, maps, programs)?;
+        engine.use_default_planner();
         let keys: Map<[u32; 4], u64> = Map::new(find_map(&object, "lookup_hash")?, "lookup_hash")?;
         (0..KEYS).try_for_each(|number| keys.set(&key(number), &1))?;
         let program = |name| find_program(&object, name);
@@ -132,7 +132,7 @@ impl Lookups {
     /// # Errors
     /// Fails if the rules cannot be loaded.
     pub fn load(&mut self, ruleset: &Ruleset, host: &Host) -> Result<BTreeMap<String, u32>> {
-        let failed = |cause| Error::Bpf { what: "rules: load".to_owned(), cause };
+        let failed = |cause| Error::Bpf { operation: "rules: load".to_owned(), cause };
         self.engine.load(ruleset, host).map_err(failed)?;
         let ids = self.engine.memory.names.interfaces.iter();
         Ok(ids.map(|(name, id)| (name.to_owned(), id)).collect())
@@ -160,13 +160,13 @@ impl Lookups {
     ///
     /// # Errors
     /// Fails if the program cannot run, or if it has not looked up all packets.
-    pub fn run(&mut self, what: Lookup) -> Result<f64> {
-        let segment = match what {
+    pub fn run(&mut self, lookup: Lookup) -> Result<f64> {
+        let superblock = match lookup {
             Lookup::Table => self.table(),
             _ => self.first_segment()?,
         };
-        self.order.set(&0, &Order { next: 0, segment, found: 0 })?;
-        let program = &self.programs[what as usize];
+        self.order.set(&0, &Order { next: 0, superblock, found: 0 })?;
+        let program = &self.programs[lookup as usize];
         let runs = PACKETS as u32 / BATCH;
         let run = program.run_packet(
             &arrival::frame(&arrival::link_header_to(LINK_ADDRESS), &[0; 64]),
@@ -174,10 +174,10 @@ impl Lookups {
             runs,
         )?;
         let done = self.order.at(0)?;
-        let found = if what == Lookup::Hash { PACKETS as u64 } else { 0 };
+        let found = if lookup == Lookup::Hash { PACKETS as u64 } else { 0 };
         if done.next as usize != PACKETS || done.found != found {
             return Err(Error::Bpf {
-                what: "lookups".to_owned(),
+                operation: "lookups".to_owned(),
                 cause: format!("{done:?} after a run of {PACKETS}"),
             });
         }
@@ -192,7 +192,7 @@ impl Lookups {
             Some(id) => Some(map::by_id("rules", id)?.at(0)?),
             None => None,
         };
-        Ok(first.map_or(0, |rule| rule.segment))
+        Ok(first.map_or(0, |rule| rule.superblock))
     }
 
     /// Returns the slot of the first table, 0 if there is none.

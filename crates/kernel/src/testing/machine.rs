@@ -7,7 +7,7 @@ use libbpf_rs::MapHandle;
 use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};
 use nix::unistd::Pid;
 use skipstep_abi as abi;
-use skipstep_reassembly::{Outcome, Piece, Reassembler};
+use skipstep_reassembly::{FragmentFate, Piece, Reassembler};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Owner, Ruleset, Timeout};
 use skipstep_scenario::engine::{Draw, TestPacket};
@@ -30,7 +30,7 @@ pub(super) const NOBODY: u32 = Owner::UNKNOWN;
 pub(super) struct Machine {
     /// The settings of the test that the programs read.
     pub test: abi::Test,
-    told: Shared,
+    shared_settings: Shared,
     /// Fragments that wait; `reassembles` is true if rules ask for reassembly.
     pub fragments: Reassembler,
     pub reassembles: bool,
@@ -51,10 +51,10 @@ impl Machine {
     pub fn new(maps: &Maps, programs: &Programs) -> Result<Self> {
         Ok(Machine {
             test: quiet(),
-            told: Shared::new(&maps.test)?,
+            shared_settings: Shared::new(&maps.test)?,
             fragments: reassembler(&Ruleset::default()),
             reassembles: false,
-            log: LogReader::of(&maps.log_ring)?,
+            log: LogReader::from_map(&maps.log_ring)?,
             cpu: stay_on_this_cpu()?,
             odd_length: OddLength::load(programs)?,
             scratch: RefCell::default(),
@@ -70,7 +70,7 @@ impl Machine {
         self.fragments = reassembler(ruleset);
         self.reassembles = ruleset.options.reassemble;
         self.test = quiet();
-        self.tell();
+        self.publish_settings();
         Ok(())
     }
 
@@ -85,7 +85,7 @@ impl Machine {
     pub fn set_time(&mut self, seconds: u32) {
         self.fragments.expire(seconds);
         self.test.now = seconds;
-        self.tell();
+        self.publish_settings();
     }
 
     /// Sets the value of the following random draws.
@@ -101,7 +101,7 @@ impl Machine {
                 test.cookie_key = [half(0), half(8)];
             }
         }
-        self.tell();
+        self.publish_settings();
     }
 
     /// True if a test run can take the packet and, if it is a fragment, the datagram that it
@@ -111,7 +111,7 @@ impl Machine {
         let piece = Piece::parse(&packet.bytes, rdomain).filter(|_| self.reassembles);
         let datagram = piece.map(|piece| self.fragments.clone().add(piece, self.test.now));
         let whole_can_run = match datagram {
-            Some(Outcome::Whole(whole)) => whole.bytes.len() <= odd_length::LONGEST,
+            Some(FragmentFate::Complete(whole)) => whole.bytes.len() <= odd_length::LONGEST,
             _ => true,
         };
         packet.bytes.len() <= odd_length::LONGEST && whole_can_run
@@ -132,8 +132,8 @@ impl Machine {
             return self.odd_length.run(hook, (link_header, packet), context);
         }
         let program = match hook {
-            Hook::Filter(direction) => programs.of(direction),
-            Hook::Return => &programs.come_back,
+            Hook::Filter(direction) => programs.filter(direction),
+            Hook::Return => &programs.return_fragments,
         };
         program.run_packet(&arrival::frame(link_header, packet), context, 1)
     }
@@ -150,14 +150,14 @@ impl Machine {
             abi::Outcome::read_from_prefix(bytes).ok().map(|(outcome, _)| outcome)
         });
         outcome.ok_or_else(|| Error::Bpf {
-            what: "map scratch: read".to_owned(),
+            operation: "map scratch: read".to_owned(),
             cause: "smaller than struct pf_outcome".to_owned(),
         })
     }
 
     /// Writes the settings of the test for the programs.
-    pub fn tell(&self) {
-        self.told.set_element(0, &self.test);
+    pub fn publish_settings(&self) {
+        self.shared_settings.set_element(0, &self.test);
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) struct OddLength {
     packet: MapHandle,
     ingress: Program,
     egress: Program,
-    come_back: Program,
+    return_fragments: Program,
     // keeps the maps alive that only the programs use
     _object: Object,
 }
@@ -46,7 +46,7 @@ impl OddLength {
         for (map, program) in [
             ("under_test_in", &programs.ingress),
             ("under_test_out", &programs.egress),
-            ("under_test_return", &programs.come_back),
+            ("under_test_return", &programs.return_fragments),
         ] {
             let fd = program.as_fd().as_raw_fd().to_ne_bytes();
             let array = find_map(&object, map)?;
@@ -58,7 +58,7 @@ impl OddLength {
             packet: find_map(&object, "test_packet")?,
             ingress: find_program(&object, "odd_ingress")?,
             egress: find_program(&object, "odd_egress")?,
-            come_back: find_program(&object, "odd_return")?,
+            return_fragments: find_program(&object, "odd_return")?,
             _object: object,
         })
     }
@@ -88,7 +88,7 @@ impl OddLength {
         let program = match hook {
             Hook::Filter(Direction::In) => &self.ingress,
             Hook::Filter(Direction::Out) => &self.egress,
-            Hook::Return => &self.come_back,
+            Hook::Return => &self.return_fragments,
         };
         let mut stands_in = packet.to_vec();
         stands_in.resize(header(packet), 0);
@@ -96,7 +96,7 @@ impl OddLength {
         let run = program.run_packet_with_room(&frame, context, LONGEST)?;
         match run.returned {
             NOT_REACHED => Err(Error::Bpf {
-                what: format!("packet of {length} bytes"),
+                operation: format!("packet of {length} bytes"),
                 cause: "it could not be made".to_owned(),
             }),
             _ => Ok(run),

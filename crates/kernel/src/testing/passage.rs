@@ -64,7 +64,7 @@ impl Passage<'_> {
         let longest = packet.carried.fragmentation.map_or(0, |how| how.longest() as u32);
         if self.machine.test.longest_fragment != longest {
             self.machine.test.longest_fragment = longest;
-            self.machine.tell();
+            self.machine.publish_settings();
         }
     }
 
@@ -78,7 +78,7 @@ impl Passage<'_> {
         let test = &mut self.machine.test;
         if (test.uid, test.gid) != (owner.uid, owner.gid) {
             (test.uid, test.gid) = (owner.uid, owner.gid);
-            self.machine.tell();
+            self.machine.publish_settings();
         }
         let mut context = arrival::context(packet, self.host, self.names)?;
         context.mark |= mark;
@@ -91,7 +91,7 @@ impl Passage<'_> {
         let run = self.machine.run(self.programs, hook, frame, &context)?;
         let outcome = self.outcome()?;
         match outcome.verdict {
-            verdict::HELD => self.hold(packet),
+            verdict::HELD => self.reassemble(packet),
             verdict::REFRAGMENT => {
                 let mut fate = self.fate(packet, &run, &outcome)?;
                 if outcome.route == route_kind::DUP_TO {

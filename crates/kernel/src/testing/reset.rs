@@ -22,7 +22,7 @@ pub(super) fn maps(
     states(maps, programs)?;
     sources(maps)?;
     for limiter in &record.ruleset.limiters {
-        limiter::clear(maps, skipstep_classifier::limiter::place(limiter.source, limiter.id));
+        limiter::clear(maps, skipstep_classifier::limiter::map_index(limiter.source, limiter.id));
     }
     empty(&maps.leaving)?;
     empty(&maps.limited_turns)?;
@@ -33,7 +33,7 @@ pub(super) fn maps(
     maps.rule_stats.clear_many(&slots)?;
     maps.rule_states.set_many(&slots, &vec![abi::RuleStates::default(); slots.len()])?;
     for table in record.all_tables_mut() {
-        let edition = Edition::of(maps, table.slot)?;
+        let edition = Edition::current(maps, table.slot)?;
         if edition.is_indexed() {
             table_index::remove(maps, &[edition])?;
             continue;
@@ -105,8 +105,8 @@ fn states(maps: &Maps, programs: &Programs) -> Result<()> {
         }
         maps.states.set(&index, &abi::State::default())?;
     }
-    for index in maps.annexes.keys().collect::<Vec<_>>() {
-        maps.annexes.remove(&index)?;
+    for index in maps.extensions.keys().collect::<Vec<_>>() {
+        maps.extensions.remove(&index)?;
     }
     empty(&maps.free_states)
 }

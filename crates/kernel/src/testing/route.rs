@@ -3,9 +3,9 @@
 
 use skipstep_abi as abi;
 use skipstep_abi::pool::route_kind;
-use skipstep_reassembly::{fragments, refragment, refragment_ipv4, settle_checksum};
+use skipstep_reassembly::{fragments, refragment, refragment_ipv4, update_ipv4_checksum};
 use skipstep_ruleset::Direction;
-use skipstep_scenario::engine::{Fate, Forwarded, LinkHeader, TestPacket, Verdict, Way};
+use skipstep_scenario::engine::{Fate, ForwardRoute, Forwarded, LinkHeader, TestPacket, Verdict};
 
 use super::passage::Passage;
 use crate::error::Result;
@@ -65,15 +65,15 @@ impl Passage<'_> {
             }
             bytes = second.out.unwrap_or(outbound.bytes);
         }
-        settle_checksum(&mut bytes);
+        update_ipv4_checksum(&mut bytes);
         bytes.truncate(skipstep_wire::ip_length(&bytes));
         let fragments = match packet.carried.fragmentation {
             Some(how) => refragment(&bytes, &how, self.machine.test.random.min(u32::MAX - 1)),
             None if bytes.len() > sent.mtu => refragment_ipv4(&bytes, sent.mtu),
             None => Some(vec![bytes]),
         };
-        let way = Way::Route { interface: sent.interface, next_hop: sent.next_hop };
-        let onward = |bytes| Forwarded { way: way.clone(), bytes };
+        let way = ForwardRoute::Route { interface: sent.interface, next_hop: sent.next_hop };
+        let onward = |bytes| Forwarded { route: way.clone(), bytes };
         fate.forwarded.extend(fragments.into_iter().flatten().map(onward));
         Ok(fate)
     }
@@ -81,7 +81,7 @@ impl Passage<'_> {
     /// Returns the packets that leave after a packet has crossed to the other family.
     pub(super) fn crossed(&self, after: &[u8], outcome: &abi::Outcome) -> Vec<Forwarded> {
         let sent = self.sent(outcome).filter(|_| outcome.route != route_kind::NO);
-        let way = sent.map_or(Way::Forward, |sent| Way::Route {
+        let way = sent.map_or(ForwardRoute::Forward, |sent| ForwardRoute::Route {
             interface: sent.interface,
             next_hop: sent.next_hop,
         });
@@ -92,7 +92,7 @@ impl Passage<'_> {
                 fragments(after, longest, id).unwrap_or_default()
             }
         };
-        pieces.into_iter().map(|bytes| Forwarded { way: way.clone(), bytes }).collect()
+        pieces.into_iter().map(|bytes| Forwarded { route: way.clone(), bytes }).collect()
     }
 
     fn sent(&self, outcome: &abi::Outcome) -> Option<Sent> {

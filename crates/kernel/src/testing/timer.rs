@@ -11,7 +11,7 @@ pub struct LoneTimer {
     programs: Programs,
     status: crate::shared::Shared,
     id: u32,
-    held: Option<MapHandle>,
+    map: Option<MapHandle>,
 }
 
 impl LoneTimer {
@@ -23,22 +23,22 @@ impl LoneTimer {
         let (maps, programs) = object::load(&Sizes::test())?;
         let Maps { sweeper, shared_status, .. } = maps;
         let id = sweeper.info().context(|| "map sweeper: info".to_owned())?.info.id;
-        Ok(LoneTimer { programs, status: shared_status, id, held: None })
+        Ok(LoneTimer { programs, status: shared_status, id, map: None })
     }
 
     /// Opens the map of the timer, as a process with an open instance does.
     ///
     /// # Errors
     /// Fails if the map cannot be opened.
-    pub fn hold(&mut self) -> Result<()> {
+    pub fn open_map(&mut self) -> Result<()> {
         let map = MapHandle::from_map_id(self.id);
-        self.held = Some(map.context(|| "map sweeper: open".to_owned())?);
+        self.map = Some(map.context(|| "map sweeper: open".to_owned())?);
         Ok(())
     }
 
     /// Closes the map of the timer: the kernel cancels the timer.
-    pub fn release(&mut self) {
-        self.held = None;
+    pub fn close_map(&mut self) {
+        self.map = None;
     }
 
     /// Starts the timer. Returns the kernel's errno, or 0.

@@ -13,7 +13,7 @@ use skipstep_kernel::object::OBJECT;
 
 const HEADER: &str = concat!(
     include_str!("../../../../bpf/abi/rule.h"),
-    include_str!("../../../../bpf/abi/forest.h"),
+    include_str!("../../../../bpf/abi/tree_set.h"),
     include_str!("../../../../bpf/abi/limiter.h"),
     include_str!("../../../../bpf/abi/table.h"),
     include_str!("../../../../bpf/abi/table_index.h"),
@@ -63,10 +63,10 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             return_icmp_type, return_icmp_code, return_icmp6_type, return_icmp6_code, set_tos,
             set_prio, min_ttl, log_to, max_mss, max_pkt_size, pools, route, queue, slot, number,
             anchor,
-            call_first, call_end, rtable, cross_to, os, limiter, set_end, segment, delay,
-            leave_fragments, plain,
+            call_first, call_end, rtable, cross_to, os, limiter, set_end, superblock, delay,
+            leave_fragments, fast_path,
         }
-        pf_cell => abi::Cell { word }
+        pf_node => abi::Node { word }
         pf_fingerprint => abi::Fingerprint {
             systems, options, window, size, mss, scale, ttl, option_count, flags, window_kind,
             size_kind, mss_kind, scale_kind, pad,
@@ -123,28 +123,29 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             rules, steps, evaluator, limit_states, reassemble, loginterface, hostid,
             limit_src_nodes, limit_table_entries,
             syncookies, syncookies_start, syncookies_end, default_rule, old, timeouts, fingerprints,
-            sctp_ports, fast_forward, plain, segment, unattached, longest_walk, unknown_systems,
+            sctp_ports, fast_forward, fast_path, superblock, unattached, longest_walk,
+            unknown_systems,
         }
-        pf_stretch => abi::Stretch { first, end }
+        pf_superblock => abi::Superblock { first, end }
         pf_state_key => abi::StateKey {
             address, port, interface, rdomain, made, family, protocol, pad,
         }
-        pf_key_line => abi::KeyLine { entry, onward }
+        pf_key_line => abi::KeyLine { entry, peer }
         pf_key_hash => abi::KeyHash { secret, lines, index_mask }
         pf_state_ref => abi::StateRef { index, serial }
         pf_peer => abi::Peer { seqlo, seqhi, seqdiff, max_win, state, wscale }
         pf_match_rule => abi::MatchRule { slot, log, log_to, action, pad }
         pf_state => abi::State {
-            lock, serial, flags, timeout, direction, log, log_to, expire, rule_slot, onward, path,
+            lock, serial, flags, timeout, direction, log, log_to, expire, rule_slot, peer, path,
             anchor_slot, id, src, dst, packets, bytes, key, set_prio, set_tos, min_ttl, queue,
             creation, max_mss, tag, stations, pad,
         }
-        pf_annex => abi::Annex {
+        pf_extension => abi::Extension {
             r#match, match_count, nat_slot, rdr_slot, hop_interface, next_hop, source_nodes, scrub,
             next_far, limited, ifindex_in, ifindex_out, max_pkt_size, proxy_mss, rtable, delay,
             route, hop_family, pad,
         }
-        pf_kept_state => abi::KeptState { state, annex }
+        pf_kept_state => abi::KeptState { state, extension }
         pf_flush => abi::Flush { address, rule_slot, family, side, pad }
         pf_flushed => abi::Flushed { before, number, pad }
         pf_path => abi::Path {
@@ -157,7 +158,8 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             sources_used, source_cursor, source_capacity, table_entries, boot_time, crossing,
             limited_sources, leaving, bound, sweeps, second, stamp, beat, second_until,
             syncookies, ingress_id, egress_id, egress_address, guard_id, timer_errors,
-            timer_error, timer_tried, flushing, flush_kinds, flush_number, limited_turns, limited_capacity, pad,
+            timer_error, timer_tried, flushing, flush_kinds, flush_number, limited_turns,
+            limited_capacity, pad,
         }
         pf_syncookies => abi::Syncookies { key, in_flight, keys_made, next_key_at, active, pad }
         pf_counters => abi::Counters {
@@ -193,7 +195,8 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             nonce, ifindex, mark, port, direction, link_header, vlan_protocol, vlan_tag,
         }
         pf_flow_record => abi::FlowRecord {
-            address, translated_address, port, translated_port, ifindex_in, ifindex_out, packets, bytes,
+            address, translated_address, port, translated_port, ifindex_in, ifindex_out, packets,
+            bytes,
             creation, last, family, protocol, tos, translated, pad,
         }
         pf_bridge_port => abi::BridgePort { ifindex, bridge, flags, timeout, rules }
@@ -207,7 +210,8 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             link_header, delay, rdomain, balance, pad,
         }
         pf_log_record => abi::LogRecord {
-            time, ifname, source, destination, source_port, destination_port, rule, anchor_rule, anchor, uid,
+            time, ifname, source, destination, source_port, destination_port, rule, anchor_rule,
+            anchor, uid,
             family, action, reason, direction, log_to, rewritten, caplen, wirelen, data,
         }
     }
@@ -315,7 +319,8 @@ macro_rules! numbers {
 fn rust_numbers() -> BTreeMap<String, i64> {
     let mut numbers = numbers! {
         "" abi::limits {
-            IFNAMSIZ, MAX_RULES, RULE_SLOTS, TABLE_SLOTS, MAX_INTERFACES, NEAR_INTERFACES, MATCH_RULES, MAX_DEPTH,
+            IFNAMSIZ, MAX_RULES, RULE_SLOTS, TABLE_SLOTS, MAX_INTERFACES, NEAR_INTERFACES,
+            MATCH_RULES, MAX_DEPTH,
             MAX_STEPS, SNAPLEN, LOG_WHOLE, LOGS,
             IDLE_SLOT, SELF_TABLE, LIMITERS, FINGERPRINTS, SYSTEMS,
         }
@@ -333,17 +338,19 @@ fn rust_numbers() -> BTreeMap<String, i64> {
             PASS, BLOCK, SCRUB, NAT, NO_NAT, BINAT, NO_BINAT, RDR, NO_RDR, MATCH,
         }
         "OLD_" abi::config::old_list { NAT, RDR, BINAT_OUT, BINAT_IN, SCRUB, LISTS }
-        "" abi::forest {
-            CELL_WORDS, CELL_CUTS, CELL_RULES, RULE_WORDS, CHUNK_BITS, CHUNKS, AXIS_LEAF, ORDER_LAST, ORDER_SHIFT,
-            ORDER_ASKS_MORE, CLASS_OTHER, FORESTS, STRETCH_MEETS_ALL, STRETCH_FIRST, STRETCH_ASKS,
-            ASKED_UNKNOWN, FOREST_NONE, FOREST_WALK,
+        "" abi::tree_set {
+            NODE_WORDS, NODE_CUTS, NODE_RULES, RULE_WORDS, CHUNK_BITS, CHUNKS, AXIS_LEAF,
+            ORDER_LAST, ORDER_SHIFT,
+            ORDER_ASKS_MORE, CLASS_OTHER, TREE_SETS, SUPERBLOCK_MEETS_ALL, SUPERBLOCK_FIRST,
+            SUPERBLOCK_METADATA,
+            METADATA_UNKNOWN, TREE_SET_NONE, TREE_SET_WALK,
         }
-        "FOREST_OF_" abi::forest::forest_of { TCP, TCP_FOLLOWS, UDP, OTHER, ICMP_FOLLOWS, INET6 }
-        "STRETCH_ASKS_" abi::forest::stretch_asks { NOTHING, TAG, USER, GROUP }
+        "TREE_SET_OF_" abi::tree_set::tree_set_of { TCP, TCP_FOLLOWS, UDP, OTHER, ICMP_FOLLOWS, INET6 }
+        "SUPERBLOCK_METADATA_" abi::tree_set::superblock_metadata { NOTHING, TAG, USER, GROUP }
         "UNATTACHED_" abi::config::unattached { BLOCK, PASS }
         "FAST_FORWARD_" abi::config::fast_forward { NO, AUTO, YES }
-        "PLAIN_" abi::rule::plain { TEST, VERDICT, STATE }
-        "EXPRESS_" abi::state::express { NOT, SHORT, ANY }
+        "FAST_PATH_" abi::rule::fast_path { TEST, VERDICT, STATE }
+        "EXPRESS_" abi::state::xdp_fast_path { NOT, SHORT, ANY }
         "FORWARDED_" abi::status::forwarded { TC, XDP, MAX }
         "LEFT_TO_" abi::status::left_to { UPPER, PROGRAM, IPSEC, NETFILTER, MAX, NOBODY }
         "SYNCOOKIES_" abi::config::syncookies { NEVER, ALWAYS, ADAPTIVE }
@@ -364,9 +371,10 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         "OTHERS_" abi::state::other_state { NO_TRAFFIC, SINGLE, MULTIPLE }
         "MADE_" abi::state::made { PLAIN, IN, OUT, NEAR, FAR }
         "STATE_" abi::state::state_flags {
-            ALLOW_OPTS, SLOPPY, PFLOW, NO_SYNC, NO_DF, SET_TOS, RANDOM_ID, REASSEMBLE_TCP, SET_PRIO, MAX_PKT_RATE,
+            ALLOW_OPTS, SLOPPY, PFLOW, NO_SYNC, NO_DF, SET_TOS, RANDOM_ID, REASSEMBLE_TCP, SET_PRIO,
+            MAX_PKT_RATE,
             CONNECTED,
-            MAPPED, SIMPLE, ANNEX, SOCKET,
+            MAPPED, SIMPLE, EXTENSION, SOCKET,
         }
         "MEASURE_" abi::fingerprint::measure { ANY, EXACTLY, MULTIPLE, SEGMENTS, PACKETS }
         "SYN_" abi::fingerprint::syn_flags { DF, ZERO_TIMESTAMP }
@@ -477,7 +485,7 @@ fn the_object_has_every_map_that_the_header_lists() {
         .collect();
     let ours = [
         abi::names::map::RULESETS,
-        abi::names::map::FORESTS,
+        abi::names::map::TREE_SETS,
         abi::names::map::CONFIGS,
         abi::names::map::STATUS,
         abi::names::map::COUNTERS,
@@ -512,7 +520,7 @@ fn the_object_has_every_map_that_the_header_lists() {
         abi::names::map::KEY_HASH,
         abi::names::map::STATE_KEYS,
         abi::names::map::STATES,
-        abi::names::map::ANNEXES,
+        abi::names::map::EXTENSIONS,
         abi::names::map::FREE_STATES,
         abi::names::map::SOURCE_KEYS,
         abi::names::map::SOURCE_NODES,

@@ -100,7 +100,7 @@ fn rules_beside_an_anchor_are_found_as_before() {
 
 #[test]
 #[ignore = "needs root"]
-fn an_anchor_looks_into_the_main_table_until_it_has_its_own() {
+fn an_anchor_uses_the_main_table_until_it_has_its_own() {
     isolated(|| {
         let mut fixture = Fixture::new("anchor-table");
         let to = receiver();

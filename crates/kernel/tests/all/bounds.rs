@@ -162,17 +162,17 @@ fn a_sweep_goes_through_a_large_table_in_slices() {
         let mut engine = TestEngine::with_sizes(Evaluator::Compiled, &sizes).unwrap();
         engine.load(&ruleset(TEXT, &host), &host).unwrap();
 
-        engine.crowd(count, 1).unwrap();
+        engine.fill_states(count, 1).unwrap();
         for _ in 0..=count / SLICE {
             assert!(engine.sweep_slice().unwrap() <= SLICE);
         }
         assert_eq!(engine.state_count(), count, "none has expired");
 
-        engine.crowd(count, 2).unwrap();
+        engine.fill_states(count, 2).unwrap();
         assert_eq!(engine.sweep_at(1000).unwrap(), count / 2);
         assert_eq!(engine.state_count(), count / 2, "a sweep of all comes to the end of the table");
 
-        engine.crowd(count, count).unwrap();
+        engine.fill_states(count, count).unwrap();
         let before = engine.state_count();
         let seen = engine.sweep_slice().unwrap();
         assert!(seen <= SLICE);
@@ -197,13 +197,13 @@ fn a_sweep_goes_through_the_sources_of_limiters_in_slices() {
         let mut engine = TestEngine::with_sizes(Evaluator::Compiled, &sizes).unwrap();
         engine.load(&ruleset(TEXT, &host), &host).unwrap();
 
-        engine.crowd_limited(COUNT, 0, 1 << 30).unwrap();
+        engine.fill_limited_sources(COUNT, 0, 1 << 30).unwrap();
         let seen: Vec<u32> = (0..6).map(|_| engine.sweep_limited_slice().unwrap()).collect();
         assert_eq!(seen, [LIMITED_SLICE; 6]);
         assert_eq!(engine.limited_count(), COUNT, "none has expired");
 
         // the first slices look at sources that stay
-        engine.crowd_limited(1500, 1, 0).unwrap();
+        engine.fill_limited_sources(1500, 1, 0).unwrap();
         let mut before = engine.limited_count();
         for _ in 0..=(COUNT + 1500) / SLICE_REMOVALS {
             assert!(engine.sweep_limited_slice().unwrap() <= LIMITED_SLICE);
@@ -212,7 +212,7 @@ fn a_sweep_goes_through_the_sources_of_limiters_in_slices() {
         }
         assert_eq!(before, COUNT, "those whose limiter is gone have gone");
 
-        engine.crowd_limited(2000, 1, 0).unwrap();
+        engine.fill_limited_sources(2000, 1, 0).unwrap();
         assert_eq!(engine.start_timer().unwrap(), 0);
         let deadline = Instant::now() + Duration::from_secs(600);
         while engine.limited_count() > COUNT {

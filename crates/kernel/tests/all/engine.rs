@@ -144,8 +144,8 @@ fn a_run_can_be_timed() {
         let host = host();
         engine.load(&ruleset("block\n", &host), &host).unwrap();
         let packet = udp(CLIENT, SSH, 0);
-        let filtered = engine.bench(&packet, 1000).unwrap();
-        let empty = engine.bench_empty(&packet, 1000).unwrap();
+        let filtered = engine.time_packet(&packet, 1000).unwrap();
+        let empty = engine.time_empty_program(&packet, 1000).unwrap();
         assert_eq!((filtered.returned as i32, empty.returned as i32), (2, -1));
         assert!(filtered.duration > empty.duration, "{filtered:?} {empty:?}");
     });
@@ -169,7 +169,11 @@ fn joined_packets_count_as_their_segments() {
             for (limit, passes) in [(longest, true), (longest - 1, false)] {
                 let rules = format!("pass in on em0 no state max-pkt-size {limit}\n");
                 engine.load(&ruleset(&rules, &host), &host).unwrap();
-                assert_eq!(engine.joined(&packet, 3, 1000).unwrap(), passes, "{headers} {limit}");
+                assert_eq!(
+                    engine.run_joined(&packet, 3, 1000).unwrap(),
+                    passes,
+                    "{headers} {limit}"
+                );
                 let counted = engine.rule_counters(Some(&0.into()));
                 if passes {
                     assert_eq!(counted.packets, [3, 0]);
@@ -183,7 +187,7 @@ fn joined_packets_count_as_their_segments() {
 /// Each packet matches three of 600 rules with side effects, which act in their order.
 #[test]
 #[ignore = "needs root"]
-fn of_many_rules_that_act_those_that_match_are_met() {
+fn matching_rules_with_side_effects_act_in_order() {
     on_each(|engine| {
         let host = host();
         let mut text = String::from("pass in proto udp\nmatch in proto udp set prio 7\n");
@@ -210,7 +214,7 @@ fn of_many_rules_that_act_those_that_match_are_met() {
 /// There are more candidates than the search notes, and every candidate is evaluated.
 #[test]
 #[ignore = "needs root"]
-fn of_many_rules_that_may_match_none_is_forgotten() {
+fn more_candidates_than_noted_are_all_evaluated() {
     on_each(|engine| {
         let host = host();
         let mut text = String::from("match in proto udp tag T99\n");

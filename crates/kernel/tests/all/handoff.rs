@@ -39,7 +39,7 @@ struct Device<'a> {
 fn devices(programs: &Programs) -> [Device<'_>; 3] {
     let fragments = Device {
         name: "fragments",
-        program: &programs.come_back,
+        program: &programs.return_fragments,
         register: |maps, ifindex, nonce| {
             let value = Reassembler { ifindex, nonce, ..Reassembler::default() };
             maps.reassembler.set(&0, &value).unwrap();
@@ -53,7 +53,7 @@ fn devices(programs: &Programs) -> [Device<'_>; 3] {
     };
     let diverted = Device {
         name: "diverted packets",
-        program: &programs.give_back,
+        program: &programs.return_diverted,
         register: |maps, ifindex, nonce| {
             let value = Diverter { ifindex, nonce, ..Diverter::default() };
             maps.diverter.set(&0, &value).unwrap();
@@ -66,7 +66,7 @@ fn devices(programs: &Programs) -> [Device<'_>; 3] {
     };
     let delayed = Device {
         name: "delayed packets",
-        program: &programs.let_go,
+        program: &programs.return_delayed,
         register: |maps, ifindex, nonce| {
             let value = Delayer { ifindex, nonce, ..Delayer::default() };
             maps.delayer.set(&0, &value).unwrap();
@@ -97,7 +97,7 @@ fn unattached(maps: &Maps) -> u64 {
 
 #[test]
 #[ignore = "needs root"]
-fn frames_are_believed_for_the_nonce_and_the_index_of_their_device() {
+fn frames_need_the_nonce_and_the_index_of_their_device() {
     let (maps, programs) = object::load(&Sizes::test()).unwrap();
     for Device { name, program, register, frame } in devices(&programs) {
         assert_eq!(run(&maps, program, &frame(0)), (DROP, 1), "{name}: no device yet");

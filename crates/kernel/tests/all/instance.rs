@@ -64,7 +64,7 @@ fn enabled_it_filters_and_disabled_it_leaves_nothing_attached() {
 
 #[test]
 #[ignore = "needs root"]
-fn an_interface_that_cannot_be_attached_keeps_no_other_from_it() {
+fn an_interface_that_refuses_does_not_block_others() {
     isolated(|| {
         let mut fixture = Fixture::new("unattached");
         let to = receiver();
@@ -197,7 +197,7 @@ fn a_limit_below_what_is_in_use_is_refused() {
 
 #[test]
 #[ignore = "needs root"]
-fn counters_stay_over_a_load_if_they_shall() {
+fn keepcounters_keeps_counters_over_a_load() {
     isolated(|| {
         let mut fixture = Fixture::new("keepcounters");
         let (port, to) = (receiver().1.port(), receiver());
@@ -387,7 +387,7 @@ fn the_firewall_follows_its_host() {
 
 #[test]
 #[ignore = "needs root"]
-fn a_group_that_comes_is_what_rules_mean() {
+fn rules_follow_a_group_that_appears() {
     isolated(|| {
         let mut fixture = Fixture::new("group");
         fixture.load("block\npass in on dmz no state\npass in on em1 no state\n");
@@ -414,7 +414,7 @@ fn a_group_that_comes_is_what_rules_mean() {
 
 #[test]
 #[ignore = "needs root"]
-fn what_a_dead_namespace_left_is_not_taken_for_running() {
+fn an_instance_of_a_dead_namespace_is_not_opened() {
     isolated(|| {
         let mut fixture = Fixture::new("stale");
         fixture.load("block\n");
@@ -493,7 +493,7 @@ fn a_name_is_free_again_when_its_namespace_is_gone() {
 
 #[test]
 #[ignore = "needs root"]
-fn what_a_killed_process_began_can_be_removed() {
+fn remains_of_a_killed_process_can_be_removed() {
     isolated(|| {
         let name = format!("test-{}-partial", std::process::id());
         let folder = format!("/run/skipstep/{name}");
@@ -536,7 +536,7 @@ fn names_of_interfaces_that_are_gone_make_room() {
 
 #[test]
 #[ignore = "needs root"]
-fn states_end_while_nobody_does_anything() {
+fn the_timer_ends_states() {
     isolated(|| {
         let mut fixture = Fixture::new("expire");
         fixture
@@ -553,7 +553,7 @@ fn states_end_while_nobody_does_anything() {
 
 #[test]
 #[ignore = "needs root"]
-fn a_clock_that_stands_still_is_not_believed() {
+fn a_late_timer_does_not_stop_the_clock_of_states() {
     isolated(|| {
         let mut fixture = Fixture::new("late");
         fixture.load("set timeout { udp.first 1000, udp.single 1000, udp.multiple 1000 }\npass\n");
@@ -586,17 +586,17 @@ fn an_error_of_the_timer_is_counted_and_the_next_start_heals_it() {
     assert_ne!(timer.start().unwrap(), 0, "a map that nobody holds has no timer");
     let (errors, error) = timer.errors();
     assert_eq!((errors, error), (1, Errno::EPERM as u32));
-    timer.hold().unwrap();
+    timer.open_map().unwrap();
     assert_eq!(timer.start().unwrap(), 0);
     let began = timer.second();
     while timer.second() <= began + 1 {
         std::thread::sleep(Duration::from_millis(50));
     }
     // the kernel cancels the timer, and the timer starts again
-    timer.release();
+    timer.close_map();
     assert_ne!(timer.start().unwrap(), 0);
     assert_eq!(timer.errors().0, 2);
-    timer.hold().unwrap();
+    timer.open_map().unwrap();
     assert_eq!(timer.start().unwrap(), 0);
 }
 

@@ -30,7 +30,7 @@ enum Entry {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Step {
     /// Looks for a free entry, after trying this many.
-    Seek(usize),
+    Search(usize),
     /// Claims this entry, which was free, after trying this many.
     Claim(usize, usize),
     /// Checks this entry for another CPU's claim or state; the second number is its own entry.
@@ -70,28 +70,30 @@ impl Setting {
     fn step(&self, world: &World, cpu: usize) -> Option<World> {
         let mut next = world.clone();
         next.at[cpu] = match world.at[cpu] {
-            Step::Seek(ENTRIES) => Step::Lost,
-            Step::Seek(tried) => {
+            Step::Search(ENTRIES) => Step::Lost,
+            Step::Search(tried) => {
                 let here = if self.from_end[cpu] { ENTRIES - 1 - tried } else { tried };
                 match world.entries[here] {
                     Entry::Free => Step::Claim(here, tried),
-                    _ => Step::Seek(tried + 1),
+                    _ => Step::Search(tried + 1),
                 }
             }
             Step::Claim(here, _) if world.entries[here] == Entry::Free => {
                 next.entries[here] = Entry::Claimed(cpu);
                 Step::Look(0, here)
             }
-            Step::Claim(_, tried) => Step::Seek(tried + 1),
+            Step::Claim(_, tried) => Step::Search(tried + 1),
             Step::Look(ENTRIES, own) => Step::Confirm(own),
             Step::Look(here, own) if here == own => Step::Look(here + 1, own),
             Step::Look(here, own) => match world.entries[here] {
                 Entry::Free => Step::Look(here + 1, own),
-                Entry::Claimed(who) if (here > own) != self.turned => Step::Wait(here, own, who),
+                Entry::Claimed(claimant) if (here > own) != self.turned => {
+                    Step::Wait(here, own, claimant)
+                }
                 _ => Step::GiveWay(own),
             },
-            Step::Wait(here, own, who) => match world.entries[here] {
-                Entry::Claimed(now) if now == who => return None,
+            Step::Wait(here, own, claimant) => match world.entries[here] {
+                Entry::Claimed(now) if now == claimant => return None,
                 Entry::Holds(_) => Step::GiveWay(own),
                 // a new claim has come later, and its CPU will see this one
                 _ => Step::Look(here + 1, own),
@@ -115,7 +117,7 @@ impl Setting {
 
     /// Returns all reachable worlds, and those in which no CPU can go on.
     fn explore(&self) -> (HashSet<World>, Vec<World>) {
-        let start = World { entries: [Entry::Free; ENTRIES], at: [Step::Seek(0); CPUS] };
+        let start = World { entries: [Entry::Free; ENTRIES], at: [Step::Search(0); CPUS] };
         let (mut seen, mut ends) = (HashSet::from([start.clone()]), Vec::new());
         let mut open = vec![start];
         while let Some(world) = open.pop() {
@@ -145,7 +147,7 @@ fn holders(world: &World) -> usize {
 }
 
 #[test]
-fn a_key_never_leads_to_two_states_and_somebody_always_wins() {
+fn a_key_has_at_most_one_state_and_one_cpu_always_wins() {
     for choice in 0..128 {
         let setting = Setting {
             from_end: bits(choice),
@@ -259,7 +261,7 @@ fn there_is_room_for_both_keys_of_all_states() {
 /// egress.
 #[test]
 #[ignore = "needs root"]
-fn a_key_and_the_one_with_its_ends_turned_have_the_same_lines() {
+fn a_key_and_its_reverse_have_the_same_buckets() {
     let table = table();
     for number in 0..100 {
         let key = key(number, abi::state::made::PLAIN);
@@ -278,16 +280,16 @@ fn a_key_and_the_one_with_its_ends_turned_have_the_same_lines() {
 
 #[test]
 #[ignore = "needs root"]
-fn which_state_is_said_to_be_onward_changes_nothing() {
+fn wrong_prefetch_hints_change_nothing() {
     const KEYS: u32 = 1_000;
     let table = table();
     let sides = |number| [key(number, abi::state::made::PLAIN); 2];
     for wrong in [1, table.capacity(), table.capacity() + 1, u32::MAX] {
-        table.lead_astray(wrong).unwrap();
+        table.overwrite_hints(wrong).unwrap();
         let made: Vec<abi::Kill> =
             (0..KEYS).map(|number| table.insert(sides(number)).unwrap().unwrap()).collect();
-        assert_eq!(table.onward().unwrap(), [0; KEYS as usize], "of new ones nothing is known");
-        table.lead_astray(wrong).unwrap();
+        assert_eq!(table.peer_hints().unwrap(), [0; KEYS as usize], "of new ones nothing is known");
+        table.overwrite_hints(wrong).unwrap();
         for (number, state) in (0..KEYS).zip(made) {
             assert_eq!(table.insert(sides(number)).unwrap(), None, "key {number} is not found");
             assert!(table.remove(state).unwrap());

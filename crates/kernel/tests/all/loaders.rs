@@ -185,7 +185,7 @@ fn two_loaders_one_killed_leave_one_whole_rule_set() {
 
 #[test]
 #[ignore = "needs root"]
-fn what_was_read_ahead_does_not_count_if_it_was_replaced_meanwhile() {
+fn a_read_ahead_of_a_replaced_rule_set_is_discarded() {
     with_instance(|name, instance, host| {
         instance.load(rule_set(0, host), host).unwrap();
         instance.enable().unwrap();

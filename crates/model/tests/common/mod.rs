@@ -3,7 +3,7 @@
 //!
 //!     client 10.0.1.5 ---- em0 [firewall] em1 ---- server 192.0.2.1
 //!            2001:db8:1::5                         2001:db8:2::1
-#![allow(dead_code)] // each test file uses its part
+#![allow(dead_code, reason = "each test file uses its part")]
 
 use std::net::IpAddr;
 

@@ -340,7 +340,7 @@ impl Expansion<'_> {
             }
             return Ok(PoolPorts::MapE { offset, length, id });
         }
-        Ok(if (low, high) == NAT_PORTS { PoolPorts::Unsaid } else { PoolPorts::Range(low, high) })
+        Ok(if (low, high) == NAT_PORTS { PoolPorts::Default } else { PoolPorts::Range(low, high) })
     }
 
     /// Returns the ports of a pool of `rdr-to` or `route-to`; `ports` is the rule's port criterion.
@@ -376,7 +376,7 @@ impl Expansion<'_> {
             Some(ast::PoolPorts::Range(low, high)) => (low, high),
             Some(ast::PoolPorts::From(low)) => (low, low.wrapping_add(above)),
         };
-        Ok(if (low, high) == (0, 0) { PoolPorts::Unsaid } else { PoolPorts::Range(low, high) })
+        Ok(if (low, high) == (0, 0) { PoolPorts::Default } else { PoolPorts::Range(low, high) })
     }
 
     /// True if `(name)` may have several addresses. An interface with `:0` has one; a group may

@@ -52,10 +52,11 @@ impl Expansion<'_> {
             Some(ast::Divert::To(addresses, port)) => {
                 let mut fitting = addresses.iter().copied();
                 let fits = |family| rule.family.is_none_or(|own| own == family);
-                let Some(address) = fitting.find(|address| fits(Family::of(*address))) else {
+                let Some(address) = fitting.find(|address| fits(Family::from_address(*address)))
+                else {
                     return self.refuse("divert-to address family mismatch");
                 };
-                rule.family = Some(Family::of(address));
+                rule.family = Some(Family::from_address(address));
                 Some(Divert::To { address, port: *port })
             }
             Some(ast::Divert::Reply) if rule.direction == Some(Direction::In) => {

@@ -1,6 +1,6 @@
 //! The statement, lists and anchors that contain a piece.
 
-use super::piece::{Kind, Piece};
+use super::piece::{Piece, PieceKind};
 
 /// The open braces and the statement at a position in the text.
 #[derive(Default)]
@@ -73,7 +73,7 @@ impl Indent {
     pub fn in_table_name(&self, next: &Piece) -> Option<bool> {
         match self.table_name {
             TableName::Outside => None,
-            TableName::Opened => Some(next.kind == Kind::Sign),
+            TableName::Opened => Some(next.kind == PieceKind::Sign),
             TableName::Named => Some(!next.is(">")),
         }
     }
@@ -91,7 +91,7 @@ impl Indent {
         }
         self.table_name = match self.table_name {
             TableName::Outside if piece.is("<") && !self.compares() => TableName::Opened,
-            TableName::Opened if piece.kind != Kind::Sign => TableName::Named,
+            TableName::Opened if piece.kind != PieceKind::Sign => TableName::Named,
             _ => TableName::Outside,
         };
         self.before = Some(piece.clone());

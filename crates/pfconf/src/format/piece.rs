@@ -4,7 +4,7 @@
 /// A piece of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
-    pub kind: Kind,
+    pub kind: PieceKind,
     /// Text as written.
     pub text: String,
     /// True if the piece follows the previous one without space.
@@ -12,7 +12,7 @@ pub struct Piece {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum PieceKind {
     /// A word, a number, or a macro with all characters that belong to the same word.
     Word,
     Quoted,
@@ -28,7 +28,7 @@ pub enum Kind {
 
 impl Piece {
     pub fn is(&self, sign: &str) -> bool {
-        self.kind == Kind::Sign && self.text == sign
+        self.kind == PieceKind::Sign && self.text == sign
     }
 
     /// Returns the number of columns of the first line.
@@ -38,11 +38,13 @@ impl Piece {
 
     /// True if the piece is a character that begins no word.
     pub fn is_mark(&self) -> bool {
-        self.kind == Kind::Word && !is_number(&self.text) && !self.text.starts_with(begins_word)
+        self.kind == PieceKind::Word
+            && !is_number(&self.text)
+            && !self.text.starts_with(begins_word)
     }
 
     pub fn is_word(&self, words: &[&str]) -> bool {
-        self.kind == Kind::Word && words.contains(&self.text.as_str())
+        self.kind == PieceKind::Word && words.contains(&self.text.as_str())
     }
 }
 
@@ -64,36 +66,36 @@ pub fn pieces(text: &str) -> Vec<Piece> {
         }
         let joint = joint(rest);
         let (kind, length) = match first {
-            '\n' => (Kind::NewLine, 1),
-            '#' => (Kind::Comment, comment(rest)),
-            '"' | '\'' => (Kind::Quoted, quoted(rest, first)),
-            _ if joint > 0 => (Kind::Continued, joint),
+            '\n' => (PieceKind::NewLine, 1),
+            '#' => (PieceKind::Comment, comment(rest)),
+            '"' | '\'' => (PieceKind::Quoted, quoted(rest, first)),
+            _ if joint > 0 => (PieceKind::Continued, joint),
             _ => match pair(rest) {
                 Some((sign, length)) => {
-                    pieces.push(Piece { kind: Kind::Sign, text: sign.to_string(), glued });
+                    pieces.push(Piece { kind: PieceKind::Sign, text: sign.to_string(), glued });
                     (rest, glued) = (&rest[length..], true);
                     continue;
                 }
-                None if SIGNS.contains(first) => (Kind::Sign, 1),
-                None if is_number(rest) || begins_word(first) => (Kind::Word, word(rest)),
-                None if rest.starts_with("\\\\") => (Kind::Word, 2),
-                None => (Kind::Word, first.len_utf8()),
+                None if SIGNS.contains(first) => (PieceKind::Sign, 1),
+                None if is_number(rest) || begins_word(first) => (PieceKind::Word, word(rest)),
+                None if rest.starts_with("\\\\") => (PieceKind::Word, 2),
+                None => (PieceKind::Word, first.len_utf8()),
             },
         };
         let piece = &rest[..length];
         let piece = match kind {
             // a backslash at the end of the text joins nothing
-            Kind::Comment if length == rest.len() => {
+            PieceKind::Comment if length == rest.len() => {
                 piece.trim_end_matches([' ', '\t', '\r', '\n', '\\'])
             }
             // an unterminated string
-            Kind::Quoted if length == rest.len() => piece.trim_end_matches('\n'),
-            Kind::Comment => trimmed(piece),
+            PieceKind::Quoted if length == rest.len() => piece.trim_end_matches('\n'),
+            PieceKind::Comment => trimmed(piece),
             _ => piece,
         };
         pieces.push(Piece { kind, text: piece.to_string(), glued });
         rest = &rest[length..];
-        glued = !matches!(kind, Kind::NewLine | Kind::Continued);
+        glued = !matches!(kind, PieceKind::NewLine | PieceKind::Continued);
     }
     pieces
 }

@@ -1,17 +1,17 @@
 //! The space between two pieces.
 
 use super::indent::Indent;
-use super::piece::{Kind, Piece};
+use super::piece::{Piece, PieceKind};
 
 /// True if a blank belongs between `left` and `right`.
 pub fn between(left: &Piece, right: &Piece, context: &Indent) -> bool {
-    if right.kind == Kind::Continued {
+    if right.kind == PieceKind::Continued {
         return false;
     }
     if let Some(blank) = unchanged_behind_number(left, right) {
         return blank;
     }
-    if right.kind == Kind::Comment {
+    if right.kind == PieceKind::Comment {
         return true;
     }
     if right.is(",") || right.is(")") || left.is("(") {
@@ -28,7 +28,7 @@ pub fn between(left: &Piece, right: &Piece, context: &Indent) -> bool {
         return blank;
     }
     if left.is("!") && context.in_table() {
-        return right.kind != Kind::Word && right.kind != Kind::Quoted;
+        return right.kind != PieceKind::Word && right.kind != PieceKind::Quoted;
     }
     // `(em0):network`
     !(left.is(")") && right.glued && right.text.starts_with(':'))
@@ -38,7 +38,8 @@ pub fn between(left: &Piece, right: &Piece, context: &Indent) -> bool {
 /// are a number only before a blank and some signs, otherwise a word; a macro may be a number.
 fn unchanged_behind_number(left: &Piece, right: &Piece) -> Option<bool> {
     let ends_in_digit = left.text.trim_end_matches("\\\n").ends_with(|c: char| c.is_ascii_digit());
-    let may_be_number = left.kind == Kind::Word && (ends_in_digit || left.text.starts_with('$'));
+    let may_be_number =
+        left.kind == PieceKind::Word && (ends_in_digit || left.text.starts_with('$'));
     let joined = left.text.ends_with('\n');
     let alike = !joined && [")", ",", "/", "}", "="].iter().any(|sign| right.is(sign));
     (may_be_number && !alike).then_some(!right.glued)

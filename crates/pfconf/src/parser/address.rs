@@ -8,10 +8,10 @@ use super::options::OPTIONS;
 use super::rule::did_you_mean;
 use super::{LONGEST_INTERFACE, Parse, Parser};
 use crate::ast::{Address, Host, Peer};
-use crate::diagnostics::Kind as Severity;
+use crate::diagnostics::Severity;
 use crate::resolve::{self, Modifiers};
 use crate::table::LONGEST_NAME;
-use crate::token::{Kind, Place};
+use crate::token::{Place, TokenKind};
 
 /// Reserved words that may follow a host, in addition to the first words of options.
 #[rustfmt::skip]
@@ -107,7 +107,7 @@ impl Parser<'_> {
             return self.negated_host();
         }
         let place = self.place();
-        self.leaves_openbsd(place)?;
+        self.note_foreign_form(place)?;
         self.skip();
         Ok(vec![Host { negated: true, ..Host::new(Address::Any) }])
     }
@@ -124,15 +124,15 @@ impl Parser<'_> {
         let place = self.place();
         let single = |address| Ok(vec![Host::new(address)]);
         match self.peek().kind {
-            Kind::Keyword("no-route") => {
+            TokenKind::Keyword("no-route") => {
                 self.skip();
                 single(Address::NoRoute)
             }
-            Kind::Keyword("urpf-failed") => {
+            TokenKind::Keyword("urpf-failed") => {
                 self.skip();
                 single(Address::UrpfFailed)
             }
-            Kind::Keyword("route") => {
+            TokenKind::Keyword("route") => {
                 self.skip();
                 let label = self.string()?;
                 if label.len() > LONGEST_ROUTE_LABEL {
@@ -141,9 +141,9 @@ impl Parser<'_> {
                 }
                 single(Address::RouteLabel(label))
             }
-            Kind::Sign('<') => single(Address::Table(self.table_name()?)),
-            Kind::Sign('(') => single(self.dynamic()?),
-            Kind::Number(number) => {
+            TokenKind::Sign('<') => single(Address::Table(self.table_name()?)),
+            TokenKind::Sign('(') => single(self.dynamic()?),
+            TokenKind::Number(number) => {
                 self.skip();
                 self.expect_sign('/')?;
                 let prefix = self.number()?;
@@ -178,14 +178,14 @@ impl Parser<'_> {
     /// the host name in front of it.
     fn may_follow_host(&mut self) -> bool {
         match self.peek().kind {
-            Kind::Keyword(word) => {
+            TokenKind::Keyword(word) => {
                 OPTIONS.contains(&word)
                     || AFTER_HOST.contains(&word)
-                    || self.old && AFTER_HOST_OF_SCRUB.contains(&word)
+                    || self.legacy && AFTER_HOST_OF_SCRUB.contains(&word)
             }
-            Kind::Sign(sign) => "-/,}{!<()".contains(sign),
-            Kind::String(_) | Kind::Number(_) | Kind::NewLine => true,
-            Kind::Arrow => self.old,
+            TokenKind::Sign(sign) => "-/,}{!<()".contains(sign),
+            TokenKind::String(_) | TokenKind::Number(_) | TokenKind::NewLine => true,
+            TokenKind::Arrow => self.legacy,
             _ => false,
         }
     }
@@ -281,8 +281,8 @@ impl Parser<'_> {
         }
         let first = self.port_range()?;
         let op = match self.peek().kind {
-            Kind::Inside => PortMatch::Inside,
-            Kind::Outside => PortMatch::Outside,
+            TokenKind::Inside => PortMatch::Inside,
+            TokenKind::Outside => PortMatch::Outside,
             _ => {
                 return match first {
                     PortRange::One(port) => {
@@ -317,12 +317,12 @@ impl Parser<'_> {
 
     pub(super) fn unary_operator(&mut self) -> Option<PortMatch> {
         let op = match self.peek().kind {
-            Kind::Sign('=') => PortMatch::Equal,
-            Kind::NotEqual => PortMatch::NotEqual,
-            Kind::Sign('<') => PortMatch::Less,
-            Kind::LessEqual => PortMatch::LessEqual,
-            Kind::Sign('>') => PortMatch::Greater,
-            Kind::GreaterEqual => PortMatch::GreaterEqual,
+            TokenKind::Sign('=') => PortMatch::Equal,
+            TokenKind::NotEqual => PortMatch::NotEqual,
+            TokenKind::Sign('<') => PortMatch::Less,
+            TokenKind::LessEqual => PortMatch::LessEqual,
+            TokenKind::Sign('>') => PortMatch::Greater,
+            TokenKind::GreaterEqual => PortMatch::GreaterEqual,
             _ => return None,
         };
         self.skip();

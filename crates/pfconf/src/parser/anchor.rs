@@ -6,7 +6,7 @@ use skipstep_ruleset::anchor::DEEPEST;
 use super::freebsd::is_name;
 use super::{Parse, Parser};
 use crate::ast::{AnchorStatement, RuleStatement, StatementKind, Translation};
-use crate::token::Kind;
+use crate::token::TokenKind;
 
 /// Most bytes of a part of an anchor's path.
 const LONGEST_NAME: usize = 63;
@@ -28,13 +28,13 @@ impl Parser<'_> {
                 self.stop();
                 return result;
             }
-            if self.peek().kind != Kind::NewLine {
+            if self.peek().kind != TokenKind::NewLine {
                 return self.syntax_error();
             }
             self.anchors.push((place, statement));
             return Ok(StatementKind::BeginAnchor { name });
         }
-        if self.peek().kind != Kind::NewLine {
+        if self.peek().kind != TokenKind::NewLine {
             return self.syntax_error();
         }
         match name {
@@ -77,8 +77,8 @@ impl Parser<'_> {
     fn anchor_name(&mut self) -> Parse<Option<String>> {
         let (place, dialect) = (self.place(), self.context.dialect);
         let name = match self.peek().kind {
-            Kind::String(_) => self.string()?,
-            Kind::Keyword(word) if is_name(word, dialect) => self.name()?,
+            TokenKind::String(_) => self.string()?,
+            TokenKind::Keyword(word) if is_name(word, dialect) => self.name()?,
             _ => return Ok(None),
         };
         if name.is_empty() {

@@ -4,8 +4,8 @@ use super::address::unsigned_number;
 use super::{Parse, Parser, Reported};
 use crate::ast::{FilterOptions, StatementKind};
 use crate::context::Dialect;
-use crate::diagnostics::Kind as Severity;
-use crate::token::{Kind, Place};
+use crate::diagnostics::Severity;
+use crate::token::{Place, TokenKind};
 
 /// Options of a rule that have a number.
 const NUMBERED: [&str; 2] = ["ridentifier", "max-pkt-size"];
@@ -17,7 +17,7 @@ const NAMES: [&str; 12] = [
 ];
 
 /// Features of other systems that skipstep lacks, and their replacements.
-const ELSEWHERE: [(&str, &str); 8] = [
+const UNSUPPORTED: [(&str, &str); 8] = [
     (
         "altq",
         "queues are `queue main on em0 bandwidth 10M`, and rules choose one by `set queue main`",
@@ -53,18 +53,18 @@ impl Parser<'_> {
     ///
     /// # Errors
     /// Fails if the text must be in OpenBSD's language.
-    pub(super) fn leaves_openbsd(&mut self, place: Place) -> Parse<()> {
+    pub(super) fn note_foreign_form(&mut self, place: Place) -> Parse<()> {
         if self.context.dialect == Dialect::OpenBsd {
             let help = "FreeBSD has this, or OpenBSD before 4.7; OpenBSD of today refuses it";
             return self.syntax_error_at(place, |_| Some(help.to_string()));
         }
-        self.old = true;
+        self.legacy = true;
         Ok(())
     }
 
     /// Returns true, and reports an error, if `word` begins a feature that skipstep lacks.
-    pub(super) fn is_elsewhere(&mut self, word: &str, place: Place) -> bool {
-        let found = ELSEWHERE.iter().find(|(known, _)| *known == word);
+    pub(super) fn is_unsupported(&mut self, word: &str, place: Place) -> bool {
+        let found = UNSUPPORTED.iter().find(|(known, _)| *known == word);
         if let Some((word, help)) = found {
             let text = format!("{word} is not supported");
             self.altq |= *word == "altq";
@@ -77,7 +77,7 @@ impl Parser<'_> {
     pub(super) fn queue_of_altq(&mut self) -> Parse<StatementKind> {
         let place = self.place();
         self.skip();
-        self.is_elsewhere("queue of altq", place);
+        self.is_unsupported("queue of altq", place);
         Err(Reported)
     }
 
@@ -93,7 +93,7 @@ impl Parser<'_> {
             self.numbered_option(word, options)?;
             return Ok(true);
         }
-        if self.is_elsewhere(word, place) {
+        if self.is_unsupported(word, place) {
             return Err(Reported);
         }
         Ok(false)
@@ -111,14 +111,14 @@ impl Parser<'_> {
             Ok(size) => options.max_pkt_size = Some(size).filter(|size| *size > 0),
             Err(_) => return self.error_at(format!("illegal max-pkt-size {number}"), place),
         }
-        self.leaves_openbsd(place)
+        self.note_foreign_form(place)
     }
 
     /// Parses the number behind `ridentifier`, decimal or hexadecimal.
     pub(super) fn ridentifier(&mut self) -> Parse<u32> {
         let place = self.place();
-        self.leaves_openbsd(place)?;
-        if matches!(self.peek().kind, Kind::Number(_)) {
+        self.note_foreign_form(place)?;
+        if matches!(self.peek().kind, TokenKind::Number(_)) {
             return self.unsigned();
         }
         let text = self.string()?;
@@ -131,8 +131,8 @@ impl Parser<'_> {
     /// True if the next token is a decimal or hexadecimal number.
     fn at_number(&mut self) -> bool {
         match &self.peek().kind {
-            Kind::Number(_) => true,
-            Kind::String(word) => word.starts_with("0x") && unsigned_number(word).is_some(),
+            TokenKind::Number(_) => true,
+            TokenKind::String(word) => word.starts_with("0x") && unsigned_number(word).is_some(),
             _ => false,
         }
     }
@@ -142,7 +142,7 @@ impl Parser<'_> {
     pub(super) fn is_timeout_of_sctp(&mut self, name: &str, place: Place) -> Parse<bool> {
         let found = SCTP_TIMEOUTS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         let Some((known, ours)) = found else { return Ok(false) };
-        self.leaves_openbsd(place)?;
+        self.note_foreign_form(place)?;
         let text = format!("{known} is left out: states of SCTP end by {ours}");
         self.report(Severity::Warning, &text, place, None);
         Ok(true)

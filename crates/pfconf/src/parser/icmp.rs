@@ -6,7 +6,7 @@ use skipstep_ruleset::rule::IcmpMatch;
 use super::rule::{PORT_UNREACHABLE, PORT_UNREACHABLE6, did_you_mean};
 use super::{Parse, Parser};
 use crate::packet_names as names;
-use crate::token::Kind;
+use crate::token::TokenKind;
 
 /// Messages for a wrong code, which depend on whether it is a number or a name.
 struct Wording {
@@ -34,7 +34,7 @@ impl Parser<'_> {
     fn icmp_type(&mut self, family: Family) -> Parse<u8> {
         let keyword = if family == Family::Inet { "icmp-type" } else { "icmp6-type" };
         let place = self.place();
-        if let Kind::Number(number) = self.peek().kind {
+        if let TokenKind::Number(number) = self.peek().kind {
             self.skip();
             return u8::try_from(number)
                 .or_else(|_| self.error_at(format!("illegal {keyword} {number}"), place));
@@ -63,7 +63,7 @@ impl Parser<'_> {
 
     fn icmp_code(&mut self, kind: u8, family: Family, wording: Wording) -> Parse<u8> {
         let place = self.place();
-        if let Kind::Number(number) = self.peek().kind {
+        if let TokenKind::Number(number) = self.peek().kind {
             self.skip();
             return u8::try_from(number)
                 .or_else(|_| self.error_at(format!("{} {number}", wording.number), place));

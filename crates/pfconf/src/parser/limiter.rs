@@ -6,7 +6,7 @@ use skipstep_ruleset::{Limiter, LimiterUse};
 use super::{Parse, Parser};
 use crate::ast::StatementKind;
 use crate::table::LONGEST_NAME as LONGEST_TABLE;
-use crate::token::{Kind, Place};
+use crate::token::{Place, TokenKind};
 
 /// Most bytes of a limiter's name.
 const LONGEST_NAME: usize = 15;
@@ -32,7 +32,7 @@ impl Parser<'_> {
         self.expect_word("limiter")?;
         let place = self.place();
         let mut name = self.string()?;
-        while !self.at_limiter_option() && matches!(self.peek().kind, Kind::String(_)) {
+        while !self.at_limiter_option() && matches!(self.peek().kind, TokenKind::String(_)) {
             name = format!("{name} {}", self.string()?);
         }
         if name.is_empty() {
@@ -41,14 +41,14 @@ impl Parser<'_> {
         if name.len() > LONGEST_NAME {
             return self.error_at(format!("{kind} name is too long"), place);
         }
-        if self.peek().kind == Kind::NewLine {
+        if self.peek().kind == TokenKind::NewLine {
             return self.error_at(format!("{kind} missing options"), place);
         }
         let mut written = Written::default();
         while self.at_limiter_option() {
             self.limiter_option(source, &mut written)?;
         }
-        if self.peek().kind != Kind::NewLine {
+        if self.peek().kind != TokenKind::NewLine {
             return self.syntax_error();
         }
         let Some(id) = written.id else {
@@ -85,8 +85,8 @@ impl Parser<'_> {
 
     fn at_limiter_option(&mut self) -> bool {
         match &self.peek().kind {
-            Kind::Keyword(word) => ["limit", "table", "inet", "inet6"].contains(word),
-            Kind::String(word) => ["id", "entries", "rate"].contains(&word.as_str()),
+            TokenKind::Keyword(word) => ["limit", "table", "inet", "inet6"].contains(word),
+            TokenKind::String(word) => ["id", "entries", "rate"].contains(&word.as_str()),
             _ => false,
         }
     }
@@ -94,8 +94,8 @@ impl Parser<'_> {
     fn limiter_option(&mut self, source: bool, written: &mut Written) -> Parse<()> {
         let place = self.place();
         let word = match self.advance().kind {
-            Kind::Keyword(word) => word.to_string(),
-            Kind::String(word) => word,
+            TokenKind::Keyword(word) => word.to_string(),
+            TokenKind::String(word) => word,
             _ => return self.syntax_error(),
         };
         match word.as_str() {

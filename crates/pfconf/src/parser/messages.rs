@@ -3,9 +3,9 @@
 use super::rule::choices;
 use super::{MOST_MESSAGES, MOST_SUGGESTIONS, Parse, Parser, Reported};
 use crate::context::Dialect;
-use crate::diagnostics::{Diagnostic, Kind as Severity};
+use crate::diagnostics::{Diagnostic, Severity};
 use crate::suggest;
-use crate::token::{Kind, Place};
+use crate::token::{Place, TokenKind};
 
 impl Parser<'_> {
     pub(super) fn help_for_macro(&self, text: &str) -> Option<String> {
@@ -42,18 +42,18 @@ impl Parser<'_> {
     pub(super) fn syntax_error<T>(&mut self) -> Parse<T> {
         let place = self.place();
         self.syntax_error_at(place, |parser| match parser.peek().kind.clone() {
-            Kind::String(word) => suggest::nearest(&word, parser.expected.words())
+            TokenKind::String(word) => suggest::nearest(&word, parser.expected.words())
                 .map(|near| format!("did you mean `{near}`?")),
-            Kind::NewLine => Some("the line ends too early".to_string()),
-            Kind::Keyword(word) => parser
+            TokenKind::NewLine => Some("the line ends too early".to_string()),
+            TokenKind::Keyword(word) => parser
                 .help_for_value(place)
                 .or_else(|| help_for_order(word))
                 .or_else(|| Some(format!("`{word}` is a reserved word: it cannot stand here"))),
-            Kind::Sign('<') => parser
+            TokenKind::Sign('<') => parser
                 .help_for_value(place)
                 .or_else(|| Some("a table stands behind `from` or `to`".to_string())),
-            Kind::Sign('\r') => Some("the text has line ends of DOS".to_string()),
-            Kind::Sign(sign) if !sign.is_ascii() => {
+            TokenKind::Sign('\r') => Some("the text has line ends of DOS".to_string()),
+            TokenKind::Sign(sign) if !sign.is_ascii() => {
                 Some(format!("`{sign}` can stand in quotes only"))
             }
             _ => parser.help_for_value(place),
@@ -76,9 +76,9 @@ impl Parser<'_> {
         help: impl FnOnce(&mut Self) -> Option<String>,
     ) -> Parse<T> {
         // OpenBSD also reports a syntax error where an undefined macro stands
-        let is_told = self.context.dialect == Dialect::Any
-            && self.complained == Some((place.source, place.offset));
-        if self.silence == 0 && !is_told {
+        let is_reported = self.context.dialect == Dialect::Any
+            && self.lexer_error_at == Some((place.source, place.offset));
+        if self.silence == 0 && !is_reported {
             let help = help(self);
             self.report(Severity::Error, "syntax error", place, help);
         }

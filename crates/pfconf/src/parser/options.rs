@@ -8,7 +8,7 @@ use super::{Parse, Parser};
 use crate::ast::{FilterOptions, Translation};
 use crate::context::Dialect;
 use crate::packet_names as names;
-use crate::token::{Kind, Place};
+use crate::token::{Place, TokenKind};
 
 /// First words of rule options.
 pub(super) const OPTIONS: [&str; 38] = [
@@ -62,22 +62,22 @@ impl Parser<'_> {
         let mut options = FilterOptions { translation, ..FilterOptions::default() };
         loop {
             match self.peek().kind {
-                Kind::Keyword(word) => {
+                TokenKind::Keyword(word) => {
                     if !self.filter_option(word, &mut options)? {
                         return Ok(options);
                     }
                 }
-                Kind::Sign('!') => {
+                TokenKind::Sign('!') => {
                     self.skip();
                     self.negatable_option(true, &mut options)?;
                 }
-                Kind::Sign('(') if options.awaits_state_options() => {
+                TokenKind::Sign('(') if options.awaits_state_options() => {
                     let place = self.place();
-                    self.leaves_openbsd(place)?;
+                    self.note_foreign_form(place)?;
                     self.skip();
                     self.late_state_options(&mut options)?;
                 }
-                Kind::String(ref word) if word == "source" => {
+                TokenKind::String(ref word) if word == "source" => {
                     let place = self.place();
                     self.skip();
                     let limiter = self.limiter_use(true)?;
@@ -85,7 +85,7 @@ impl Parser<'_> {
                         return self.error_at("source limiter already specified", place);
                     }
                 }
-                Kind::String(ref word) => {
+                TokenKind::String(ref word) => {
                     let word = word.clone();
                     if !self.option_of_freebsd(&word, &mut options)? {
                         OPTIONS.into_iter().for_each(|word| self.expected.note(word));

@@ -1,6 +1,6 @@
 //! Checks the order of statements for FreeBSD's `set require-order yes` (pf-features section 12).
 
-use skipstep_ruleset::OldKind;
+use skipstep_ruleset::LegacyKind;
 
 use super::{Parse, Parser};
 use crate::ast::{Setting, StatementKind};
@@ -19,12 +19,14 @@ pub(super) enum Stage {
 impl Stage {
     /// Returns the group of a statement; `None` for macros, tables and files, which may stand
     /// anywhere.
-    fn of(kind: &StatementKind) -> Option<Stage> {
+    fn for_statement(kind: &StatementKind) -> Option<Stage> {
         match kind {
             StatementKind::Set(_) => Some(Stage::Options),
-            StatementKind::Old(old) if old.kind == OldKind::Scrub => Some(Stage::Normalization),
+            StatementKind::Legacy(legacy) if legacy.kind == LegacyKind::Scrub => {
+                Some(Stage::Normalization)
+            }
             StatementKind::Queues(_) => Some(Stage::Queueing),
-            StatementKind::Old(_) => Some(Stage::Translation),
+            StatementKind::Legacy(_) => Some(Stage::Translation),
             StatementKind::Rule(_) | StatementKind::Antispoof(_) | StatementKind::Anchor(_) => {
                 Some(Stage::Filtering)
             }
@@ -43,7 +45,7 @@ impl Parser<'_> {
 
     /// Checks the order of a statement, if an order is required.
     pub(super) fn in_order(&mut self, kind: &StatementKind, place: Place) -> Parse<()> {
-        let (Some(order), Some(stage)) = (self.order, Stage::of(kind)) else {
+        let (Some(order), Some(stage)) = (self.order, Stage::for_statement(kind)) else {
             return Ok(());
         };
         if stage < order {

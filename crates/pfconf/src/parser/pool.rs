@@ -7,7 +7,7 @@ use skipstep_ruleset::PoolKind;
 use super::address::unsigned_number;
 use super::{Parse, Parser};
 use crate::ast::{Address, Host, Pool, PoolPorts};
-use crate::token::{Kind, Place};
+use crate::token::{Place, TokenKind};
 
 /// Options of pools that are not reserved words.
 const OPTIONS: [&str; 3] = ["endpoint-independent", "map-e-portset", "prefer-ipv6-nexthop"];
@@ -44,7 +44,7 @@ impl Parser<'_> {
             let place = parser.place();
             let hosts = parser.weighted_host()?;
             let plain = hosts.iter().all(|host| matches!(host.address, Address::Net(..)));
-            if std::mem::take(&mut first) && !plain && !parser.old {
+            if std::mem::take(&mut first) && !plain && !parser.legacy {
                 let text = "only addresses can be listed for redirection pools ";
                 return parser.error_at(text, place);
             }
@@ -55,7 +55,7 @@ impl Parser<'_> {
 
     /// Parses a host that is valid in a pool, and its weight.
     pub(super) fn weighted_host(&mut self) -> Parse<Vec<Host>> {
-        if matches!(self.peek().kind, Kind::Keyword("no-route" | "urpf-failed" | "route")) {
+        if matches!(self.peek().kind, TokenKind::Keyword("no-route" | "urpf-failed" | "route")) {
             return self.syntax_error();
         }
         let mut hosts = self.host()?;
@@ -100,7 +100,7 @@ impl Parser<'_> {
         loop {
             let place = self.place();
             if OPTIONS.into_iter().any(|option| self.at_word(option)) {
-                self.leaves_openbsd(place)?;
+                self.note_foreign_form(place)?;
             }
             if self.accept_word("endpoint-independent") {
                 pool.endpoint_independent = true;
@@ -124,7 +124,7 @@ impl Parser<'_> {
                 }
                 continue;
             }
-            let Kind::Keyword(word) = self.peek().kind else {
+            let TokenKind::Keyword(word) = self.peek().kind else {
                 return Ok(());
             };
             let kind = match word {
@@ -195,7 +195,7 @@ impl Parser<'_> {
 
     /// True if the next word belongs to a key and is no pool option.
     fn at_key_word(&mut self) -> bool {
-        matches!(&self.peek().kind, Kind::String(word) if !OPTIONS.contains(&word.as_str()))
+        matches!(&self.peek().kind, TokenKind::String(word) if !OPTIONS.contains(&word.as_str()))
     }
 
     /// Parses the key of `source-hash`: hexadecimal digits, or a text whose MD5 sum is the key.

@@ -5,7 +5,7 @@ use skipstep_ruleset::{Queue, ServiceCurve};
 
 use super::{Parse, Parser};
 use crate::ast::StatementKind;
-use crate::token::{Kind, Place};
+use crate::token::{Place, TokenKind};
 
 /// Most bytes of a queue's name.
 const LONGEST_NAME: usize = 63;
@@ -19,7 +19,7 @@ impl Parser<'_> {
         let interfaces = self.interfaces()?;
         let mut queue = Queue { line: place.line, ..Queue::named(&name) };
         self.queue_option(&mut queue)?;
-        while self.peek().kind != Kind::NewLine {
+        while self.peek().kind != TokenKind::NewLine {
             self.queue_option(&mut queue)?;
         }
         if interfaces.is_empty() && queue.parent.is_none() {
@@ -143,7 +143,7 @@ impl Parser<'_> {
     /// Parses a bandwidth. Returns bits per second.
     fn bandwidth(&mut self) -> Parse<u64> {
         let place = self.place();
-        if let Kind::Number(number) = self.peek().kind {
+        if let TokenKind::Number(number) = self.peek().kind {
             self.skip();
             return u64::try_from(number)
                 .or_else(|_| self.error_at("bandwidth number too big", place));

@@ -6,7 +6,7 @@ use skipstep_ruleset::{Action, BlockReturn, Direction, Family};
 use super::{Parse, Parser};
 use crate::ast::{Antispoof, FilterOptions, RuleStatement, StatementKind, Translation};
 use crate::context::Dialect;
-use crate::token::Kind;
+use crate::token::TokenKind;
 
 /// Type and code of the ICMP error port unreachable.
 pub const PORT_UNREACHABLE: (u8, u8) = (3, 3);
@@ -167,7 +167,7 @@ impl Parser<'_> {
         } else if self.at_keyword("group") {
             // FreeBSD looks the socket up, as for `user`
             let place = self.place();
-            self.leaves_openbsd(place)?;
+            self.note_foreign_form(place)?;
             self.skip();
             log.user = true;
         } else {
@@ -197,7 +197,7 @@ impl Parser<'_> {
     fn protocol(&mut self) -> Parse<u8> {
         let place = self.place();
         let number = match self.peek().kind {
-            Kind::Number(number) => {
+            TokenKind::Number(number) => {
                 self.skip();
                 match u8::try_from(number) {
                     Ok(number) => number,

@@ -1,11 +1,11 @@
 //! Parses normalization: the `scrub` option of a rule, and the legacy `scrub` statement
 //! (pf-features sections 10 and 12).
 
-use skipstep_ruleset::{Action, OldKind, Scrub};
+use skipstep_ruleset::{Action, LegacyKind, Scrub};
 
 use super::{Parse, Parser};
-use crate::ast::{FilterOptions, OldStatement, RuleStatement, StatementKind};
-use crate::diagnostics::Kind as Severity;
+use crate::ast::{FilterOptions, LegacyStatement, RuleStatement, StatementKind};
+use crate::diagnostics::Severity;
 use crate::token::Place;
 
 /// The scrub options as written. Numbers may be 0.
@@ -93,9 +93,9 @@ impl Parser<'_> {
     }
 
     /// Parses `[no] scrub [in|out] [log] [on ...] [af] [proto ...] [hosts] [options]`.
-    pub(super) fn old_scrub(&mut self, no: bool) -> Parse<StatementKind> {
+    pub(super) fn legacy_scrub(&mut self, no: bool) -> Parse<StatementKind> {
         let place = self.place();
-        self.leaves_openbsd(place)?;
+        self.note_foreign_form(place)?;
         self.expect("scrub")?;
         let direction = self.direction();
         let place = self.place();
@@ -105,33 +105,33 @@ impl Parser<'_> {
         }
         let head = self.head(Action::Match, None)?;
         let mut options = FilterOptions::default();
-        let leave_fragments = self.old_scrub_options(&mut options)?;
+        let leave_fragments = self.legacy_scrub_options(&mut options)?;
         if options.scrub.reassemble_tcp && direction.is_some() {
             return self.error_at("reassemble tcp rules can not specify direction", place);
         }
         let rule = RuleStatement { direction, log, options, ..head };
-        Ok(StatementKind::Old(Box::new(OldStatement {
-            kind: OldKind::Scrub,
+        Ok(StatementKind::Legacy(Box::new(LegacyStatement {
+            kind: LegacyKind::Scrub,
             no,
             leave_fragments,
-            ..OldStatement::new(rule)
+            ..LegacyStatement::new(rule)
         })))
     }
 
     /// Parses options with or without commas. Returns true for `fragment no reassemble`.
-    fn old_scrub_options(&mut self, options: &mut FilterOptions) -> Parse<bool> {
+    fn legacy_scrub_options(&mut self, options: &mut FilterOptions) -> Parse<bool> {
         let mut written = Written::default();
         let mut fragments = None;
         loop {
             let place = self.place();
             if self.accept("fragment") {
-                let leave = self.fragment_way()?;
+                let leave = self.fragment_mode()?;
                 if fragments.replace(leave).is_some() {
                     return self.error_at("fragcache cannot be respecified", place);
                 }
             } else if !self.scrub_option(&mut written)?
                 && !self.scrub_tos(options)?
-                && !self.old_option(options)?
+                && !self.legacy_option(options)?
             {
                 options.scrub = written.meaning();
                 return Ok(fragments.unwrap_or(false));
@@ -143,8 +143,8 @@ impl Parser<'_> {
     /// Parses the words behind `fragment` in the option of a rule, where they have no effect, as in
     /// FreeBSD.
     fn fragment_of_rule(&mut self, place: Place) -> Parse<()> {
-        self.leaves_openbsd(place)?;
-        if self.fragment_way()? {
+        self.note_foreign_form(place)?;
+        if self.fragment_mode()? {
             let text = "fragment no reassemble is left out: it is for scrub rules of their own";
             self.report(Severity::Warning, text, place, None);
         }
@@ -152,7 +152,7 @@ impl Parser<'_> {
     }
 
     /// Parses the words behind `fragment`. Returns true for `no reassemble`.
-    fn fragment_way(&mut self) -> Parse<bool> {
+    fn fragment_mode(&mut self) -> Parse<bool> {
         let place = self.place();
         for word in ["crop", "drop-ovl"] {
             if self.accept_word(word) {
@@ -172,7 +172,7 @@ impl Parser<'_> {
         if !self.accept_word("set-tos") {
             return Ok(false);
         }
-        self.leaves_openbsd(place)?;
+        self.note_foreign_form(place)?;
         let tos = self.tos()?;
         if options.set_tos.replace(tos).is_some() {
             return self.error_at("set-tos cannot be respecified", place);

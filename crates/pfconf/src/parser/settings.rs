@@ -7,9 +7,9 @@ use super::address::unsigned_number;
 use super::rule::{choices, did_you_mean};
 use super::{Parse, Parser, Reported};
 use crate::ast::{Setting, StatementKind};
-use crate::diagnostics::Kind as Severity;
+use crate::diagnostics::Severity;
 use crate::settings;
-use crate::token::Kind;
+use crate::token::TokenKind;
 
 /// Default start of adaptive syncookies, in percent of the state limit. The default end is half of
 /// the start.
@@ -46,8 +46,8 @@ impl Parser<'_> {
     pub(super) fn set(&mut self) -> Parse<StatementKind> {
         self.expect("set")?;
         let word = match self.peek().kind.clone() {
-            Kind::Keyword(word) => word.to_string(),
-            Kind::String(word) if NOT_RESERVED.contains(&word.as_str()) => word,
+            TokenKind::Keyword(word) => word.to_string(),
+            TokenKind::String(word) if NOT_RESERVED.contains(&word.as_str()) => word,
             _ => {
                 let all = RESERVED.into_iter().chain(NOT_RESERVED);
                 all.for_each(|word| self.expected.note(word));
@@ -124,7 +124,7 @@ impl Parser<'_> {
         let name = self.string()?;
         let value = self.unsigned()?;
         if name.eq_ignore_ascii_case("eth-anchors") {
-            self.leaves_openbsd(place)?;
+            self.note_foreign_form(place)?;
             let text = "limit eth-anchors is left out: there are no rules for frames";
             self.report(Severity::Note, text, place, None);
             return Ok(None);

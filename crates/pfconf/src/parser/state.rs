@@ -5,8 +5,8 @@ use skipstep_ruleset::{KeepKind, Overload, SourceTrack, StatePolicy, Timeout};
 use super::rule::did_you_mean;
 use super::{Parse, Parser};
 use crate::ast::{FilterOptions, Keep, StateOption};
-use crate::diagnostics::Kind as Severity;
-use crate::token::Kind;
+use crate::diagnostics::Severity;
+use crate::token::TokenKind;
 
 impl Parser<'_> {
     /// Parses `keep state [(...)]`, `modulate state`, `synproxy state` or `no state`.
@@ -48,7 +48,9 @@ impl Parser<'_> {
         let mut options = Vec::new();
         loop {
             options.extend(self.state_option()?);
-            if !self.accept_sign(',') && matches!(self.peek().kind, Kind::NewLine | Kind::End) {
+            if !self.accept_sign(',')
+                && matches!(self.peek().kind, TokenKind::NewLine | TokenKind::End)
+            {
                 return Ok(options);
             }
         }
@@ -58,13 +60,13 @@ impl Parser<'_> {
     fn state_option(&mut self) -> Parse<Option<StateOption>> {
         let place = self.place();
         if self.accept_word("allow-related") {
-            self.leaves_openbsd(place)?;
+            self.note_foreign_form(place)?;
             let text = "allow-related is left out: it is for associations of SCTP with several \
                         addresses, whose pairs each need a rule here";
             self.report(Severity::Warning, text, place, None);
             return Ok(None);
         }
-        let Kind::Keyword(word) = self.peek().kind else {
+        let TokenKind::Keyword(word) = self.peek().kind else {
             return self.state_timeout();
         };
         if let "if-bound" | "floating" = word {

@@ -3,7 +3,7 @@
 use super::rule::did_you_mean;
 use super::{Parse, Parser};
 use crate::ast::{Address, Host, StatementKind, TableContents, TableDefinition};
-use crate::token::{Kind, Place};
+use crate::token::{Place, TokenKind};
 
 impl Parser<'_> {
     /// Parses `table <name> [const] [persist] [counters] [file "f"] [{ ... }]`, with options in any
@@ -14,7 +14,7 @@ impl Parser<'_> {
         loop {
             let place = self.place();
             match self.peek().kind.clone() {
-                Kind::String(word) => {
+                TokenKind::String(word) => {
                     self.skip();
                     match word.as_str() {
                         "const" => table.constant = true,
@@ -30,12 +30,12 @@ impl Parser<'_> {
                         }
                     }
                 }
-                Kind::Keyword("file") => {
+                TokenKind::Keyword("file") => {
                     self.skip();
                     table.contents.push(TableContents::File(self.string()?));
                     table.initialized = true;
                 }
-                Kind::Sign('{') => {
+                TokenKind::Sign('{') => {
                     let hosts = self.table_list()?;
                     self.check_table_hosts(&hosts, place)?;
                     if !hosts.is_empty() {

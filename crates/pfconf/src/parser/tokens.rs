@@ -2,8 +2,8 @@
 
 use super::freebsd::is_name;
 use super::{LONGEST_LIST, MOST_ITEMS, Parse, Parser};
-use crate::diagnostics::Kind as Severity;
-use crate::token::{Kind, Place, Token};
+use crate::diagnostics::Severity;
+use crate::token::{Place, Token, TokenKind};
 
 impl Parser<'_> {
     #[inline]
@@ -16,18 +16,18 @@ impl Parser<'_> {
 
     fn read(&mut self) -> Token {
         let token = self.lexer.token();
-        if !self.lexer.complaints.is_empty() {
-            self.report_complaints();
+        if !self.lexer.errors.is_empty() {
+            self.report_lexer_errors();
         }
         token
     }
 
     /// Reports the errors that the lexer found.
-    fn report_complaints(&mut self) {
-        for (text, place) in std::mem::take(&mut self.lexer.complaints) {
+    fn report_lexer_errors(&mut self) {
+        for (text, place) in std::mem::take(&mut self.lexer.errors) {
             let help = self.help_for_macro(&text);
             self.report(Severity::Error, &text, place, help);
-            self.complained = Some((place.source, place.offset));
+            self.lexer_error_at = Some((place.source, place.offset));
         }
     }
 
@@ -52,7 +52,7 @@ impl Parser<'_> {
 
     #[inline]
     pub(super) fn at_keyword(&mut self, word: &'static str) -> bool {
-        let found = matches!(self.peek().kind, Kind::Keyword(here) if here == word);
+        let found = matches!(self.peek().kind, TokenKind::Keyword(here) if here == word);
         if !found {
             self.expected.note(word);
         }
@@ -61,7 +61,7 @@ impl Parser<'_> {
 
     /// True if the next token is `word`, which is not reserved.
     pub(super) fn at_word(&mut self, word: &'static str) -> bool {
-        let found = matches!(&self.peek().kind, Kind::String(here) if here == word);
+        let found = matches!(&self.peek().kind, TokenKind::String(here) if here == word);
         if !found {
             self.expected.note(word);
         }
@@ -96,7 +96,7 @@ impl Parser<'_> {
 
     #[inline]
     pub(super) fn at_sign(&mut self, sign: char) -> bool {
-        self.peek().kind == Kind::Sign(sign)
+        self.peek().kind == TokenKind::Sign(sign)
     }
 
     #[inline]
@@ -116,9 +116,9 @@ impl Parser<'_> {
     pub(super) fn name(&mut self) -> Parse<String> {
         let dialect = self.context.dialect;
         match self.peek().kind {
-            Kind::Keyword(word) if is_name(word, dialect) => {
+            TokenKind::Keyword(word) if is_name(word, dialect) => {
                 let place = self.place();
-                self.leaves_openbsd(place)?;
+                self.note_foreign_form(place)?;
                 self.skip();
                 Ok(word.to_string())
             }
@@ -128,11 +128,11 @@ impl Parser<'_> {
 
     pub(super) fn string(&mut self) -> Parse<String> {
         match self.peek().kind {
-            Kind::String(_) => match self.advance().kind {
-                Kind::String(word) => Ok(word),
+            TokenKind::String(_) => match self.advance().kind {
+                TokenKind::String(word) => Ok(word),
                 _ => self.syntax_error(),
             },
-            Kind::Keyword(word) => {
+            TokenKind::Keyword(word) => {
                 let place = self.place();
                 let help = format!("`{word}` is a reserved word: as a name it needs quotes");
                 self.syntax_error_at(place, |_| Some(help))
@@ -154,7 +154,7 @@ impl Parser<'_> {
         mut ends: impl FnMut(&mut Self, &str) -> Parse<bool>,
     ) -> Parse<String> {
         let mut words = vec![first];
-        while matches!(self.peek().kind, Kind::String(_)) {
+        while matches!(self.peek().kind, TokenKind::String(_)) {
             let word = self.string()?;
             if ends(self, &word)? {
                 break;
@@ -166,7 +166,7 @@ impl Parser<'_> {
 
     pub(super) fn number(&mut self) -> Parse<i64> {
         match self.peek().kind {
-            Kind::Number(number) => {
+            TokenKind::Number(number) => {
                 self.skip();
                 Ok(number)
             }
@@ -185,7 +185,7 @@ impl Parser<'_> {
 
     pub(super) fn word_or_number(&mut self) -> Parse<String> {
         match self.peek().kind.clone() {
-            Kind::Number(number) => {
+            TokenKind::Number(number) => {
                 self.skip();
                 Ok(number.to_string())
             }
@@ -194,7 +194,7 @@ impl Parser<'_> {
     }
 
     pub(super) fn new_lines(&mut self) {
-        while self.peek().kind == Kind::NewLine {
+        while self.peek().kind == TokenKind::NewLine {
             self.skip();
         }
     }
@@ -243,7 +243,7 @@ impl Parser<'_> {
 
     /// Parses an optional comma between the items of a list. A comma must not end a line.
     pub(super) fn list_comma(&mut self) -> Parse<()> {
-        if self.accept_sign(',') && self.peek().kind == Kind::NewLine {
+        if self.accept_sign(',') && self.peek().kind == TokenKind::NewLine {
             let place = self.place();
             let help = "leave out the comma, or join the lines with a backslash";
             return self.syntax_error_at(place, |_| Some(help.to_string()));

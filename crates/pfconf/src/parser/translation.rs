@@ -8,9 +8,9 @@ use skipstep_ruleset::RouteKind;
 
 use super::{Parse, Parser};
 use crate::ast::{Address, Divert, Host, Pool, Translation};
-use crate::diagnostics::Kind as Severity;
+use crate::diagnostics::Severity;
 use crate::resolve;
-use crate::token::{Kind, Place};
+use crate::token::{Place, TokenKind};
 
 impl Parser<'_> {
     /// Parses the option that begins with `word`. Returns false if it is none of these.
@@ -129,15 +129,15 @@ impl Parser<'_> {
     /// socket.
     fn divert_to(&mut self) -> Parse<Divert> {
         let place = self.place();
-        if matches!(self.peek().kind, Kind::Number(_)) {
-            self.leaves_openbsd(place)?;
+        if matches!(self.peek().kind, TokenKind::Number(_)) {
+            self.note_foreign_form(place)?;
             return self.divert_port().map(Divert::Packet);
         }
         let text = self.string()?;
         if let Some(port) = self.context.names.service(&text)
             && !self.at_keyword("port")
         {
-            self.leaves_openbsd(place)?;
+            self.note_foreign_form(place)?;
             return Ok(Divert::Packet(port));
         }
         self.expect("port")?;

@@ -8,7 +8,7 @@ use super::{PrintOptions, dynamic, network, single, table};
 
 /// The purpose of a pool.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Use {
+pub(super) enum PoolUse {
     Source,
     Destination,
     NextHop,
@@ -21,16 +21,17 @@ pub(super) fn translation(rule: &Rule, options: &PrintOptions) -> String {
         // pf prints the pools with the family of the rule, and counts interface addresses by it
         let family = rule.family;
         let name = if af_to.family == Family::Inet { "inet" } else { "inet6" };
-        text += &format!(" af-to {name} from {}", pool(&af_to.from, family, Use::Source, options));
+        text +=
+            &format!(" af-to {name} from {}", pool(&af_to.from, family, PoolUse::Source, options));
         if let Some(to) = &af_to.to {
-            text += &format!(" to {}", pool(to, family, Use::Destination, options));
+            text += &format!(" to {}", pool(to, family, PoolUse::Destination, options));
         }
     } else {
         if let Some(nat) = &rule.nat {
-            text += &format!(" nat-to {}", pool(nat, rule.family, Use::Source, options));
+            text += &format!(" nat-to {}", pool(nat, rule.family, PoolUse::Source, options));
         }
         if let Some(rdr) = &rule.rdr {
-            text += &format!(" rdr-to {}", pool(rdr, rule.family, Use::Destination, options));
+            text += &format!(" rdr-to {}", pool(rdr, rule.family, PoolUse::Destination, options));
         }
     }
     if let Some(route) = rule.route.as_ref().filter(|route| !is_early(route)) {
@@ -58,7 +59,7 @@ fn route(route: &Route, family: Option<Family>, options: &PrintOptions) -> Strin
         RouteKind::ReplyTo => "reply-to",
         RouteKind::DupTo => "dup-to",
     };
-    format!(" {keyword} {}", pool(&route.pool, family, Use::NextHop, options))
+    format!(" {keyword} {}", pool(&route.pool, family, PoolUse::NextHop, options))
 }
 
 fn divert(divert: Divert) -> String {
@@ -73,16 +74,16 @@ fn divert(divert: Divert) -> String {
 pub(super) fn pool(
     pool: &Pool,
     family: Option<Family>,
-    purpose: Use,
+    purpose: PoolUse,
     options: &PrintOptions,
 ) -> String {
     let mut text = address(&pool.address, family, options);
     match pool.ports {
         PoolPorts::Range(low, high) if low == high => text += &format!(" port {low}"),
         // pf prints no ports for rdr-to if the lowest is 0
-        PoolPorts::Range(0, _) if purpose == Use::Destination => {}
+        PoolPorts::Range(0, _) if purpose == PoolUse::Destination => {}
         PoolPorts::Range(low, high) => text += &format!(" port {low}:{high}"),
-        PoolPorts::Unsaid | PoolPorts::Static | PoolPorts::MapE { .. } => {}
+        PoolPorts::Default | PoolPorts::Static | PoolPorts::MapE { .. } => {}
     }
     text += &match pool.kind {
         PoolKind::None => String::new(),

@@ -94,14 +94,14 @@ fn lists_of_tables_are_only_so_long() {
 }
 
 #[test]
-fn errors_end_at_some_time() {
+fn the_number_of_errors_is_limited() {
     let diagnostics = refused(&"pass to port 1\n".repeat(100_000));
     assert_eq!(diagnostics.len(), 10_001);
     assert_eq!(diagnostics[10_000].message, "too many errors: the rest is not read");
 }
 
 #[test]
-fn many_names_are_no_burden() {
+fn many_names_are_looked_up_quickly() {
     let definitions = (0..50_000).fold(String::new(), |mut text, n| {
         writeln!(text, "m{n} = \"10.0.0.1\"\ntable <t{n}> {{ $m{n} }}").unwrap();
         text

@@ -21,7 +21,7 @@ fn shown(section: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_it_shows_can_be_loaded() {
+fn displayed_examples_can_be_loaded() {
     let em0 = Interface { name: "em0".to_string(), index: 1, ..Interface::default() };
     let host = Host { interfaces: vec![em0], routes: Vec::new() };
     let context = Context::new(&host);
@@ -44,7 +44,7 @@ fn what_it_shows_can_be_loaded() {
 }
 
 #[test]
-fn timeouts_have_the_values_it_says() {
+fn timeouts_have_the_documented_defaults() {
     let words: Vec<&str> = section("OPTIONS").split_whitespace().collect();
     let defaults = Timeouts::default();
     for timeout in Timeout::ALL {

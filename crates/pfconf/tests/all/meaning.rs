@@ -1,6 +1,6 @@
 //! The meaning of rule sets, where the printed form does not show it.
 
-use skipstep_pfconf::{Context, Kind, Loaded, Names, load, table_file};
+use skipstep_pfconf::{Context, Loaded, Names, Severity, load, table_file};
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
 use skipstep_ruleset::rule::TcpFlags;
 use skipstep_ruleset::{Action, Address, BlockReturn, Evaluator, Family, Rule, Ruleset, Timeout};
@@ -60,7 +60,7 @@ fn a_limit_of_states_sets_adaptive_timeouts() {
 }
 
 #[test]
-fn options_are_what_set_lines_say() {
+fn set_statements_set_options() {
     let options = ruleset(
         "set optimization aggressive\nset timeout tcp.first 7\nset skip on lo\nset skip on { em0 em1 }\n\
          set reassemble no\nset evaluator linear\nset hostid 0x10\nset debug notice\nset loginterface em0",
@@ -151,7 +151,7 @@ fn unused_macros_are_a_warning() {
     let Loaded { warnings, .. } = load("a = 1\nb = em0\npass on $b", &Context::new(&host)).unwrap();
     let texts: Vec<_> = warnings.iter().map(|warning| warning.to_string()).collect();
     assert_eq!(texts, ["warning: macro 'a' not used"]);
-    assert_eq!(warnings[0].kind, Kind::Note);
+    assert_eq!(warnings[0].kind, Severity::Note);
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn the_first_interface_of_a_queue_must_be_there() {
 }
 
 #[test]
-fn lines_with_errors_do_not_hide_what_there_has_to_be_room_for() {
+fn room_skips_statements_with_errors() {
     let text = "n = 300\nset limit { states 200000, src-nodes $n }\npass in prot tcp\n\
                 pass proto tcp to port { 1, 2 }\nanchor a { block\npass from }\nblock\n";
     let host = Host::default();

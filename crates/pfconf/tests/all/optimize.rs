@@ -32,7 +32,7 @@ fn stays(text: &[&str]) {
 }
 
 #[test]
-fn what_another_rule_covers_goes() {
+fn covered_rules_are_removed() {
     becomes(
         &["pass in on em0 proto tcp from 10.1.0.0/16 to any port 80", "pass", "pass in"],
         &["pass all flags S/SA"],
@@ -54,7 +54,7 @@ fn of_negated_networks_the_narrower_matches_more() {
 }
 
 #[test]
-fn superblocks_end_where_packets_fare_differently() {
+fn superblocks_end_where_the_effect_differs() {
     stays(&["pass in", "pass in log"]);
     stays(&["pass in", "block in", "pass in"]);
     stays(&["pass in", "pass in tag A"]);
@@ -164,7 +164,7 @@ fn tables_not_worth_making_are_counted_only_when_nothing_is_loaded() {
 }
 
 #[test]
-fn rules_with_much_in_common_stand_together() {
+fn rules_with_common_parameters_become_neighbours() {
     becomes(
         &[
             "pass in on em0 proto tcp to any port 1",

@@ -141,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_printed_means_the_same(rules in prop::collection::vec(rule(), 1..5)) {
+    fn printed_rules_mean_the_same(rules in prop::collection::vec(rule(), 1..5)) {
         let host = host();
         let text = rules.join("\n");
         if let Ok(Loaded { ruleset, echo, .. }) = load(&text, &Context::new(&host)) {

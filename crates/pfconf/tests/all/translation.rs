@@ -2,7 +2,7 @@
 
 use skipstep_pfconf::{Context, load};
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Divert, OldKind, PoolAddress, PoolKind, PoolPorts, Rule, Ruleset};
+use skipstep_ruleset::{Divert, LegacyKind, PoolAddress, PoolKind, PoolPorts, Rule, Ruleset};
 
 fn ruleset(text: &str) -> Ruleset {
     load(text, &Context::new(&Host::default())).expect(text).ruleset
@@ -37,16 +37,16 @@ fn tables_that_only_pools_mention_exist() {
 fn ports_of_a_pool() {
     let nat = |text: &str| rule(&format!("match out proto tcp nat-to 10.0.0.1 {text}")).nat;
     let rdr = |text: &str| rule(&format!("match in proto tcp to port 80:90 rdr-to {text}")).rdr;
-    assert_eq!(nat("").unwrap().ports, PoolPorts::Unsaid);
-    assert_eq!(nat("port 50001:65535").unwrap().ports, PoolPorts::Unsaid);
+    assert_eq!(nat("").unwrap().ports, PoolPorts::Default);
+    assert_eq!(nat("port 50001:65535").unwrap().ports, PoolPorts::Default);
     assert_eq!(nat("port 22").unwrap().ports, PoolPorts::Range(22, 22));
     assert_eq!(nat("static-port").unwrap().ports, PoolPorts::Static);
-    assert_eq!(rdr("10.0.0.1").unwrap().ports, PoolPorts::Unsaid);
+    assert_eq!(rdr("10.0.0.1").unwrap().ports, PoolPorts::Default);
     assert_eq!(rdr("10.0.0.1 port 8000:*").unwrap().ports, PoolPorts::Range(8000, 8010));
 }
 
 #[test]
-fn keys_nobody_wrote_are_random() {
+fn a_missing_source_hash_key_is_random() {
     let key = || rule("match out nat-to 10.0.0.0/24 source-hash").nat.unwrap().kind;
     assert!(matches!(key(), PoolKind::SourceHash(_)));
     assert_ne!(key(), key());
@@ -61,20 +61,25 @@ fn a_number_behind_divert_to_is_that_of_a_divert_socket() {
 }
 
 #[test]
-fn old_rules_are_lists_of_their_own() {
+fn legacy_rules_are_in_lists_of_their_own() {
     let text = "scrub in all\nnat pass on em0 from 10/8 -> 192.0.2.1\nno rdr on em0\n\
                 rdr on em0 -> 10.0.0.1\npass";
     let ruleset = ruleset(text);
-    let old: Vec<_> =
-        ruleset.old_rules.iter().map(|old| (old.kind, old.no, old.pass, old.rule.number)).collect();
+    let legacy: Vec<_> = ruleset
+        .legacy_rules
+        .iter()
+        .map(|legacy| (legacy.kind, legacy.no, legacy.pass, legacy.rule.number))
+        .collect();
     let expected = [
-        (OldKind::Scrub, false, false, 0),
-        (OldKind::Nat, false, true, 0),
-        (OldKind::Rdr, true, false, 0),
-        (OldKind::Rdr, false, false, 1),
+        (LegacyKind::Scrub, false, false, 0),
+        (LegacyKind::Nat, false, true, 0),
+        (LegacyKind::Rdr, true, false, 0),
+        (LegacyKind::Rdr, false, false, 1),
     ];
-    assert_eq!(old, expected);
-    assert!(ruleset.old_rules[1].rule.nat.is_some() && ruleset.old_rules[3].rule.rdr.is_some());
+    assert_eq!(legacy, expected);
+    assert!(
+        ruleset.legacy_rules[1].rule.nat.is_some() && ruleset.legacy_rules[3].rule.rdr.is_some()
+    );
     assert_eq!(ruleset.rules.len(), 1);
 }
 

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_command_is_refused_with_its_reason() {
+    fn invalid_commands_are_refused_with_a_reason() {
         for (line, reason) in [
             ("", "bridge: no command given"),
             ("add", "bridge add: no interface given"),

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rule_is_refused_with_its_reason() {
+    fn invalid_rules_are_refused_with_a_reason() {
         for (line, reason) in [
             ("", "nothing: neither pass nor block"),
             ("block", "nothing: neither in, out nor in/out"),

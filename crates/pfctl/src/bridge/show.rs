@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_json_has_all_of_it() {
+    fn json_has_ports_stations_and_counters() {
         let json = json(&[bridge()]);
         assert_eq!(json[0]["timeout"], 20);
         assert_eq!(json[0]["ports"][0]["blocknonip"], true);

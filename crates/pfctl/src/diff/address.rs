@@ -33,23 +33,23 @@ pub fn addresses(criterion: &Address, tables: &[Table], host: &Host) -> Option<A
             let nets = table.entries.iter().map(|entry| (entry.net, !entry.negated));
             Addresses::Nets(nets.collect())
         }
-        Address::Dynamic(dynamic) => Addresses::Nets(of_interface(dynamic, host)),
+        Address::Dynamic(dynamic) => Addresses::Nets(interface_nets(dynamic, host)),
         Address::NoRoute | Address::UrpfFailed => Addresses::Route,
     })
 }
 
-fn of_interface(dynamic: &DynamicAddress, host: &Host) -> Vec<(IpNet, bool)> {
+fn interface_nets(dynamic: &DynamicAddress, host: &Host) -> Vec<(IpNet, bool)> {
     let is_meant = |name: &str| dynamic.interface == "self" || name == dynamic.interface;
     let interfaces = host.interfaces.iter().filter(|interface| {
         is_meant(&interface.name) || interface.groups.iter().any(|group| is_meant(group))
     });
     let addresses = interfaces.flat_map(|interface| &interface.addresses);
-    addresses.filter_map(|address| part(dynamic, address)).map(|net| (net, true)).collect()
+    addresses.filter_map(|address| selected_net(dynamic, address)).map(|net| (net, true)).collect()
 }
 
 /// Returns the part of an interface's address that `dynamic` selects, or `None` if the part is
 /// absent.
-fn part(dynamic: &DynamicAddress, address: &InterfaceAddress) -> Option<IpNet> {
+fn selected_net(dynamic: &DynamicAddress, address: &InterfaceAddress) -> Option<IpNet> {
     if dynamic.broadcast {
         return address.broadcast.map(IpNet::from);
     }

@@ -8,7 +8,7 @@ pub struct Lists(Vec<(String, String)>);
 
 impl Lists {
     /// Collects the automatic tables among `tables`.
-    pub fn of(tables: &[Table]) -> Self {
+    pub fn from_tables(tables: &[Table]) -> Self {
         let lists = tables.iter().filter(|table| is_automatic(table)).map(|table| {
             let entries = table.entries.iter().map(|entry| {
                 let sign = if entry.negated { "!" } else { "" };

@@ -17,8 +17,8 @@ use super::packet::{Point, Shape, Transport};
 
 /// Most boundary addresses that are tried for one endpoint, before [`distinct`] removes equivalent
 /// ones.
-const MOST: usize = 2048;
-const MOST_CRITERIA: usize = 512;
+const MAX_ADDRESSES: usize = 2048;
+const MAX_CRITERIA: usize = 512;
 
 /// The values of each property of packets, to be combined.
 #[derive(Debug, Clone)]
@@ -84,11 +84,11 @@ fn distinct<T, S: Hash + Eq>(
 }
 
 impl<'a> Criteria<'a> {
-    /// Returns the distinct criteria that `of` extracts from the rules, [`MOST_CRITERIA`] at most.
-    fn of<T: PartialEq>(&self, of: impl Fn(&'a Rule) -> Option<T>) -> Vec<T> {
+    /// Returns the distinct criteria that `read` finds in the rules, [`MAX_CRITERIA`] at most.
+    fn extract<T: PartialEq>(&self, read: impl Fn(&'a Rule) -> Option<T>) -> Vec<T> {
         let mut criteria = Vec::new();
-        for criterion in self.rules.iter().filter_map(|rule| of(rule)) {
-            if criteria.len() < MOST_CRITERIA && !criteria.contains(&criterion) {
+        for criterion in self.rules.iter().filter_map(|rule| read(rule)) {
+            if criteria.len() < MAX_CRITERIA && !criteria.contains(&criterion) {
                 criteria.push(criterion);
             }
         }
@@ -96,30 +96,31 @@ impl<'a> Criteria<'a> {
     }
 
     fn interfaces(&self) -> Vec<String> {
-        let on = self.of(|rule| rule.interface.as_ref().map(|on| &on.value));
+        let on = self.extract(|rule| rule.interface.as_ref().map(|on| &on.value));
         let by_route =
             self.rules.iter().any(|rule| rule.source.host.address == Address::UrpfFailed);
         let skipped = |name: &str| {
-            self.sides
-                .map(|side| side.ruleset.options.skip.iter().any(|skip| is(self.host, name, skip)))
+            self.sides.map(|side| {
+                side.ruleset.options.skip.iter().any(|skip| is_or_in_group(self.host, name, skip))
+            })
         };
         let mut interfaces: Vec<_> = self.host.interfaces.iter().collect();
         interfaces.sort_by_key(|interface| interface.loopback);
         let names = interfaces.into_iter().map(|interface| interface.name.clone());
         distinct(names, |name| {
             let meets: Vec<bool> =
-                on.iter().map(|on| meets_interface(on, name, self.host)).collect();
+                on.iter().map(|on| matches_interface(on, name, self.host)).collect();
             (meets, skipped(name), by_route.then(|| name.clone()))
         })
     }
 
     fn received_on(&self) -> Vec<Option<String>> {
-        let criteria = self.of(|rule| rule.received_on.as_ref().map(|on| &on.value));
+        let criteria = self.extract(|rule| rule.received_on.as_ref().map(|on| &on.value));
         let names = self.host.interfaces.iter().map(|interface| Some(interface.name.clone()));
         distinct(std::iter::once(None).chain(names), |name| {
             criteria
                 .iter()
-                .map(|on| name.as_ref().is_some_and(|name| meets_interface(on, name, self.host)))
+                .map(|on| name.as_ref().is_some_and(|name| matches_interface(on, name, self.host)))
                 .collect::<Vec<_>>()
         })
     }
@@ -127,7 +128,7 @@ impl<'a> Criteria<'a> {
     fn addresses(&self, end: impl Fn(&'a Rule) -> &'a Endpoint, ordinary: &[&str]) -> Vec<IpAddr> {
         let tables: Vec<&[Table]> = self.tables();
         let mut sets = Vec::new();
-        for criterion in self.of(|rule| Some(&end(rule).host.address)) {
+        for criterion in self.extract(|rule| Some(&end(rule).host.address)) {
             sets.extend(tables.iter().filter_map(|tables| addresses(criterion, tables, self.host)));
         }
         let by_route = sets.iter().any(|set| matches!(set, Addresses::Route));
@@ -140,7 +141,7 @@ impl<'a> Criteria<'a> {
             .map(|own| own.net.addr());
         let own: Vec<IpAddr> = own.filter(|_| by_route).collect();
         let edges = sets.iter().flat_map(Addresses::boundaries).filter(is_ordinary);
-        distinct(ordinary.chain(edges.take(MOST)).chain(own), |address: &IpAddr| {
+        distinct(ordinary.chain(edges.take(MAX_ADDRESSES)).chain(own), |address: &IpAddr| {
             let route = self.host.route(*address, 0).map(|route| route.interface.clone());
             let meets: Vec<bool> = sets.iter().map(|set| set.contains(*address)).collect();
             (address.is_ipv4(), meets, by_route.then_some(route))
@@ -162,35 +163,35 @@ impl<'a> Criteria<'a> {
         let mut values =
             vec![Transport::Tcp(tcp_flag::SYN), Transport::Tcp(tcp_flag::ACK), Transport::Udp];
         values.extend([Transport::Icmp(8, 0), Transport::Icmp6(128, 0)]);
-        for flags in self.of(|rule| rule.tcp_flags) {
+        for flags in self.extract(|rule| rule.tcp_flags) {
             values.extend([
                 Transport::Tcp(flags.set),
                 Transport::Tcp(flags.set | flags.mask),
                 Transport::Tcp(flags.mask & !flags.set),
             ]);
         }
-        for (protocol, icmp) in self.of(|rule| Some((rule.protocol?, rule.icmp?))) {
+        for (protocol, icmp) in self.extract(|rule| Some((rule.protocol?, rule.icmp?))) {
             let codes = [icmp.code.unwrap_or(0), icmp.code.map_or(0, |code| code.wrapping_add(1))];
             values.extend(codes.map(|code| match protocol {
                 protocol::ICMP6 => Transport::Icmp6(icmp.kind, code),
                 _ => Transport::Icmp(icmp.kind, code),
             }));
         }
-        let named = self.of(|rule| rule.protocol);
+        let named = self.extract(|rule| rule.protocol);
         values.extend(named.contains(&protocol::SCTP).then_some(Transport::Sctp));
         values.extend(
             named.iter().chain(&[47, 50, 253]).filter_map(|number| Transport::other(*number)),
         );
-        let rules: Vec<&Rule> = self.rules.iter().copied().take(4 * MOST_CRITERIA).collect();
+        let rules: Vec<&Rule> = self.rules.iter().copied().take(4 * MAX_CRITERIA).collect();
         let makes_state = |transport: &Transport| !matches!(transport, Transport::Tcp(flags) if *flags != tcp_flag::SYN);
         distinct(values, |transport| {
-            let meets: Vec<bool> = rules.iter().map(|rule| transport.meets(rule)).collect();
-            (meets, transport.sort(), makes_state(transport))
+            let meets: Vec<bool> = rules.iter().map(|rule| transport.matches(rule)).collect();
+            (meets, transport.protocol(), makes_state(transport))
         })
     }
 
-    fn ports(&self, of: impl Fn(&'a Rule) -> Option<Ports>, ordinary: u16) -> Vec<u16> {
-        let criteria = self.of(of);
+    fn ports(&self, read: impl Fn(&'a Rule) -> Option<Ports>, ordinary: u16) -> Vec<u16> {
+        let criteria = self.extract(read);
         let edges = criteria
             .iter()
             .flat_map(|ports| [ports.low, ports.high])
@@ -202,14 +203,14 @@ impl<'a> Criteria<'a> {
         })
     }
 
-    fn numbers(&self, ordinary: u8, of: impl Fn(&'a Rule) -> Option<u8>) -> Vec<u8> {
-        let criteria = self.of(of);
+    fn numbers(&self, ordinary: u8, read: impl Fn(&'a Rule) -> Option<u8>) -> Vec<u8> {
+        let criteria = self.extract(read);
         distinct(std::iter::once(ordinary).chain(criteria), |number| *number)
     }
 
     fn tags(&self) -> Vec<Option<String>> {
         let criteria =
-            self.of(|rule| rule.tagged.as_ref().map(|tagged| Some(tagged.value.clone())));
+            self.extract(|rule| rule.tagged.as_ref().map(|tagged| Some(tagged.value.clone())));
         distinct(std::iter::once(None).chain(criteria), Clone::clone)
     }
 
@@ -223,7 +224,7 @@ impl<'a> Criteria<'a> {
     /// Returns draws on both sides of each `probability`. A rule with probability p matches if p is
     /// greater than the draw plus 1.
     fn draws(&self) -> Vec<u32> {
-        let criteria = self.of(|rule| rule.probability);
+        let criteria = self.extract(|rule| rule.probability);
         let edges = criteria.iter().flat_map(|p| [p.saturating_sub(2), p.saturating_sub(1)]);
         distinct(std::iter::once(0).chain(edges), |draw| {
             criteria.iter().map(|p| *p > draw.saturating_add(1)).collect::<Vec<_>>()
@@ -236,14 +237,15 @@ fn is_ordinary(address: &IpAddr) -> bool {
     !address.is_unspecified() && !address.is_multicast()
 }
 
-fn is(host: &Host, interface: &str, name: &str) -> bool {
-    interface == name || host.interface(interface).is_some_and(|interface| interface.is(name))
+fn is_or_in_group(host: &Host, interface: &str, name: &str) -> bool {
+    interface == name
+        || host.interface(interface).is_some_and(|interface| interface.has_name_or_group(name))
 }
 
-fn meets_interface(criterion: &InterfaceMatch, name: &str, host: &Host) -> bool {
+fn matches_interface(criterion: &InterfaceMatch, name: &str, host: &Host) -> bool {
     match criterion {
         InterfaceMatch::Any => !host.interface(name).is_some_and(|interface| interface.loopback),
-        InterfaceMatch::Named(wanted) => is(host, name, wanted),
+        InterfaceMatch::Named(wanted) => is_or_in_group(host, name, wanted),
         InterfaceMatch::Rdomain(number) => host.rdomain(name) == *number,
     }
 }
@@ -254,10 +256,13 @@ impl Classes {
     pub fn within(&self, rule: &Rule, sides: [&Side; 2], host: &Host) -> Classes {
         let mut classes = self.clone();
         let on = |criterion: &Option<Not<InterfaceMatch>>, name: &str| {
-            criterion.as_ref().is_none_or(|on| meets_interface(&on.value, name, host) != on.negated)
+            criterion
+                .as_ref()
+                .is_none_or(|on| matches_interface(&on.value, name, host) != on.negated)
         };
-        let family =
-            |address: &IpAddr| rule.family.is_none_or(|family| Family::of(*address) == family);
+        let family = |address: &IpAddr| {
+            rule.family.is_none_or(|family| Family::from_address(*address) == family)
+        };
         let host_of = |end: &Endpoint, address: &IpAddr| {
             let sets = sides.map(|side| addresses(&end.host.address, &side.ruleset.tables, host));
             let mut sets = sets.into_iter().flatten().peekable();
@@ -272,7 +277,7 @@ impl Classes {
         classes
             .destinations
             .retain(|address| family(address) && host_of(&rule.destination, address));
-        classes.transports.retain(|transport| transport.meets(rule));
+        classes.transports.retain(|transport| transport.matches(rule));
         let meets =
             |ports: Option<Ports>, port: u16| ports.is_none_or(|ports| ports.contains(port));
         classes.source_ports.retain(|port| meets(rule.source.ports, *port));

@@ -11,7 +11,7 @@ use skipstep_scenario::case::Arrival;
 
 use super::Side;
 use super::classes::classes;
-use super::outcome::Outcome;
+use super::fate::ObservedFate;
 use super::packet::Rank;
 use super::rules::Change;
 use crate::explain::add_interface;
@@ -26,8 +26,8 @@ const PACKETS: (usize, usize) = (60_000, 500);
 pub struct Example {
     arrival: Arrival,
     draw: u32,
-    old: Outcome,
-    new: Outcome,
+    old: ObservedFate,
+    new: ObservedFate,
 }
 
 /// Finds at most `limit` packets on which `changes` have an effect.
@@ -55,7 +55,7 @@ pub fn find(old: &Side, new: &Side, changes: &[Change], host: &Host, limit: usiz
             }
             let arrival = point.arrival();
             let [before, after] =
-                [0, 1].map(|side| Outcome::of(&firewalls[side], &arrival, point.draw));
+                [0, 1].map(|side| ObservedFate::observe(&firewalls[side], &arrival, point.draw));
             if !before.differs(&after) {
                 continue;
             }

@@ -7,7 +7,7 @@ mod address;
 mod automatic;
 mod classes;
 mod examples;
-mod outcome;
+mod fate;
 mod packet;
 mod rules;
 mod settings;
@@ -41,7 +41,7 @@ pub struct Side {
 
 impl Side {
     /// Returns the file and line of a rule, as `file:line`.
-    fn place(&self, rule: &Rule) -> String {
+    fn location(&self, rule: &Rule) -> String {
         format!("{}:{}", rule.file.as_deref().unwrap_or(&self.file), rule.line)
     }
 }

@@ -16,7 +16,7 @@ pub type Rank = (bool, u8, usize, IpAddr, u16);
 
 /// A value for each property of a packet that rules can match.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say all")]
 pub struct Point {
     pub direction: Direction,
     pub interface: String,
@@ -79,7 +79,7 @@ impl Transport {
     }
 
     /// Returns the number of the protocol.
-    pub fn sort(self) -> u8 {
+    pub fn protocol(self) -> u8 {
         match self {
             Transport::Tcp(_) => protocol::TCP,
             Transport::Udp => protocol::UDP,
@@ -91,7 +91,7 @@ impl Transport {
     }
 
     /// True if the transport matches the criteria of `rule` on protocol, TCP flags and ICMP type.
-    pub fn meets(self, rule: &Rule) -> bool {
+    pub fn matches(self, rule: &Rule) -> bool {
         let flags = match self {
             Transport::Tcp(flags) => {
                 rule.tcp_flags.is_none_or(|wanted| flags & wanted.mask == wanted.set)
@@ -106,7 +106,7 @@ impl Transport {
             }
             _ => rule.icmp.is_none(),
         };
-        rule.protocol.is_none_or(|wanted| wanted == self.sort()) && flags && icmp
+        rule.protocol.is_none_or(|wanted| wanted == self.protocol()) && flags && icmp
     }
 }
 
@@ -156,7 +156,7 @@ impl Point {
             ..Ip::default()
         };
         let body = match self.transport {
-            transport if fragment => Body::Other(transport.sort(), Payload::Length(8)),
+            transport if fragment => Body::Other(transport.protocol(), Payload::Length(8)),
             Transport::Tcp(flags) => Body::Tcp(Tcp {
                 source_port: self.source_port,
                 destination_port: self.destination_port,

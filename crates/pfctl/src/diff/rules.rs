@@ -7,7 +7,7 @@ use serde_json::json;
 use similar::{Algorithm, DiffTag, capture_diff_slices};
 use skipstep_pfconf::{PrintOptions, print, queues};
 use skipstep_ruleset::anchor::RuleId;
-use skipstep_ruleset::{OldRule, Rule, Ruleset, Table};
+use skipstep_ruleset::{LegacyRule, Rule, Ruleset, Table};
 
 use super::automatic::{Lists, is_automatic};
 use super::{Side, printed, settings};
@@ -32,7 +32,7 @@ pub struct Statement {
     /// same.
     meaning: String,
     /// `file:line`, or empty if no line of the file defines the statement.
-    place: String,
+    location: String,
     /// Path of the anchor that contains the statement; empty for the main rule set.
     anchor: String,
     /// Number of the rule in its anchor; `None` if the statement is no filter rule.
@@ -47,12 +47,16 @@ pub fn changes(old: &Side, new: &Side) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut compare =
         |old: Vec<Statement>, new: Vec<Statement>| changes.extend(moved(differences(old, new)));
-    let settings =
-        |side: &Side| settings::lines(&side.ruleset.options).into_iter().map(placeless).collect();
+    let settings = |side: &Side| {
+        settings::lines(&side.ruleset.options).into_iter().map(without_location).collect()
+    };
     compare(settings(old), settings(new));
     compare(others(&old.ruleset), others(&new.ruleset));
     compare(tables("", &old.ruleset.tables), tables("", &new.ruleset.tables));
-    compare(old_rules(old, "", &old.ruleset.old_rules), old_rules(new, "", &new.ruleset.old_rules));
+    compare(
+        legacy_rules(old, "", &old.ruleset.legacy_rules),
+        legacy_rules(new, "", &new.ruleset.legacy_rules),
+    );
     compare(rules(old, "", &old.ruleset.rules), rules(new, "", &new.ruleset.rules));
     let mut paths: Vec<_> = old.ruleset.anchors.keys().chain(new.ruleset.anchors.keys()).collect();
     paths.sort();
@@ -61,7 +65,10 @@ pub fn changes(old: &Side, new: &Side) -> Vec<Change> {
         let [before, after] =
             [old, new].map(|side| side.ruleset.anchors.get(path).cloned().unwrap_or_default());
         compare(tables(path, &before.tables), tables(path, &after.tables));
-        compare(old_rules(old, path, &before.old_rules), old_rules(new, path, &after.old_rules));
+        compare(
+            legacy_rules(old, path, &before.legacy_rules),
+            legacy_rules(new, path, &after.legacy_rules),
+        );
         compare(rules(old, path, &before.rules), rules(new, path, &after.rules));
     }
     changes
@@ -88,13 +95,13 @@ fn moved(changes: Vec<Change>) -> Vec<Change> {
             removed.entry(statement.meaning.clone()).or_default().insert(0, statement.clone());
         }
     }
-    let mut gone = Vec::new();
+    let mut moved_from = Vec::new();
     let mut result = Vec::new();
     for change in changes {
         result.push(match change {
             Change::Added(new) => match removed.get_mut(&new.meaning).and_then(Vec::pop) {
                 Some(old) => {
-                    gone.push(old.clone());
+                    moved_from.push(old.clone());
                     Change::Moved(old, new)
                 }
                 None => Change::Added(new),
@@ -102,16 +109,16 @@ fn moved(changes: Vec<Change>) -> Vec<Change> {
             other => other,
         });
     }
-    result.retain(|change| !matches!(change, Change::Removed(old) if gone.contains(old)));
+    result.retain(|change| !matches!(change, Change::Removed(old) if moved_from.contains(old)));
     result
 }
 
 fn rules(side: &Side, anchor: &str, rules: &[Rule]) -> Vec<Statement> {
-    let lists = Lists::of(side.ruleset.tables_of(anchor));
+    let lists = Lists::from_tables(side.ruleset.tables_of(anchor));
     let statement = |(number, rule): (usize, &Rule)| Statement {
         text: lists.spell_out(printed(rule), '<', '>'),
         meaning: lists.spell_out(meaning(rule), '"', '"'),
-        place: side.place(rule),
+        location: side.location(rule),
         anchor: anchor.to_string(),
         rule: Some(number),
         table: None,
@@ -119,11 +126,11 @@ fn rules(side: &Side, anchor: &str, rules: &[Rule]) -> Vec<Statement> {
     rules.iter().enumerate().map(statement).collect()
 }
 
-fn old_rules(side: &Side, anchor: &str, rules: &[OldRule]) -> Vec<Statement> {
-    let statement = |old: &OldRule| Statement {
-        text: print::old::rule(old, &PrintOptions::default()),
+fn legacy_rules(side: &Side, anchor: &str, rules: &[LegacyRule]) -> Vec<Statement> {
+    let statement = |old: &LegacyRule| Statement {
+        text: print::legacy::rule(old, &PrintOptions::default()),
         meaning: format!("{:?} {} {} {}", old.kind, old.no, old.pass, meaning(&old.rule)),
-        place: side.place(&old.rule),
+        location: side.location(&old.rule),
         anchor: anchor.to_string(),
         rule: None,
         table: None,
@@ -138,11 +145,11 @@ fn meaning(rule: &Rule) -> String {
 }
 
 /// Makes a statement without a location.
-fn placeless(text: String) -> Statement {
+fn without_location(text: String) -> Statement {
     Statement {
         meaning: text.clone(),
         text,
-        place: String::new(),
+        location: String::new(),
         anchor: String::new(),
         rule: None,
         table: None,
@@ -172,7 +179,7 @@ fn tables(anchor: &str, tables: &[Table]) -> Vec<Statement> {
         statements.extend(std::iter::once(head).chain(lines).map(|text| Statement {
             anchor: anchor.to_string(),
             table: Some(table.name.clone()),
-            ..placeless(text)
+            ..without_location(text)
         }));
     }
     statements
@@ -181,7 +188,7 @@ fn tables(anchor: &str, tables: &[Table]) -> Vec<Statement> {
 /// Returns the statements of queues and limiters.
 fn others(ruleset: &Ruleset) -> Vec<Statement> {
     let queues = ruleset.queues.iter().map(queues::line);
-    queues.chain(ruleset.limiters.iter().map(queues::limiter)).map(placeless).collect()
+    queues.chain(ruleset.limiters.iter().map(queues::limiter)).map(without_location).collect()
 }
 
 impl Statement {
@@ -192,7 +199,7 @@ impl Statement {
     }
 
     fn json(&self) -> serde_json::Value {
-        json!({ "text": self.text, "place": self.place, "anchor": self.anchor })
+        json!({ "text": self.text, "place": self.location, "anchor": self.anchor })
     }
 
     /// Returns the anchor's path and a colon, or an empty text for the main rule set.
@@ -225,12 +232,14 @@ impl Change {
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (sign, statement, place) = match self {
-            Change::Removed(old) => ('-', old, old.place.clone()),
-            Change::Added(new) => ('+', new, new.place.clone()),
-            Change::Moved(old, new) => ('>', new, format!("from {} to {}", old.place, new.place)),
+        let (sign, statement, location) = match self {
+            Change::Removed(old) => ('-', old, old.location.clone()),
+            Change::Added(new) => ('+', new, new.location.clone()),
+            Change::Moved(old, new) => {
+                ('>', new, format!("from {} to {}", old.location, new.location))
+            }
         };
         write!(f, "{sign} {}{}", statement.path(), statement.text)?;
-        if place.is_empty() { Ok(()) } else { write!(f, "  # {place}") }
+        if location.is_empty() { Ok(()) } else { write!(f, "  # {location}") }
     }
 }

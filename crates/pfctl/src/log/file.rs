@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn something_else_is_no_log() {
+    fn other_files_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("letter");
         std::fs::write(&path, "a letter to a friend, longer than the header").unwrap();

@@ -165,7 +165,7 @@ pub mod tests {
     }
 
     #[test]
-    fn what_is_too_short_is_no_record() {
+    fn short_records_are_refused() {
         let bytes = bytes(0);
         for length in 0..RECORD_HEADER + HEADER {
             assert_eq!(Record::parse(&bytes[..length]), None);

@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn only_those_below_are_listed() {
+    fn only_anchors_below_the_path_are_listed() {
         assert_eq!(text(&PATHS, "named", Detail::default()), "  named/_3\n");
     }
 }

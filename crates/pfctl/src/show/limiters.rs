@@ -6,7 +6,7 @@ use skipstep_scenario::engine::{LimitedView, LimiterView};
 use super::Detail;
 
 /// Prints a heading and a line for each state limiter, in OpenBSD's columns.
-pub fn of_states(limiters: &[LimiterView]) -> String {
+pub fn state_limiters_text(limiters: &[LimiterView]) -> String {
     let mut text = format!(
         "{:>3} {:>8}/{:<8} {:>5}/{:<5} {:>8} {:>8} {:>8}\n",
         "ID", "USE", "LIMIT", "RATE", "SECS", "ADMIT", "HARDLIM", "RATELIM"
@@ -27,7 +27,7 @@ pub fn of_states(limiters: &[LimiterView]) -> String {
 }
 
 /// Prints a heading and a line for each source limiter; with `-v` also its sources.
-pub fn of_sources(limiters: &[LimiterView], detail: Detail) -> String {
+pub fn source_limiters_text(limiters: &[LimiterView], detail: Detail) -> String {
     let mut text = format!(
         "{:>3} {:>8}/{:<8} {:>5} {:>5}/{:<5} {:>8} {:>8} {:>8} {:>8}\n",
         "ID", "USE", "ADDRS", "LIMIT", "RATE", "SECS", "ADMIT", "ADDRLIM", "HARDLIM", "RATELIM"

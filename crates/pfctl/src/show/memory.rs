@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_limit_is_said_so() {
+    fn an_unlimited_limit_is_printed_as_unlimited() {
         let limits = Limits { states: u32::MAX, ..Limits::default() };
         assert!(
             text(&limits)

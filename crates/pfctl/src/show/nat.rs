@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use skipstep_pfconf::{Names, PrintOptions, print};
-use skipstep_ruleset::{AnchorCall, OldKind, OldRule};
+use skipstep_ruleset::{AnchorCall, LegacyKind, LegacyRule};
 use skipstep_scenario::engine::RuleCounters;
 
 use super::Detail;
@@ -13,9 +13,9 @@ use super::rules::{Inserted, children, counters_line, inserted_line};
 use crate::anchors::is_below;
 
 /// The legacy rules of a rule set and of its anchors.
-pub struct OldRulesView<'a> {
+pub struct LegacyRulesView<'a> {
     /// The legacy rules by anchor path; the main rule set has the empty path.
-    pub sets: BTreeMap<&'a str, OldRuleSet<'a>>,
+    pub sets: BTreeMap<&'a str, LegacyRuleSet<'a>>,
     /// Path of the rule set to show.
     pub path: &'a str,
     /// True for `-a '*'`: called anchors are shown, too.
@@ -29,29 +29,29 @@ pub struct OldRulesView<'a> {
 }
 
 /// The legacy rules of one anchor or of the main rule set.
-pub struct OldRuleSet<'a> {
+pub struct LegacyRuleSet<'a> {
     /// Rules in order.
-    pub rules: &'a [OldRule],
+    pub rules: &'a [LegacyRule],
     /// Counters of the rules, in the same order.
     pub counters: Vec<RuleCounters>,
     /// User and process that loaded the rules.
     pub inserted: Inserted,
 }
 
-impl OldRuleSet<'_> {
-    fn of_kind(&self, kind: OldKind) -> impl Iterator<Item = (&OldRule, &RuleCounters)> {
+impl LegacyRuleSet<'_> {
+    fn of_kind(&self, kind: LegacyKind) -> impl Iterator<Item = (&LegacyRule, &RuleCounters)> {
         self.rules.iter().zip(&self.counters).filter(move |(old, _)| old.kind == kind)
     }
 }
 
-impl OldRulesView<'_> {
+impl LegacyRulesView<'_> {
     /// Returns the kinds of rules to show, in the order in which packets meet them.
-    fn kinds(&self) -> impl Iterator<Item = OldKind> {
-        let wanted = |kind: &OldKind| (*kind != OldKind::Scrub) == self.translation;
-        OldKind::ALL.into_iter().filter(wanted)
+    fn kinds(&self) -> impl Iterator<Item = LegacyKind> {
+        let wanted = |kind: &LegacyKind| (*kind != LegacyKind::Scrub) == self.translation;
+        LegacyKind::ALL.into_iter().filter(wanted)
     }
 
-    fn is_wanted(&self, old: &OldRule) -> bool {
+    fn is_wanted(&self, old: &LegacyRule) -> bool {
         self.only.is_none_or(|only| only == old.rule.number)
     }
 
@@ -66,7 +66,7 @@ impl OldRulesView<'_> {
 }
 
 /// Prints the rules kind by kind, with the lines of counters that `detail` selects.
-pub fn text(view: &OldRulesView, detail: Detail) -> String {
+pub fn text(view: &LegacyRulesView, detail: Detail) -> String {
     let options = view.options(detail.very_verbose() || detail.debug);
     let mut printer = Printer { view, detail, options, text: String::new() };
     for kind in view.kinds() {
@@ -76,7 +76,7 @@ pub fn text(view: &OldRulesView, detail: Detail) -> String {
 }
 
 struct Printer<'a> {
-    view: &'a OldRulesView<'a>,
+    view: &'a LegacyRulesView<'a>,
     detail: Detail,
     options: PrintOptions<'a>,
     text: String,
@@ -84,7 +84,7 @@ struct Printer<'a> {
 
 impl Printer<'_> {
     /// Prints the rules of one kind in a rule set. `depth` is the number of enclosing anchors.
-    fn list(&mut self, path: &str, kind: OldKind, depth: usize) {
+    fn list(&mut self, path: &str, kind: LegacyKind, depth: usize) {
         let view = self.view;
         let Some(set) = view.sets.get(path) else { return };
         let indentation = self.detail.indentation(depth);
@@ -94,7 +94,7 @@ impl Printer<'_> {
             }
             let called = old.rule.anchor.as_ref().filter(|_| view.recursive);
             let brace = if called.is_some() { " {" } else { "" };
-            let rule = print::old::rule(old, &self.options);
+            let rule = print::legacy::rule(old, &self.options);
             self.text += &format!("{indentation}{rule}{brace}\n");
             if self.detail.verbose() {
                 self.text += &counters_line(counters);
@@ -109,7 +109,7 @@ impl Printer<'_> {
 
     /// Prints the rules of a called anchor. A call that ends in `/*` prints all anchors directly
     /// below.
-    fn called(&mut self, call: &AnchorCall, kind: OldKind, depth: usize) {
+    fn called(&mut self, call: &AnchorCall, kind: LegacyKind, depth: usize) {
         if !call.wildcard {
             return self.list(&call.path, kind, depth);
         }
@@ -129,7 +129,7 @@ impl Printer<'_> {
 
 /// Returns a list with an object for each rule of the rule set. If the view is recursive, rules of
 /// all anchors below are included.
-pub fn json(view: &OldRulesView) -> Value {
+pub fn json(view: &LegacyRulesView) -> Value {
     let options = view.options(false);
     let wanted = |path: &str| path == view.path || view.recursive && is_below(path, view.path);
     let sets = view.sets.iter().filter(|(path, _)| wanted(path));
@@ -146,7 +146,7 @@ pub fn json(view: &OldRulesView) -> Value {
                 "number": old.rule.number,
                 "file": old.rule.file,
                 "line": old.rule.line,
-                "rule": print::old::rule(old, &options),
+                "rule": print::legacy::rule(old, &options),
                 "calls": old.rule.anchor.as_ref().map(|call| &call.path),
                 "evaluations": counters.evaluations,
                 "packets": counters.packets[0] + counters.packets[1],
@@ -165,14 +165,14 @@ mod tests {
     use super::*;
 
     /// Returns a view of the translation rules of a rule set and its anchors. All counters are 0.
-    fn view(ruleset: &Ruleset, recursive: bool) -> OldRulesView<'_> {
+    fn view(ruleset: &Ruleset, recursive: bool) -> LegacyRulesView<'_> {
         let paths = ruleset.anchors.keys().map(String::as_str).chain([""]);
         let sets = paths.map(|path| {
-            let rules = ruleset.old_rules_of(path);
+            let rules = ruleset.legacy_rules_of(path);
             let counters = vec![RuleCounters::default(); rules.len()];
-            (path, OldRuleSet { rules, counters, inserted: Inserted::default() })
+            (path, LegacyRuleSet { rules, counters, inserted: Inserted::default() })
         });
-        OldRulesView {
+        LegacyRulesView {
             sets: sets.collect(),
             path: "",
             recursive,
@@ -190,7 +190,7 @@ mod tests {
         let mut ruleset = load("nat-anchor \"a/*\"\nnat-anchor \"b\"\nrdr-anchor \"a/*\"\n");
         let inner = load("nat on em1 from 10.0.1.5 to any -> 192.0.2.5\nnat-anchor \"c\"\n");
         for path in ["a/one", "b"] {
-            let anchor = Anchor { old_rules: inner.old_rules.clone(), ..Anchor::default() };
+            let anchor = Anchor { legacy_rules: inner.legacy_rules.clone(), ..Anchor::default() };
             ruleset.anchors.insert(path.to_string(), anchor);
         }
         let view = view(&ruleset, true);
@@ -200,13 +200,13 @@ mod tests {
             nat-anchor \"c\" all {\n  }\n}\nrdr-anchor \"a/*\" all {\n}\n";
         assert_eq!(text(&view, Detail::default()), expected);
         assert_eq!(json(&view).as_array().unwrap().len(), 7);
-        let view = OldRulesView { path: "b", recursive: false, ..view };
+        let view = LegacyRulesView { path: "b", recursive: false, ..view };
         assert_eq!(text(&view, Detail::default()).lines().count(), 2);
         assert_eq!(json(&view).as_array().unwrap().len(), 2);
     }
 
     #[test]
-    fn list_by_list_each_with_its_numbers() {
+    fn each_kind_of_rule_is_numbered_from_0() {
         let host = skipstep_scenario::host::standard();
         let text_of_rules = "binat on em1 from 10.0.1.5 to any -> 192.0.2.5\n\
                              scrub in all\nrdr pass on em1 from any to 192.0.2.1 -> 10.0.1.5\n\
@@ -225,11 +225,11 @@ mod tests {
         ];
         assert_eq!(rules, expected);
         assert_eq!(printed.matches("[ Evaluations:").count(), 4);
-        let view = OldRulesView { translation: false, ..view };
+        let view = LegacyRulesView { translation: false, ..view };
         assert_eq!(text(&view, Detail::default()), "scrub in all fragment reassemble\n");
-        let view = OldRulesView { translation: true, ..view };
+        let view = LegacyRulesView { translation: true, ..view };
         assert_eq!(
-            text(&OldRulesView { only: Some(1), ..view }, Detail::default()).lines().count(),
+            text(&LegacyRulesView { only: Some(1), ..view }, Detail::default()).lines().count(),
             1
         );
     }

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn the_others_are_shown_by_recursion_only() {
+    fn named_anchors_are_shown_by_recursion_only() {
         let expected = "block drop all
 anchor \"a\" all {
   pass in proto tcp all flags S/SA
@@ -301,7 +301,7 @@ anchor \"b/*\" all {
     }
 
     #[test]
-    fn figures_stand_at_the_margin() {
+    fn rules_with_counters_are_not_indented() {
         let detail = Detail { verbose: 1, debug: false };
         let text = shown("a", false, detail);
         assert!(text.lines().any(|line| line == "block drop quick all"), "{text}");

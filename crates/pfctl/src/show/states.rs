@@ -81,7 +81,7 @@ fn name_of(state: &StateView) -> &str {
 
 /// Prints a next hop: `10.0.0.1`, `10.0.0.1@em0`, or `em0` if each packet's destination is the next
 /// hop.
-fn place_of(hop: &NextHop, host: &dyn Fn(IpAddr) -> String) -> String {
+fn next_hop_text(hop: &NextHop, host: &dyn Fn(IpAddr) -> String) -> String {
     match &hop.interface {
         None => host(hop.address),
         Some(interface) if hop.address.is_unspecified() => interface.clone(),
@@ -105,7 +105,7 @@ fn summary(state: &StateView, host: &dyn Fn(IpAddr) -> String) -> String {
     let crosses = outer[0].0.is_ipv4() != inner[0].0.is_ipv4();
     let (arrow, inner) = if crosses { ("->", [inner[1], inner[0]]) } else { (arrow, inner) };
     let (left, right) = peers(state);
-    let hop = state.route.as_ref().map(|hop| format!(" {{{}}}", place_of(hop, host)));
+    let hop = state.route.as_ref().map(|hop| format!(" {{{}}}", next_hop_text(hop, host)));
     let hop = hop.unwrap_or_default();
     let (hop_in, hop_out) = match state.direction {
         Direction::In => (hop.as_str(), ""),
@@ -159,7 +159,7 @@ fn endpoint(
 ) -> String {
     let domain = if rdomain == 0 { String::new() } else { format!("({rdomain}) ") };
     let side = |(address, port)| {
-        format!("{domain}{}", with_port(&host(address), port, Family::of(address)))
+        format!("{domain}{}", with_port(&host(address), port, Family::from_address(address)))
     };
     if outer == inner { side(outer) } else { format!("{} ({})", side(outer), side(inner)) }
 }
@@ -249,7 +249,7 @@ pub fn write_json(
     let creatorid = format!("{:08x}", view.hostid);
     let mut list = serializer.serialize_seq(None)?;
     for state in view.on(interface) {
-        list.serialize_element(&Object::of(state, view.now, &creatorid))?;
+        list.serialize_element(&StateObject::from_state(state, view.now, &creatorid))?;
     }
     list.end()?;
     writeln!(out)?;
@@ -259,13 +259,15 @@ pub fn write_json(
 /// Returns the list of [`write_json`] as one value.
 pub fn json(view: &StatesView, interface: Option<&str>) -> Value {
     let creatorid = format!("{:08x}", view.hostid);
-    view.on(interface).map(|state| json!(Object::of(state, view.now, &creatorid))).collect()
+    view.on(interface)
+        .map(|state| json!(StateObject::from_state(state, view.now, &creatorid)))
+        .collect()
 }
 
 /// A state with the fields of its JSON object. Serializing it directly is much faster than making a
 /// [`Value`] first. The fields are in alphabetical order, as in a `Value`.
 #[derive(Serialize)]
-struct Object<'a> {
+struct StateObject<'a> {
     age: u32,
     bytes: [u64; 2],
     creatorid: &'a str,
@@ -310,8 +312,8 @@ struct HopObject<'a> {
     interface: Option<&'a str>,
 }
 
-impl<'a> Object<'a> {
-    fn of(state: &'a StateView, now: u32, creatorid: &'a str) -> Self {
+impl<'a> StateObject<'a> {
+    fn from_state(state: &'a StateView, now: u32, creatorid: &'a str) -> Self {
         let ends = |key: [(IpAddr, u16); 2]| key.map(|(address, port)| EndObject { address, port });
         let peer = |peer: &PeerView, other: &PeerView| PeerObject {
             seqhi: peer.seqhi,
@@ -320,7 +322,7 @@ impl<'a> Object<'a> {
             window: peer.max_win,
             wscale: peer.wscale & WSCALE_MASK,
         };
-        Object {
+        StateObject {
             age: now.saturating_sub(state.created_at),
             bytes: state.bytes,
             creatorid,
@@ -354,7 +356,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_peer_without_a_name_makes_both_numbers() {
+    fn if_one_peer_state_has_no_name_both_are_numbers() {
         const UDP: u8 = 17;
         assert_eq!(peer_state(UDP, 1, 2), "SINGLE");
         assert_eq!(peer_state(UDP, 1, 3), "1");

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn adaptive_ones_count_states() {
+    fn adaptive_timeouts_have_the_unit_states() {
         let text = text(&Timeouts::default());
         assert!(text.starts_with("tcp.first                   120s\n"));
         assert!(text.contains("adaptive.end             120000 states\n"));

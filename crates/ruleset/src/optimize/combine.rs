@@ -24,7 +24,7 @@ pub fn into_tables(
             names.skip();
             continue;
         }
-        let nets = members.iter().filter_map(|&index| net(side.of(&rules[index])));
+        let nets = members.iter().filter_map(|&index| net(side.endpoint(&rules[index])));
         let table = Table {
             name: names.next_name(),
             constant: true,
@@ -33,7 +33,7 @@ pub fn into_tables(
             entries: nets.map(TableEntry::from).collect(),
             ..Table::default()
         };
-        side.of_mut(&mut rules[members[0]]).host.address = Address::Table(table.name.clone());
+        side.endpoint_mut(&mut rules[members[0]]).host.address = Address::Table(table.name.clone());
         for &index in &members[1..] {
             keep[index] = false;
         }
@@ -52,27 +52,29 @@ pub struct Group {
 /// rules that differ in the address of one side only. The side is the one in which the nearest of
 /// these rules differs.
 pub fn groups(rules: &[Rule]) -> Vec<Group> {
-    let Buckets { mut buckets, places } = Buckets::of(rules);
+    let Buckets { mut buckets, bucket_indexes } = Buckets::from_rules(rules);
     let mut taken = vec![false; rules.len()];
     let mut groups = Vec::new();
-    for (index, places) in places.into_iter().enumerate() {
+    for (index, bucket_indexes) in bucket_indexes.into_iter().enumerate() {
         if taken[index] {
             continue;
         }
         let mut nearest: Option<(usize, Side, usize)> = None;
-        for (side, place) in Side::BOTH.into_iter().zip(places) {
-            let Some(place) = place.map(|place| place as usize) else { continue };
-            let bucket = &mut buckets[place];
+        for (side, bucket_index) in Side::BOTH.into_iter().zip(bucket_indexes) {
+            let Some(bucket_index) = bucket_index.map(|bucket_index| bucket_index as usize) else {
+                continue;
+            };
+            let bucket = &mut buckets[bucket_index];
             while bucket.pop_if(|&mut other| other <= index || taken[other]).is_some() {}
             if let Some(&other) = bucket.last()
                 && nearest.is_none_or(|(known, ..)| other < known)
             {
-                nearest = Some((other, side, place));
+                nearest = Some((other, side, bucket_index));
             }
         }
-        let Some((_, side, place)) = nearest else { continue };
+        let Some((_, side, bucket_index)) = nearest else { continue };
         let mut members = vec![index];
-        let bucket = mem::take(&mut buckets[place]);
+        let bucket = mem::take(&mut buckets[bucket_index]);
         members.extend(bucket.into_iter().rev().filter(|&other| !taken[other]));
         for &member in &members {
             taken[member] = true;
@@ -87,28 +89,29 @@ struct Buckets {
     /// Indexes of the rules in each bucket, in descending order.
     buckets: Vec<Vec<usize>>,
     /// Index of the bucket of each rule and side. `None` if the address cannot be a table entry.
-    places: Vec<[Option<u32>; 2]>,
+    bucket_indexes: Vec<[Option<u32>; 2]>,
 }
 
 impl Buckets {
-    fn of(rules: &[Rule]) -> Self {
-        let mut known: Map<Alike, u32> = map_for(rules.len());
+    fn from_rules(rules: &[Rule]) -> Self {
+        let mut known: Map<WithoutAddress, u32> = map_for(rules.len());
         let mut buckets: Vec<Vec<usize>> = Vec::new();
-        let mut place_of = |index: usize, rule, side: Side| {
-            net(side.of(rule))?;
-            let place = *known.entry(Alike { rule, side }).or_insert(buckets.len() as u32);
-            if place as usize == buckets.len() {
+        let mut bucket_of = |index: usize, rule, side: Side| {
+            net(side.endpoint(rule))?;
+            let bucket_index =
+                *known.entry(WithoutAddress { rule, side }).or_insert(buckets.len() as u32);
+            if bucket_index as usize == buckets.len() {
                 buckets.push(Vec::new());
             }
-            buckets[place as usize].push(index);
-            Some(place)
+            buckets[bucket_index as usize].push(index);
+            Some(bucket_index)
         };
-        let places = rules.iter().enumerate();
-        let places = places
-            .map(|(index, rule)| Side::BOTH.map(|side| place_of(index, rule, side)))
+        let bucket_indexes = rules.iter().enumerate();
+        let bucket_indexes = bucket_indexes
+            .map(|(index, rule)| Side::BOTH.map(|side| bucket_of(index, rule, side)))
             .collect();
         buckets.iter_mut().for_each(|bucket| bucket.reverse());
-        Buckets { buckets, places }
+        Buckets { buckets, bucket_indexes }
     }
 }
 
@@ -122,14 +125,14 @@ enum Side {
 impl Side {
     const BOTH: [Side; 2] = [Side::Source, Side::Destination];
 
-    fn of(self, rule: &Rule) -> &Endpoint {
+    fn endpoint(self, rule: &Rule) -> &Endpoint {
         match self {
             Side::Source => &rule.source,
             Side::Destination => &rule.destination,
         }
     }
 
-    fn of_mut(self, rule: &mut Rule) -> &mut Endpoint {
+    fn endpoint_mut(self, rule: &mut Rule) -> &mut Endpoint {
         match self {
             Side::Source => &mut rule.source,
             Side::Destination => &mut rule.destination,
@@ -155,31 +158,31 @@ fn net(end: &Endpoint) -> Option<ipnet::IpNet> {
 
 /// A rule that is compared without the address of one side.
 #[derive(Clone, Copy)]
-struct Alike<'a> {
+struct WithoutAddress<'a> {
     rule: &'a Rule,
     side: Side,
 }
 
-impl Alike<'_> {
+impl WithoutAddress<'_> {
     /// Returns the parts of both sides that must be equal. `0/0` equals `any`.
     fn ends(&self) -> impl Eq + Hash + '_ {
-        let (same, varies) = (self.side.other().of(self.rule), self.side.of(self.rule));
+        let (same, varies) = (self.side.other().endpoint(self.rule), self.side.endpoint(self.rule));
         let address = (!fields::is_everyone(&same.host.address)).then_some(&same.host.address);
         (self.side, same.host.negated, address, &same.ports, varies.host.negated, &varies.ports)
     }
 }
 
-impl Hash for Alike<'_> {
+impl Hash for WithoutAddress<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         fields::hash(self.rule, Role::NoMerge, state);
         self.ends().hash(state);
     }
 }
 
-impl PartialEq for Alike<'_> {
+impl PartialEq for WithoutAddress<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.ends() == other.ends() && fields::agree(self.rule, other.rule, Role::NoMerge)
     }
 }
 
-impl Eq for Alike<'_> {}
+impl Eq for WithoutAddress<'_> {}

@@ -19,39 +19,39 @@ use crate::{Address, Endpoint, Rule, skip};
 /// The address that a packet gets depends on earlier packets, and each rule has its own pool. pfctl
 /// removes such rules, too.
 pub fn kept(rules: &[Rule]) -> Vec<bool> {
-    let Table { rows, hosts } = Table::of(rules);
-    let mut places: Map<Row, Places> = map_for(rows.len());
+    let RuleRows { rows, hosts } = RuleRows::from_rules(rules);
+    let mut index_ranges: Map<Row, IndexRange> = map_for(rows.len());
     for (index, row) in rows.iter().enumerate() {
-        places.entry(*row).or_insert(Places { first: index, last: index }).last = index;
+        index_ranges.entry(*row).or_insert(IndexRange { first: index, last: index }).last = index;
     }
-    let shapes = Shapes::of(&rows, &hosts);
+    let shapes = Shapes::from_rows(&rows, &hosts);
     let (any_will_do, quick) = match rules.first() {
         Some(rule) => (!fields::has_memory(rule), rule.quick),
         None => return Vec::new(),
     };
-    let decides_before = |wider: &Places, index| match quick {
+    let decides_before = |wider: &IndexRange, index| match quick {
         true => wider.first < index,
         false => wider.last > index,
     };
     let are_one = shapes.are_one();
     let is_covered = |index, row: &Row| {
-        let mut wider = shapes.above(row).filter_map(|row| places.get(&row));
+        let mut wider = shapes.above(row).filter_map(|row| index_ranges.get(&row));
         wider.any(|wider| any_will_do || decides_before(wider, index))
     };
     let stays = |(index, row): (usize, &Row)| {
-        places[row].first == index && (are_one || !is_covered(index, row))
+        index_ranges[row].first == index && (are_one || !is_covered(index, row))
     };
     rows.iter().enumerate().map(stays).collect()
 }
 
 /// True if the rule at `index` matches all packets that any of `rules` matches.
 pub fn covers_all(rules: &[Rule], index: usize) -> bool {
-    let Table { rows, hosts } = Table::of(rules);
+    let RuleRows { rows, hosts } = RuleRows::from_rules(rules);
     rows.iter().all(|row| rows[index].covers(row, &hosts))
 }
 
 /// The first and last index of the rules with one row.
-struct Places {
+struct IndexRange {
     first: usize,
     last: usize,
 }
@@ -63,7 +63,7 @@ const CRITERIA: usize = 9;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Row {
     /// Number of the fields that must be equal in a rule and the rule that covers it.
-    rest: u32,
+    equal_fields: u32,
     /// Number of the ICMP answer and the state timeouts, which may differ.
     manner: u32,
     /// Numbers of interface, direction, family, protocol, flags and both ports; 0 for no criterion.
@@ -108,7 +108,7 @@ impl Row {
             let [own, other] = [self, other].map(|row| hosts[side].row(row.hosts[side]));
             other.widened(own.shape()) == own
         };
-        self.rest == other.rest
+        self.equal_fields == other.equal_fields
             && criteria.all(|(own, other)| *own == 0 || *own == other)
             && covers(0)
             && covers(1)
@@ -167,7 +167,7 @@ impl Hosts {
     }
 
     fn number(&mut self, host: HostRow) -> u32 {
-        let number = self.numbers.of(host);
+        let number = self.numbers.number(host);
         if number as usize > self.rows.len() {
             self.rows.push(host);
             if !self.shapes.contains(&host.shape()) {
@@ -193,7 +193,7 @@ impl Hosts {
             let wider = match () {
                 () if !possible => None,
                 () if shape == host.shape() => Some(number),
-                () => self.numbers.known(&host.widened(shape)),
+                () => self.numbers.get(&host.widened(shape)),
             };
             wider.map(|number| (shape, number))
         };
@@ -209,7 +209,7 @@ struct Shapes<'a> {
 }
 
 impl<'a> Shapes<'a> {
-    fn of(rows: &[Row], hosts: &'a [Hosts; 2]) -> Self {
+    fn from_rows(rows: &[Row], hosts: &'a [Hosts; 2]) -> Self {
         let mut shapes = Shapes { by_hosts: Map::default(), hosts };
         for shape in rows.iter().map(|row| shapes.shape(row)).collect::<Set<_>>() {
             shapes.by_hosts.entry(shape.hosts).or_default().push(shape.looks);
@@ -246,15 +246,15 @@ impl<'a> Shapes<'a> {
 }
 
 /// The rules as rows.
-struct Table {
+struct RuleRows {
     rows: Vec<Row>,
     /// The address criteria of sources and destinations.
     hosts: [Hosts; 2],
 }
 
-impl Table {
-    fn of<'a>(rules: &'a [Rule]) -> Self {
-        let (mut rests, mut manners) = (Numbers::new(0), Numbers::new(0));
+impl RuleRows {
+    fn from_rules<'a>(rules: &'a [Rule]) -> Self {
+        let (mut equal_fields, mut manners) = (Numbers::new(0), Numbers::new(0));
         let (mut interfaces, mut flags) = (Numbers::new(0), Numbers::new(0));
         let (mut ports, mut addresses) = (Numbers::new(rules.len()), Numbers::new(0));
         let mut hosts = [Hosts::new(rules.len()), Hosts::new(rules.len())];
@@ -265,17 +265,17 @@ impl Table {
             let Rule { scrub, state, .. } = rule;
             let ends = [host(source, &mut addresses), host(destination, &mut addresses)];
             Row {
-                rest: rests.of(Rest(rule)),
+                equal_fields: equal_fields.number(EqualFields(rule)),
                 manner: manners
-                    .of((rule.block_return, state.as_ref().map(|state| &state.timeouts))),
+                    .number((rule.block_return, state.as_ref().map(|state| &state.timeouts))),
                 criteria: [
-                    skip::name(rule).map_or(0, |value| interfaces.of(value)),
+                    skip::interface(rule).map_or(0, |value| interfaces.number(value)),
                     direction.map_or(0, |direction| direction as u32 + 1),
                     family.map_or(0, |family| family as u32 + 1),
                     protocol.map_or(0, |protocol| u32::from(protocol) + 1),
-                    tcp_flags.map_or(0, |value| flags.of(value)),
-                    source.ports.map_or(0, |value| ports.of(value)),
-                    destination.ports.map_or(0, |value| ports.of(value)),
+                    tcp_flags.map_or(0, |value| flags.number(value)),
+                    source.ports.map_or(0, |value| ports.number(value)),
+                    destination.ports.map_or(0, |value| ports.number(value)),
                     u32::from(min_ttl && scrub.min_ttl.is_none()),
                     u32::from(max_mss && scrub.max_mss.is_none()),
                 ],
@@ -283,7 +283,7 @@ impl Table {
             }
         };
         let rows = rules.iter().map(row).collect();
-        Table { rows, hosts }
+        RuleRows { rows, hosts }
     }
 }
 
@@ -299,15 +299,15 @@ fn host<'a>(end: &'a Endpoint, addresses: &mut Numbers<&'a Address>) -> HostRow 
             };
             HostRow::Prefix(net.prefix_len(), bits)
         }
-        address => HostRow::Other(addresses.of(address)),
+        address => HostRow::Other(addresses.number(address)),
     }
 }
 
 /// The fields of a rule that must be equal in a rule that covers it.
 #[derive(Clone, Copy)]
-struct Rest<'a>(&'a Rule);
+struct EqualFields<'a>(&'a Rule);
 
-impl Rest<'_> {
+impl EqualFields<'_> {
     /// Returns the negations of `on` and of the addresses, and the routing domain. A rule without
     /// `on` does not cover a routing domain.
     fn negations(&self) -> impl Eq + Hash {
@@ -322,17 +322,17 @@ impl Rest<'_> {
     }
 }
 
-impl Hash for Rest<'_> {
+impl Hash for EqualFields<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.negations().hash(state);
         self.others().hash(state);
     }
 }
 
-impl PartialEq for Rest<'_> {
+impl PartialEq for EqualFields<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.negations() == other.negations() && self.others() == other.others()
     }
 }
 
-impl Eq for Rest<'_> {}
+impl Eq for EqualFields<'_> {}

@@ -29,7 +29,7 @@ impl<T: Copy + Eq + Hash> Numbers<T> {
     }
 
     /// Returns the number of a value, and assigns the next number to a new value.
-    pub fn of(&mut self, value: T) -> u32 {
+    pub fn number(&mut self, value: T) -> u32 {
         if let Some((last, number)) = self.last
             && last == value
         {
@@ -45,7 +45,7 @@ impl<T: Copy + Eq + Hash> Numbers<T> {
     }
 
     /// Returns the number of a value, or `None` if it has none.
-    pub fn known(&self, value: &T) -> Option<u32> {
+    pub fn get(&self, value: &T) -> Option<u32> {
         self.numbers.get(value).copied()
     }
 }

@@ -9,9 +9,9 @@ pub fn split(rules: Vec<Rule>) -> Vec<Vec<Rule>> {
     let mut manner = Manner::default();
     for rule in rules {
         match blocks.last_mut() {
-            Some(block) if manner.admit(&rule) => block.push(rule),
+            Some(block) if manner.add_if_equal(&rule) => block.push(rule),
             _ => {
-                manner = Manner::of(&rule);
+                manner = Manner::from_rule(&rule);
                 blocks.push(vec![rule]);
             }
         }
@@ -22,7 +22,7 @@ pub fn split(rules: Vec<Rule>) -> Vec<Vec<Rule>> {
 /// True if [`split`] would return the superblock in one part.
 pub fn is_one(rules: &[Rule]) -> bool {
     let mut manner = Manner::default();
-    rules.iter().all(|rule| manner.admit(rule))
+    rules.iter().all(|rule| manner.add_if_equal(rule))
 }
 
 /// The manner of several rules, by family and by protocol. `None` if no rule matches such packets.
@@ -33,7 +33,7 @@ struct Manner {
 }
 
 impl Manner {
-    fn of(rule: &Rule) -> Self {
+    fn from_rule(rule: &Rule) -> Self {
         let mut manner = Manner::default();
         if let BlockReturn::Icmp { inet, inet6 } = rule.block_return {
             manner.codes = [
@@ -56,8 +56,8 @@ impl Manner {
     }
 
     /// Adds a rule if its manner agrees, and returns true. The manner then covers both.
-    fn admit(&mut self, rule: &Rule) -> bool {
-        let other = Manner::of(rule);
+    fn add_if_equal(&mut self, rule: &Rule) -> bool {
+        let other = Manner::from_rule(rule);
         let fits = self.codes.iter().zip(&other.codes).all(|(own, new)| fits(own, new))
             && self.timeouts.iter().zip(&other.timeouts).all(|(own, new)| fits(own, new));
         if fits {

@@ -88,7 +88,7 @@ impl Optimizer<'_> {
     pub fn rules(&mut self, path: &str, rules: Vec<Rule>, tables: &mut Vec<Table>) -> Vec<Rule> {
         let blocks = superblock::split(rules);
         let profiles = match self.level {
-            Optimization::Profile => profile::line_up(&blocks, (self.profile)(path)),
+            Optimization::Profile => profile::pair_superblocks(&blocks, (self.profile)(path)),
             _ => Vec::new(),
         };
         let mut profiles = profiles.into_iter();
@@ -154,7 +154,7 @@ impl Optimizer<'_> {
             return rules;
         }
         let count = rules.len();
-        let Ahead { kept, groups, order } = Ahead::of(&rules, profile.is_none());
+        let StepResults { kept, groups, order } = StepResults::compute(&rules, profile.is_none());
         let mut rules = retain(rules, &kept);
         if fields::has_memory(&rules[0]) {
             return rules;
@@ -177,7 +177,7 @@ impl Optimizer<'_> {
 
 /// Results of the steps, each computed as if the earlier steps changed nothing. For many rules that
 /// is the usual case. The last step takes as long as the others, so both run in parallel.
-struct Ahead {
+struct StepResults {
     /// True for each rule that stays.
     kept: Vec<bool>,
     /// Rules that differ in one address. `None` if not all rules stay, or if there are few.
@@ -186,14 +186,14 @@ struct Ahead {
     order: Option<Vec<u32>>,
 }
 
-impl Ahead {
+impl StepResults {
     /// Number of rules whose optimization takes as long as the start of a thread.
-    const MANY: usize = 2048;
+    const PARALLEL_FROM: usize = 2048;
 
     /// Computes the steps; `ordered` is true if the rules have no profile.
-    fn of(rules: &[Rule], ordered: bool) -> Self {
-        if rules.len() < Self::MANY || !ordered {
-            return Ahead { kept: duplicates::kept(rules), groups: None, order: None };
+    fn compute(rules: &[Rule], ordered: bool) -> Self {
+        if rules.len() < Self::PARALLEL_FROM || !ordered {
+            return StepResults { kept: duplicates::kept(rules), groups: None, order: None };
         }
         thread::scope(|scope| {
             let order = || reorder::for_skip_steps(rules);
@@ -201,7 +201,7 @@ impl Ahead {
             let kept = duplicates::kept(rules);
             let groups = kept.iter().all(|is_kept| *is_kept).then(|| combine::groups(rules));
             // without a thread, the caller computes the order later
-            Ahead { kept, groups, order: order.ok().and_then(|order| order.join().ok()) }
+            StepResults { kept, groups, order: order.ok().and_then(|order| order.join().ok()) }
         })
     }
 }
@@ -257,15 +257,15 @@ mod tests {
     }
 
     #[test]
-    fn many_rules_come_to_what_one_step_after_the_other_makes_of_them() {
+    fn parallel_steps_equal_sequential_steps() {
         let rules = |kind: fn(u32) -> Rule| (0..3000).map(kind).collect::<Vec<Rule>>();
         for (rules, left, tables_made) in [
             (rules(all_differ), 3000, 0),
             (rules(some_are_alike), 2900, 0),
             (rules(some_make_a_table), 2991, 1),
         ] {
-            assert!(rules.len() >= Ahead::MANY);
-            let mut names = AutomaticTables::for_looking();
+            assert!(rules.len() >= StepResults::PARALLEL_FROM);
+            let mut names = AutomaticTables::for_display();
             let mut tables = Vec::new();
             let kept = retain(rules.clone(), &duplicates::kept(&rules));
             let groups = combine::groups(&kept);
@@ -274,7 +274,7 @@ mod tests {
             let expected = arrange(combined, order);
             assert_eq!((expected.len(), tables.len()), (left, tables_made));
 
-            let mut names = AutomaticTables::for_looking();
+            let mut names = AutomaticTables::for_display();
             let profile = &|_: &str| Vec::new();
             let mut optimizer =
                 Optimizer { level: Optimization::Basic, names: &mut names, profile };

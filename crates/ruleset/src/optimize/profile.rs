@@ -11,35 +11,37 @@ use crate::Rule;
 
 /// Pairs each superblock with the one in force at the same index. Stops at the first pair whose
 /// first rules differ in a field with the role `Barrier`.
-pub fn line_up(blocks: &[Vec<Rule>], in_force: Vec<Counted>) -> Vec<Vec<Counted>> {
+pub fn pair_superblocks(blocks: &[Vec<Rule>], in_force: Vec<Counted>) -> Vec<Vec<Counted>> {
     let mut packets = VecDeque::new();
     let mut rules = Vec::new();
     for counted in in_force {
         packets.push_back(counted.packets);
         rules.push(counted.rule);
     }
-    let mut lined_up = Vec::new();
-    for (old, new) in superblock::split(rules).into_iter().zip(blocks) {
-        if !fields::agree(&old[0], &new[0], Role::Barrier) {
+    let mut pairs = Vec::new();
+    for (previous, new) in superblock::split(rules).into_iter().zip(blocks) {
+        if !fields::agree(&previous[0], &new[0], Role::Barrier) {
             break;
         }
-        let of_old = packets.drain(..old.len()).collect::<Vec<_>>();
-        let counted = old.into_iter().zip(of_old);
-        lined_up.push(counted.map(|(rule, packets)| Counted { rule, packets }).collect());
+        let packets_in_force = packets.drain(..previous.len()).collect::<Vec<_>>();
+        let counted = previous.into_iter().zip(packets_in_force);
+        pairs.push(counted.map(|(rule, packets)| Counted { rule, packets }).collect());
     }
-    lined_up
+    pairs
 }
 
 /// Returns `rules` in descending order of the packets of the same rules in force. Rules with equal
 /// numbers keep their order.
 pub fn order(rules: Vec<Rule>, in_force: &[Counted]) -> Vec<Rule> {
-    let mut places: Map<Same, VecDeque<usize>> = Map::default();
+    let mut places: Map<WithoutPosition, VecDeque<usize>> = Map::default();
     for (index, rule) in rules.iter().enumerate() {
-        places.entry(Same(rule)).or_default().push_back(index);
+        places.entry(WithoutPosition(rule)).or_default().push_back(index);
     }
     let mut packets = vec![0; rules.len()];
     for counted in in_force.iter().filter(|counted| counted.packets > 0) {
-        if let Some(index) = places.get_mut(&Same(&counted.rule)).and_then(VecDeque::pop_front) {
+        if let Some(index) =
+            places.get_mut(&WithoutPosition(&counted.rule)).and_then(VecDeque::pop_front)
+        {
             packets[index] = counted.packets;
         }
     }
@@ -49,19 +51,19 @@ pub fn order(rules: Vec<Rule>, in_force: &[Counted]) -> Vec<Rule> {
 }
 
 /// A rule that is compared without its position.
-struct Same<'a>(&'a Rule);
+struct WithoutPosition<'a>(&'a Rule);
 
-impl Hash for Same<'_> {
+impl Hash for WithoutPosition<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         fields::hash(self.0, Role::NoMerge, state);
         fields::hash(self.0, Role::Combined, state);
     }
 }
 
-impl PartialEq for Same<'_> {
+impl PartialEq for WithoutPosition<'_> {
     fn eq(&self, other: &Self) -> bool {
         fields::agree(self.0, other.0, Role::Combined)
     }
 }
 
-impl Eq for Same<'_> {}
+impl Eq for WithoutPosition<'_> {}

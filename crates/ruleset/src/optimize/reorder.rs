@@ -155,7 +155,7 @@ fn values(rules: &[Rule]) -> Vec<Values> {
     let mut numbers: [Numbers<Value>; Skip::COUNT] =
         std::array::from_fn(|_| Numbers::new(rules.len()));
     let mut number =
-        |rule, skip| value(rule, skip).map_or(0, |value| numbers[skip as usize].of(value));
+        |rule, skip| value(rule, skip).map_or(0, |value| numbers[skip as usize].number(value));
     rules.iter().map(|rule| Skip::ALL.map(|skip| number(rule, skip))).collect()
 }
 
@@ -164,7 +164,7 @@ fn values(rules: &[Rule]) -> Vec<Values> {
 fn value(rule: &Rule, skip: Skip) -> Option<Value<'_>> {
     let negated = skip::negated(rule);
     match skip {
-        Skip::Interface => skip::name(rule).map(|name| Value::Interface(negated, name)),
+        Skip::Interface => skip::interface(rule).map(|name| Value::Interface(negated, name)),
         Skip::Direction => rule.direction.map(|direction| Value::Number(direction as u32, false)),
         Skip::Rdomain => skip::rdomain(rule).map(|number| Value::Number(number, negated)),
         Skip::Family => rule.family.map(|family| Value::Number(family as u32, false)),

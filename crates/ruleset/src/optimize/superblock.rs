@@ -19,11 +19,11 @@ fn lengths(rules: &[Rule]) -> Vec<usize> {
     let (mut first, mut limits) = (None, Limits::default());
     for rule in rules {
         match (first, lengths.last_mut()) {
-            (Some(first), Some(length)) if belongs(first, rule) && limits.admit(rule) => {
+            (Some(first), Some(length)) if belongs(first, rule) && limits.add_if_equal(rule) => {
                 *length += 1
             }
             _ => {
-                (first, limits) = (Some(rule), Limits::of(rule));
+                (first, limits) = (Some(rule), Limits::from_rule(rule));
                 lengths.push(1);
             }
         }
@@ -52,13 +52,13 @@ struct Limits {
 }
 
 impl Limits {
-    fn of(rule: &Rule) -> Self {
+    fn from_rule(rule: &Rule) -> Self {
         Limits { min_ttl: rule.scrub.min_ttl, max_mss: rule.scrub.max_mss }
     }
 
     /// Adds a rule if its values agree, and returns true. Its values then hold for the superblock.
-    fn admit(&mut self, rule: &Rule) -> bool {
-        let Limits { min_ttl, max_mss } = Limits::of(rule);
+    fn add_if_equal(&mut self, rule: &Rule) -> bool {
+        let Limits { min_ttl, max_mss } = Limits::from_rule(rule);
         let adds_up = rule.action == Action::Match;
         if goes_with(self.min_ttl, min_ttl, adds_up) && goes_with(self.max_mss, max_mss, adds_up) {
             self.min_ttl = self.min_ttl.or(min_ttl);

@@ -6,7 +6,7 @@ use skipstep_ruleset::{Direction, Reason, RouteKind, RuleId, Timeout};
 
 use super::line::{Line, Parsed, number};
 use super::packet::{address_port, hex};
-use crate::engine::{Decision, Diverted, Forwarded, PeerView, Verdict, Way};
+use crate::engine::{Decision, Diverted, ForwardRoute, Forwarded, PeerView, Verdict};
 use crate::expect::{
     Expectation, LogAction, LogWords, Out, OutFields, PeerWords, Reply, StateUse, StateWords,
 };
@@ -62,7 +62,7 @@ pub(crate) fn expectation(line: &mut Line, expectation: &mut Expectation) -> Par
             "forward" => {
                 let bytes = onward(line)?;
                 let forwarded = expectation.forwarded.get_or_insert_default();
-                forwarded.push(Forwarded { way: Way::Forward, bytes });
+                forwarded.push(Forwarded { route: ForwardRoute::Forward, bytes });
                 false
             }
             "route" => {
@@ -70,7 +70,8 @@ pub(crate) fn expectation(line: &mut Line, expectation: &mut Expectation) -> Par
                 let next_hop = line.value("the next hop", |text| text.parse().ok())?;
                 let bytes = onward(line)?;
                 let forwarded = expectation.forwarded.get_or_insert_default();
-                forwarded.push(Forwarded { way: Way::Route { interface, next_hop }, bytes });
+                forwarded
+                    .push(Forwarded { route: ForwardRoute::Route { interface, next_hop }, bytes });
                 false
             }
             "log" => {

@@ -241,7 +241,7 @@ fn step(first: &Word, left: &mut Line, right: Option<&mut Line>) -> Parsed<Actio
             Ok(Action::Wait { seconds, expired })
         }
         "kill" => match target(left)? {
-            Some(target) => Ok(Action::KillMeant(target)),
+            Some(target) => Ok(Action::KillSelected(target)),
             None => list(left, "a state's number", number).map(Action::Kill),
         },
         "table" => table_edit(left).map(Action::Table),

@@ -9,20 +9,20 @@ use crate::guardian::{Function, Worker};
 use crate::task::{Order, Request, Task};
 
 /// The device for the delayed packets of an instance.
-pub struct Holding<'i> {
+pub struct DelayGuardian<'i> {
     instance: &'i Instance,
     device: Delayer,
     generation: u32,
 }
 
-impl<'i> Holding<'i> {
+impl<'i> DelayGuardian<'i> {
     /// Creates the device.
     ///
     /// # Errors
     /// Fails if the kernel refuses the device.
     pub fn new(instance: &'i Instance) -> Result<Self, Error> {
         let generation = instance.generation();
-        Ok(Holding { instance, device: Delayer::new(instance)?, generation })
+        Ok(DelayGuardian { instance, device: Delayer::new(instance)?, generation })
     }
 
     fn limit(&self) -> Result<u32, Error> {
@@ -30,7 +30,7 @@ impl<'i> Holding<'i> {
     }
 }
 
-impl Function for Holding<'_> {
+impl Function for DelayGuardian<'_> {
     const TASK: Task = Task::Delay;
 
     fn begin(&mut self, worker: &Worker) -> Result<(), Error> {

@@ -18,7 +18,7 @@ use crate::guardian::{Function, Worker};
 use crate::task::{Order, Request, Task};
 
 /// The device for the diverted packets of an instance, and its ports.
-pub struct Handing<'i> {
+pub struct DivertGuardian<'i> {
     instance: &'i Instance,
     device: Diverter,
     /// Generation of the rule set whose ports are open; `None` before the first.
@@ -31,13 +31,13 @@ pub struct Handing<'i> {
     complaint: Complaint,
 }
 
-impl<'i> Handing<'i> {
+impl<'i> DivertGuardian<'i> {
     /// Creates the device.
     ///
     /// # Errors
     /// Fails if the kernel refuses the device.
     pub fn new(instance: &'i Instance) -> Result<Self, Error> {
-        Ok(Handing {
+        Ok(DivertGuardian {
             instance,
             device: Diverter::new(instance)?,
             generation: None,
@@ -59,7 +59,7 @@ impl<'i> Handing<'i> {
         for port in missing {
             let what = || format!("socket for packets diverted to port {port}");
             let made = listener(&self.directory, port);
-            let made = made.map_err(|cause| Error::System { what: what(), cause });
+            let made = made.map_err(|cause| Error::System { operation: what(), cause });
             if let Some(listener) = self.complaint.note(made) {
                 worker.order(&Order::Port(port), Some(listener.as_fd()))?;
                 self.open.insert(port);
@@ -74,7 +74,7 @@ impl<'i> Handing<'i> {
     }
 }
 
-impl Function for Handing<'_> {
+impl Function for DivertGuardian<'_> {
     const TASK: Task = Task::Divert;
 
     fn begin(&mut self, worker: &Worker) -> Result<(), Error> {
@@ -117,7 +117,7 @@ impl Function for Handing<'_> {
     }
 }
 
-impl Drop for Handing<'_> {
+impl Drop for DivertGuardian<'_> {
     fn drop(&mut self) {
         for port in &self.open {
             let _ = fs::remove_file(self.path(*port));

@@ -19,22 +19,22 @@ pub struct Collectors {
 }
 
 /// The flow export of an instance.
-pub struct Reporting<'i> {
+pub struct FlowGuardian<'i> {
     instance: &'i Instance,
     collectors: &'i mut Collectors,
     /// Number of records that earlier workers could not send.
     lost_before: u64,
 }
 
-impl<'i> Reporting<'i> {
+impl<'i> FlowGuardian<'i> {
     /// Makes the guardian's part of the flow export of `instance`.
     pub fn new(instance: &'i Instance, collectors: &'i mut Collectors) -> Self {
         let lost_before = collectors.lost;
-        Reporting { instance, collectors, lost_before }
+        FlowGuardian { instance, collectors, lost_before }
     }
 }
 
-impl Function for Reporting<'_> {
+impl Function for FlowGuardian<'_> {
     const TASK: Task = Task::Flows;
 
     fn begin(&mut self, worker: &Worker) -> Result<(), Error> {

@@ -10,20 +10,20 @@ use crate::guardian::{Function, Worker};
 use crate::task::{FragmentLimits, Order, Request, Task};
 
 /// The device for the fragments of an instance.
-pub struct Reassembly<'i> {
+pub struct FragmentGuardian<'i> {
     instance: &'i Instance,
     device: Device,
     generation: u32,
 }
 
-impl<'i> Reassembly<'i> {
+impl<'i> FragmentGuardian<'i> {
     /// Creates the device.
     ///
     /// # Errors
     /// Fails if the kernel refuses the device.
     pub fn new(instance: &'i Instance) -> Result<Self, Error> {
         let generation = instance.generation();
-        Ok(Reassembly { instance, device: Device::new(instance)?, generation })
+        Ok(FragmentGuardian { instance, device: Device::new(instance)?, generation })
     }
 
     fn limits(&self) -> Result<FragmentLimits, Error> {
@@ -33,7 +33,7 @@ impl<'i> Reassembly<'i> {
     }
 }
 
-impl Function for Reassembly<'_> {
+impl Function for FragmentGuardian<'_> {
     const TASK: Task = Task::Fragments;
 
     fn begin(&mut self, worker: &Worker) -> Result<(), Error> {

@@ -19,7 +19,7 @@ use crate::task::{Order, Request, Task};
 type Origins = BTreeMap<u32, (String, Load)>;
 
 /// The log of an instance.
-pub struct Writing<'i> {
+pub struct LogGuardian<'i> {
     instance: &'i Instance,
     signals: &'i Signals,
     /// Path of the log files without the number at the end.
@@ -30,7 +30,7 @@ pub struct Writing<'i> {
     lost: &'i mut u64,
 }
 
-impl<'i> Writing<'i> {
+impl<'i> LogGuardian<'i> {
     /// Makes the guardian's part of the log. `lost` counts the records that could not be written.
     pub fn new(
         instance: &'i Instance,
@@ -38,7 +38,7 @@ impl<'i> Writing<'i> {
         prefix: &'i Path,
         lost: &'i mut u64,
     ) -> Self {
-        Writing { instance, signals, prefix, origins: None, lost }
+        LogGuardian { instance, signals, prefix, origins: None, lost }
     }
 
     /// Looks up the rule set of a record; unknown numbers give the main rule set.
@@ -54,7 +54,7 @@ impl<'i> Writing<'i> {
     }
 }
 
-impl Function for Writing<'_> {
+impl Function for LogGuardian<'_> {
     const TASK: Task = Task::Log;
 
     fn begin(&mut self, worker: &Worker) -> Result<(), Error> {

@@ -19,13 +19,13 @@ use skipstep_kernel::{Error, Instance};
 use skipstep_worker::channel::{Channel, Received};
 use skipstep_worker::process;
 
-pub use delay::Holding;
-pub use divert::Handing;
-pub use flows::{Collectors, Reporting};
-pub use fragments::Reassembly;
-pub use log::Writing;
+pub use delay::DelayGuardian;
+pub use divert::DivertGuardian;
+pub use flows::{Collectors, FlowGuardian};
+pub use fragments::FragmentGuardian;
+pub use log::LogGuardian;
 
-use crate::complaint::say;
+use crate::complaint::print_message;
 use crate::daemon::Signals;
 use crate::task::{Order, Request, TICK, Task};
 
@@ -145,13 +145,13 @@ impl Drop for Worker {
         let _ = self.child.kill();
         self.channel = None;
         if let Err(cause) = self.status() {
-            say(&self.problem(cause).to_string());
+            print_message(&self.problem(cause).to_string());
         }
     }
 }
 
 fn problem(task: Task, cause: io::Error) -> Error {
-    Error::System { what: format!("the worker that {}", task.work()), cause }
+    Error::System { operation: format!("the worker that {}", task.work()), cause }
 }
 
 /// Starts a worker and serves its requests. It returns when the daemon has to stop, or when the

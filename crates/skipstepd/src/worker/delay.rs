@@ -16,7 +16,7 @@ use crate::task::{Order, Request, TICK};
 use crate::worker::{BURST, Guardian, Work};
 
 /// The waiting packets, and the device.
-pub struct Holding {
+pub struct DelayWorker {
     delays: Delays,
     device: Frames,
     buffer: Vec<u8>,
@@ -24,10 +24,10 @@ pub struct Holding {
     complaint: Complaint,
 }
 
-impl Holding {
+impl DelayWorker {
     /// Makes a worker for frames with `nonce` from `device`, of which at most `limit` wait.
-    pub fn new(limit: u32, nonce: u64, device: OwnedFd) -> Holding {
-        Holding {
+    pub fn new(limit: u32, nonce: u64, device: OwnedFd) -> DelayWorker {
+        DelayWorker {
             delays: Delays::new(limit, nonce),
             device: device.into(),
             buffer: vec![0; LONGEST_FRAME],
@@ -37,7 +37,7 @@ impl Holding {
     }
 }
 
-impl Work for Holding {
+impl Work for DelayWorker {
     const CALLS: &'static [Call] = &[];
 
     fn sources(&self) -> Vec<BorrowedFd<'_>> {
@@ -61,7 +61,7 @@ impl Work for Holding {
             let Some(frame) = self.device.take(&mut self.buffer).context("delayed packets")? else {
                 break;
             };
-            if let Some(refusal) = self.delays.hold(frame) {
+            if let Some(refusal) = self.delays.enqueue(frame) {
                 self.complaint.note(self.device.give(&refusal)); // other frames go on
             }
         }

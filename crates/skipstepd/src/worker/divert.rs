@@ -14,17 +14,17 @@ use crate::task::{Order, Request};
 use crate::worker::{BURST, Guardian, Work};
 
 /// The ports with their programs, and the device.
-pub struct Handing {
+pub struct DivertWorker {
     ports: Ports,
     device: Frames,
     buffer: Vec<u8>,
     complaint: Complaint,
 }
 
-impl Handing {
+impl DivertWorker {
     /// Makes a worker for frames with `nonce` from `device`.
-    pub fn new(nonce: u64, device: OwnedFd) -> Handing {
-        Handing {
+    pub fn new(nonce: u64, device: OwnedFd) -> DivertWorker {
+        DivertWorker {
             ports: Ports::new(nonce),
             device: device.into(),
             buffer: vec![0; LONGEST_FRAME],
@@ -42,7 +42,7 @@ impl Handing {
     }
 }
 
-impl Work for Handing {
+impl Work for DivertWorker {
     /// Calls to accept programs, to set up their sockets, and to look up names of interfaces. The C
     /// library makes a socket for the lookup.
     const CALLS: &'static [Call] = &[

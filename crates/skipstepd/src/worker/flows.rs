@@ -21,20 +21,20 @@ const RING: usize = 1 << 20;
 const COMPANY: Duration = Duration::from_secs(1);
 
 /// The ring and the exporter.
-pub struct Reporting {
+pub struct FlowWorker {
     reader: FlowReader,
     exporter: Exporter,
     flushed: Instant,
 }
 
-impl Reporting {
+impl FlowWorker {
     /// Opens the ring with the kernel's id `ring`. The next record has number `sequence`.
     ///
     /// # Errors
     /// Fails if the process is not root, or if the ring no longer exists.
-    pub fn new(ring: u32, sequence: u32) -> Result<Reporting> {
+    pub fn new(ring: u32, sequence: u32) -> Result<FlowWorker> {
         let exporter = Exporter::new(sequence);
-        Ok(Reporting { reader: FlowReader::by_id(ring)?, exporter, flushed: Instant::now() })
+        Ok(FlowWorker { reader: FlowReader::by_id(ring)?, exporter, flushed: Instant::now() })
     }
 
     /// Takes records from the ring, [`RECORDS_A_TURN`] at most, and returns their number.
@@ -44,7 +44,7 @@ impl Reporting {
     }
 }
 
-impl Work for Reporting {
+impl Work for FlowWorker {
     const CALLS: &'static [Call] = &[Call::any(libc::SYS_sendto)];
 
     fn sources(&self) -> Vec<BorrowedFd<'_>> {

@@ -14,7 +14,7 @@ use crate::task::{FragmentLimits, Order, Request, TICK};
 use crate::worker::{BURST, Guardian, Work};
 
 /// The incomplete datagrams, and the device.
-pub struct Reassembly {
+pub struct FragmentWorker {
     fragments: Fragments,
     device: Frames,
     buffer: Vec<u8>,
@@ -22,10 +22,10 @@ pub struct Reassembly {
     complaint: Complaint,
 }
 
-impl Reassembly {
+impl FragmentWorker {
     /// Makes a worker for frames with `nonce` from `device`.
-    pub fn new(limits: FragmentLimits, nonce: u64, device: OwnedFd) -> Reassembly {
-        Reassembly {
+    pub fn new(limits: FragmentLimits, nonce: u64, device: OwnedFd) -> FragmentWorker {
+        FragmentWorker {
             fragments: Fragments::new(limits, nonce),
             device: device.into(),
             buffer: vec![0; LONGEST_FRAME],
@@ -35,7 +35,7 @@ impl Reassembly {
     }
 }
 
-impl Work for Reassembly {
+impl Work for FragmentWorker {
     const CALLS: &'static [Call] = &[];
 
     fn sources(&self) -> Vec<BorrowedFd<'_>> {

@@ -13,7 +13,7 @@ use skipstep_abi::LogRecord;
 use skipstep_kernel::{LogReader, RECORDS_A_TURN};
 use skipstep_worker::privileges::Call;
 
-use crate::complaint::say;
+use crate::complaint::print_message;
 use crate::log::Logs;
 use crate::options::Options;
 use crate::pflog::Origin;
@@ -24,20 +24,20 @@ use crate::worker::{Guardian, Work};
 const RING: usize = 1 << 20;
 
 /// The ring and the log files.
-pub struct Writing {
+pub struct LogWorker {
     reader: LogReader,
     logs: Logs,
     debug: bool,
 }
 
-impl Writing {
+impl LogWorker {
     /// Opens the ring with the kernel's id `ring`.
     ///
     /// # Errors
     /// Fails if the process is not root, or if the ring no longer exists.
-    pub fn new(ring: u32, options: &Options) -> Result<Writing> {
+    pub fn new(ring: u32, options: &Options) -> Result<LogWorker> {
         let logs = Logs::new(&options.file, options.snaplen);
-        Ok(Writing { reader: LogReader::by_id(ring)?, logs, debug: options.debug })
+        Ok(LogWorker { reader: LogReader::by_id(ring)?, logs, debug: options.debug })
     }
 
     /// Writes records from the ring, [`RECORDS_A_TURN`] at most, and returns their number.
@@ -53,9 +53,9 @@ impl Writing {
         if let Some(error) = failed {
             return Err(error);
         }
-        self.logs.flush().iter().for_each(|message| say(message));
+        self.logs.flush().iter().for_each(|message| print_message(message));
         if self.debug && records > 0 {
-            say(&format!("{records} log records"));
+            print_message(&format!("{records} log records"));
         }
         Ok(records)
     }
@@ -73,7 +73,7 @@ fn add(
         Entry::Occupied(known) => known.into_mut(),
         Entry::Vacant(place) => {
             let request = Request::Origin(record.anchor);
-            place.insert(guardian.ask(&request, |order, file| match order {
+            place.insert(guardian.request(&request, |order, file| match order {
                 Order::Origin(origin) => Ok(origin),
                 other => Err((other, file)),
             })?)
@@ -93,14 +93,14 @@ fn add(
 /// Asks the guardian for a log file. The outer error means that the guardian is gone, the inner one
 /// that the file cannot be opened.
 fn open(number: u8, guardian: &Guardian) -> Result<io::Result<File>> {
-    guardian.ask(&Request::Open(number), |order, file| match (order, file) {
+    guardian.request(&Request::Open(number), |order, file| match (order, file) {
         (Order::File(None), Some(file)) => Ok(Ok(file.into())),
         (Order::File(error), _) => Ok(Err(io::Error::other(error.unwrap_or_default()))),
         other => Err(other),
     })
 }
 
-impl Work for Writing {
+impl Work for LogWorker {
     const CALLS: &'static [Call] = &[
         Call::any(libc::SYS_ftruncate),
         Call::any(libc::SYS_lseek),
@@ -119,7 +119,7 @@ impl Work for Writing {
         }
         self.logs.reopen();
         if self.debug {
-            say("log files are opened anew");
+            print_message("log files are opened anew");
         }
         Ok(())
     }

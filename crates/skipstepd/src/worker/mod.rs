@@ -81,13 +81,13 @@ trait Work {
 struct Guardian {
     channel: Channel,
     /// Orders that arrived while the worker waited for an answer.
-    set_aside: RefCell<VecDeque<(Order, Option<OwnedFd>)>>,
+    postponed: RefCell<VecDeque<(Order, Option<OwnedFd>)>>,
 }
 
 impl Guardian {
     fn inherited() -> Result<Guardian> {
         let channel = Channel::inherited().context("guardian")?;
-        Ok(Guardian { channel, set_aside: RefCell::default() })
+        Ok(Guardian { channel, postponed: RefCell::default() })
     }
 
     /// Returns the next order, or `None` if there is none within `timeout`.
@@ -103,7 +103,7 @@ impl Guardian {
 
     /// Returns the next order, or `None` if there is none now.
     fn next(&self) -> Result<Option<(Order, Option<OwnedFd>)>> {
-        match self.set_aside.borrow_mut().pop_front() {
+        match self.postponed.borrow_mut().pop_front() {
             Some(order) => Ok(Some(order)),
             None => self.receive(Duration::ZERO),
         }
@@ -115,7 +115,7 @@ impl Guardian {
 
     /// Sends a request and waits for its answer. `answer` extracts the value of the answer, and
     /// gives other orders back, which are kept for later.
-    fn ask<T>(
+    fn request<T>(
         &self,
         request: &Request,
         answer: impl Fn(Order, Option<OwnedFd>) -> Result<T, (Order, Option<OwnedFd>)>,
@@ -125,7 +125,7 @@ impl Guardian {
         while asked.elapsed() < PATIENCE {
             match self.receive(TICK)?.map(|(order, descriptor)| answer(order, descriptor)) {
                 Some(Ok(value)) => return Ok(value),
-                Some(Err(other)) => self.set_aside.borrow_mut().push_back(other),
+                Some(Err(other)) => self.postponed.borrow_mut().push_back(other),
                 None => {}
             }
         }
@@ -144,19 +144,19 @@ pub fn run(task: Task, options: &Options) -> Result<()> {
     let first = guardian.receive(PATIENCE)?.context("the guardian says nothing")?;
     match (task, first) {
         (Task::Fragments, (Order::Reassemble(limits, nonce), Some(device))) => {
-            attend(fragments::Reassembly::new(limits, nonce, device), &guardian)
+            run_work(fragments::FragmentWorker::new(limits, nonce, device), &guardian)
         }
         (Task::Divert, (Order::HandPackets(nonce), Some(device))) => {
-            attend(divert::Handing::new(nonce, device), &guardian)
+            run_work(divert::DivertWorker::new(nonce, device), &guardian)
         }
         (Task::Delay, (Order::HoldPackets(limit, nonce), Some(device))) => {
-            attend(delay::Holding::new(limit, nonce, device), &guardian)
+            run_work(delay::DelayWorker::new(limit, nonce, device), &guardian)
         }
         (Task::Log, (Order::WriteLog(ring), None)) => {
-            attend(log::Writing::new(ring, options)?, &guardian)
+            run_work(log::LogWorker::new(ring, options)?, &guardian)
         }
         (Task::Flows, (Order::ReportFlows(ring, sequence), None)) => {
-            attend(flows::Reporting::new(ring, sequence)?, &guardian)
+            run_work(flows::FlowWorker::new(ring, sequence)?, &guardian)
         }
         (_, (order, _)) => bail!("the guardian says nonsense: {order:?}"),
     }
@@ -172,7 +172,7 @@ fn leave_signals_to_the_guardian() -> Result<()> {
 }
 
 /// Gives up all rights, and then works until the guardian orders the end.
-fn attend<W: Work>(mut work: W, guardian: &Guardian) -> Result<()> {
+fn run_work<W: Work>(mut work: W, guardian: &Guardian) -> Result<()> {
     // SIGKILL, because a worker that hangs must not outlive its guardian, either
     privileges::drop(&SKIPSTEPD_USERS, Signal::SIGKILL)?;
     privileges::confine(&[USUAL, WATCH, W::CALLS])?;

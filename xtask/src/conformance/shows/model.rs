@@ -87,7 +87,7 @@ impl ShownModel {
             name: interface.name.clone(),
             index: Some(interface.index),
             groups: interface.groups.clone(),
-            skip: self.ruleset.options.skip.iter().any(|name| interface.is(name)),
+            skip: self.ruleset.options.skip.iter().any(|name| interface.has_name_or_group(name)),
             hook: Hook::None,
             counters: InterfaceCounters { packets: counters.packets, bytes: counters.bytes },
             zeroed: started(),
@@ -147,9 +147,9 @@ impl Filter for ShownModel {
         Ok(rules.map(|rule| model.rule_counters(Some(&id(rule.number)))).collect())
     }
 
-    fn old_rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>> {
+    fn legacy_rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>> {
         let mut model = self.model.borrow_mut();
-        let rules = self.ruleset.old_rules_of(anchor).iter();
+        let rules = self.ruleset.legacy_rules_of(anchor).iter();
         Ok(rules.map(|old| model.rule_counters(Some(&old.id(anchor)))).collect())
     }
 
@@ -187,7 +187,9 @@ impl Filter for ShownModel {
         let options = &self.ruleset.options;
         let loginterface = options.loginterface.as_ref().map(|name| {
             let mut sum = InterfaceCounters::default();
-            for interface in self.host.interfaces.iter().filter(|interface| interface.is(name)) {
+            for interface in
+                self.host.interfaces.iter().filter(|interface| interface.has_name_or_group(name))
+            {
                 let counters = model.firewall().interface_counters(&interface.name);
                 let (packets, bytes) = (counters.packets, counters.bytes);
                 sum.add(&InterfaceCounters { packets, bytes });

@@ -23,7 +23,7 @@ fn the_manual_page_has_every_key() {
 }
 
 #[test]
-fn what_is_left_out_has_a_usual_value() {
+fn missing_keys_have_defaults() {
     let config = Config::parse("gw", "listen = [\"[::1]:21\"]").unwrap();
     assert_eq!(config.data_ports, 49_152..=65_535);
     assert_eq!(config.server_data, Mode::Passive);

@@ -7,7 +7,7 @@ use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::LONGEST_TRIAL;
-use crate::connections::{Beside, Calls, MOST_AT_ONCE, MOST_BYTES, Outcome};
+use crate::connections::{Beside, CallSummary, Calls, MOST_AT_ONCE, MOST_BYTES};
 
 /// The most connections and the most pages of a trial.
 const MOST_CALLS: u64 = 5_000_000;
@@ -57,7 +57,7 @@ pub struct Called {
 #[serde(deny_unknown_fields)]
 pub struct Made {
     /// The results of the connections.
-    pub outcome: Outcome,
+    pub outcome: CallSummary,
     /// Number of datagrams or SYNs that were sent beside the connections.
     pub sent: u64,
 }
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_nobody_should_make_are_refused() {
+    fn calls_beyond_limits_are_refused() {
         let refused = |why: &str, change: fn(&mut Calls)| {
             let mut caller = caller();
             change(&mut caller.calls);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_should_send_beside_or_serve_is_refused() {
+    fn floods_and_servers_beyond_limits_are_refused() {
         for rate in [0.0, -1.0, f64::NAN, 1e8] {
             for beside in [Beside::Syns(rate), Beside::Datagrams(rate)] {
                 assert!(Caller { beside, ..caller() }.check().is_err());

@@ -5,7 +5,7 @@ use std::thread;
 use anyhow::Context;
 
 use super::super::message::{Called, Caller, Made, Served};
-use crate::connections::{Counter, Outcome, STRAGGLERS, Service, allow_files, call_beside};
+use crate::connections::{CallSummary, Counter, STRAGGLERS, Service, allow_files, call_beside};
 use crate::host::Host;
 use crate::interrupt::Interrupt;
 use crate::placement::Placement;
@@ -32,7 +32,7 @@ pub(super) fn call(
 ) -> anyhow::Result<Made> {
     let Caller { calls, beside } = caller;
     let (answers, sent) = call_beside(host, ordinary(at), calls, *beside, interrupt)?;
-    Ok(Made { outcome: Outcome::from(&answers), sent })
+    Ok(Made { outcome: CallSummary::from(&answers), sent })
 }
 
 /// The server of pages.

@@ -4,12 +4,12 @@
 use super::{SMALL, titled};
 use crate::family::Family;
 use crate::paper::series::{series, talk};
-use crate::paper::study::{Cell, Study, Work};
+use crate::paper::study::{PlannedPoint, Study, Work};
 use crate::paper::text::number;
-use crate::paper::verdict::{Check, Place, Range, change, finding, middle, ratio};
+use crate::paper::verdict::{Check, Range, SampleKey, change, finding, middle, ratio};
 use crate::raw::frame::Transport::Tcp;
 use crate::results::{Finding, Run, Table};
-use crate::sockets::{Kind, Talk, Way};
+use crate::sockets::{ServerAddress, Talk, TrafficKind};
 
 /// Number of clients and of servers in the tests with many.
 const MANY: usize = 8;
@@ -28,23 +28,27 @@ pub(super) const FILTERS: [&str; 2] = ["skipstep-states", "nft-conntrack"];
 pub(super) const RULES: u32 = 100;
 
 /// Plans the tests for filters, or for the proxy. The proxy supports FTP only, and one server.
-pub(super) fn cells(study: &Study, by_filter: bool) -> Vec<Cell> {
+pub(super) fn cells(study: &Study, by_filter: bool) -> Vec<PlannedPoint> {
     let all = [
-        (FTP, Kind::Ftp, 1),
-        (FTP_MANY, Kind::Ftp, MANY),
-        (HTTP, Kind::Http, 1),
-        (HTTP_MANY, Kind::Http, MANY),
-        (SEND, Kind::Send, 1),
-        (BOTH, Kind::Both, 1),
+        (FTP, TrafficKind::Ftp, 1),
+        (FTP_MANY, TrafficKind::Ftp, MANY),
+        (HTTP, TrafficKind::Http, 1),
+        (HTTP_MANY, TrafficKind::Http, MANY),
+        (SEND, TrafficKind::Send, 1),
+        (BOTH, TrafficKind::Both, 1),
     ];
-    let cell = |(title, kind, clients): (&str, Kind, usize)| {
+    let cell = |(title, kind, clients): (&str, TrafficKind, usize)| {
         let one = talk(kind, Tcp, Family::V4, SMALL as usize, study.seconds);
-        let way = if by_filter && clients > 1 { Way::Each } else { Way::Straight };
+        let way =
+            if by_filter && clients > 1 { ServerAddress::Each } else { ServerAddress::Straight };
         let talk = Talk { clients, way, active: by_filter, ..one };
         let series = series(titled(title, by_filter), &talk, None);
-        Cell { series, at: None, work: Work::Talk(talk) }
+        PlannedPoint { series, at: None, work: Work::Talk(talk) }
     };
-    all.into_iter().filter(|(_, kind, _)| by_filter || *kind == Kind::Ftp).map(cell).collect()
+    all.into_iter()
+        .filter(|(_, kind, _)| by_filter || *kind == TrafficKind::Ftp)
+        .map(cell)
+        .collect()
 }
 
 /// Makes the table of these tests.
@@ -52,7 +56,7 @@ pub(super) fn table(run: &Run) -> Option<Table> {
     let systems = ["null", "router", FILTERS[0], FILTERS[1], "ftp-gw"];
     let value = |title: &str, system: &str| {
         let title = titled(title, system != "ftp-gw");
-        middle(run, &Place { title: &title, at: None, system })
+        middle(run, &SampleKey { title: &title, at: None, system })
     };
     let row = |(title, unit): &(&str, &str)| {
         let mut row = vec![format!("{}, {unit}", title.trim_start_matches("Future: "))];
@@ -83,13 +87,13 @@ pub(super) fn table(run: &Run) -> Option<Table> {
 pub(super) fn findings(run: &Run) -> Vec<Finding> {
     let many = |system: &str, range| {
         let titles = [FTP_MANY, FTP].map(|title| titled(title, system != "ftp-gw"));
-        let place = |title| Place { title, at: None, system };
-        let ratio = ratio(run, &place(&titles[0]), &place(&titles[1]));
+        let key = |title| SampleKey { title, at: None, system };
+        let ratio = ratio(run, &key(&titles[0]), &key(&titles[1]));
         Check { what: format!("sessions of 8 clients by those of one, {system}"), ratio, range }
     };
     let like_ftp = |system: &str| {
-        let place = |title| Place { title, at: None, system };
-        let ratio = change(run, &place(FTP), &place(HTTP));
+        let key = |title| SampleKey { title, at: None, system };
+        let ratio = change(run, &key(FTP), &key(HTTP));
         Check {
             what: format!("what {system} leaves of HTTP by what of FTP"),
             ratio,

@@ -10,7 +10,7 @@ use crate::connections::flood::Flood;
 use crate::connections::{Pages, Setup};
 use crate::search::tcp::Transfer;
 use crate::search::test::Test;
-use crate::search::{Bench, Conformance, Failure, Setting, tcp, throughput};
+use crate::search::{Conformance, Failure, Setting, TrialRunner, tcp, throughput};
 
 /// The rate for trials whose limit is still unknown, as a share of the client's rate over a cable.
 const CAREFUL: f64 = 0.25;
@@ -20,7 +20,7 @@ const LARGE: u32 = 10_240;
 
 /// Runs the search of the test, and appends its result to `text`.
 pub(super) fn search(
-    bench: &mut Bench,
+    runner: &mut TrialRunner,
     setting: &Setting,
     arguments: &Arguments,
     text: &mut String,
@@ -28,18 +28,18 @@ pub(super) fn search(
     let seconds = arguments.seconds;
     let careful = arguments.throughput.unwrap_or(setting.most * CAREFUL);
     if arguments.test == Test::TcpTearDown {
-        let found = tcp::tear_down(bench, setting, arguments.connections(), careful)?;
+        let found = tcp::tear_down(runner, setting, arguments.connections(), careful)?;
         let _ = writeln!(
             text,
             "{:.0} connections a second torn down of {:.0} that are tried at most, {} of them",
             found.rate, setting.most, found.connections
         );
-        tell_times("closed by both sides", &found.times, text);
+        print_times("closed by both sides", &found.times, text);
         return Ok((json!(found), tcp::conformance(setting, &[])));
     }
     if arguments.test == Test::TcpCapacity {
         let rate = careful;
-        let found = tcp::capacity(bench, arguments.connections(), rate)?;
+        let found = tcp::capacity(runner, arguments.connections(), rate)?;
         let limit = match found.refused {
             None => "the most that was tried (--connections)".to_owned(),
             Some(refused) => format!("of {refused} not all were made"),
@@ -49,7 +49,7 @@ pub(super) fn search(
             "{} connections at once, attempted at {rate:.0} a second; {limit}",
             found.connections
         );
-        tell_setup(&found.setup, text);
+        print_setup(&found.setup, text);
         let limited =
             found.refused.is_none().then_some("the search ended before the device's limit");
         let conformance = tcp::conformance(setting, &[limited]);
@@ -57,18 +57,18 @@ pub(super) fn search(
     }
     let plan = throughput::Plan { last: seconds, search: seconds.min(10.0), ..Default::default() };
     if matches!(arguments.test, Test::HttpTransfer | Test::HttpRate) {
-        return pages(bench, setting, arguments, &plan, text);
+        return pages(runner, setting, arguments, &plan, text);
     }
     let rate = match (arguments.test, arguments.throughput) {
         (Test::TcpIllegal | Test::TcpFragments | Test::TcpFlood, Some(rate)) => rate,
         _ => {
-            let found = tcp::setup_rate(bench, setting, &plan)?;
+            let found = tcp::setup_rate(runner, setting, &plan)?;
             let _ = writeln!(
                 text,
                 "{:.0} connections a second of {:.0} that are attempted at most",
                 found.found.rate, setting.most
             );
-            tell_setup(&found.setup, text);
+            print_setup(&found.setup, text);
             if arguments.test == Test::TcpRate {
                 return Ok((json!(found), tcp::conformance(setting, &[])));
             }
@@ -80,7 +80,7 @@ pub(super) fn search(
     }
     let given = arguments.throughput.map(|_| "the rate it is measured at was given");
     if arguments.test == Test::TcpFragments {
-        let found = tcp::fragments(bench, rate, seconds)?;
+        let found = tcp::fragments(runner, rate, seconds)?;
         for one in &found {
             let Datagrams { sent, received } = one.datagrams;
             let beside = match sent {
@@ -90,7 +90,7 @@ pub(super) fn search(
                     share(received, sent)
                 ),
             };
-            tell_served((one.served, one.attempted), &beside, text);
+            print_served((one.served, one.attempted), &beside, text);
         }
         let fragments =
             Some("the fragments' load is no share of the link's, and the MTU is one (section 5.9)");
@@ -100,11 +100,11 @@ pub(super) fn search(
         let pages = Pages { bytes: arguments.object.unwrap_or(LARGE), ..arguments.pages() };
         let transfers = match arguments.throughput {
             // the given rate, unless client and server cannot manage it
-            Some(rate) => rate.min(bench.most(pages, rate)?),
-            None => tcp::transactions(bench, setting, &plan, pages)?.connections.rate,
+            Some(rate) => rate.min(runner.most(pages, rate)?),
+            None => tcp::transactions(runner, setting, &plan, pages)?.connections.rate,
         };
         let rates = tcp::Rates { single: rate, transfers: (transfers, pages) };
-        let found = tcp::flood(bench, &rates, seconds)?;
+        let found = tcp::flood(runner, &rates, seconds)?;
         for one in &found {
             let Flood { sent, received } = one.flood;
             let beside = match sent {
@@ -114,7 +114,7 @@ pub(super) fn search(
                     share(received, sent)
                 ),
             };
-            tell_served((one.served, one.attempted), &beside, text);
+            print_served((one.served, one.attempted), &beside, text);
             let Transfer { attempted, served, bits, .. } = one.transfer;
             let _ = writeln!(
                 text,
@@ -129,7 +129,7 @@ pub(super) fn search(
             Some("the flood comes from the host of the clients and by its link (section 5.5)");
         return Ok((json!(found), tcp::conformance(setting, &[given, flood])));
     }
-    let found = tcp::illegal(bench, rate, seconds)?;
+    let found = tcp::illegal(runner, rate, seconds)?;
     for one in &found {
         let _ = writeln!(
             text,
@@ -146,7 +146,7 @@ pub(super) fn search(
 
 /// Searches for the highest rate of pages, of one size or of several.
 fn pages(
-    bench: &mut Bench,
+    runner: &mut TrialRunner,
     setting: &Setting,
     arguments: &Arguments,
     plan: &throughput::Plan,
@@ -159,7 +159,7 @@ fn pages(
     };
     let mut all = Vec::new();
     for bytes in sizes {
-        let found = tcp::transactions(bench, setting, plan, Pages { bytes, ..one })?;
+        let found = tcp::transactions(runner, setting, plan, Pages { bytes, ..one })?;
         let _ = writeln!(
             text,
             "pages of {bytes} bytes: {:.0} a second, {:.3} Mbit/s of them, {} over each of {:.0} connections a second of \
@@ -170,7 +170,7 @@ fn pages(
             found.connections.rate,
             found.connections.most
         );
-        tell_times("fetched", &found.times, text);
+        print_times("fetched", &found.times, text);
         all.push(found);
     }
     let found = match arguments.test {
@@ -185,16 +185,16 @@ fn share(part: u64, of: u64) -> f64 {
     100.0 * part as f64 / of.max(1) as f64
 }
 
-fn tell_served((served, attempted): (u64, u64), beside: &str, text: &mut String) {
+fn print_served((served, attempted): (u64, u64), beside: &str, text: &mut String) {
     let share = share(served, attempted);
     let _ = writeln!(text, "{share:.2} % of {attempted} connections were served {beside}");
 }
 
-fn tell_setup(setup: &Setup, text: &mut String) {
-    tell_times("made", setup, text);
+fn print_setup(setup: &Setup, text: &mut String) {
+    print_times("made", setup, text);
 }
 
-fn tell_times(what: &str, setup: &Setup, text: &mut String) {
+fn print_times(what: &str, setup: &Setup, text: &mut String) {
     let Setup { least, mean, most, total } = *setup;
     if total > 0 {
         let _ = writeln!(

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Arguments;
 use crate::search::test::Test;
 use crate::search::{
-    Bench, Conformance, Failure, Setting, back_to_back, hop_by_hop, latency, loss_rate, mlr,
+    Conformance, Failure, Setting, TrialRunner, back_to_back, hop_by_hop, latency, loss_rate, mlr,
     recovery, throughput,
 };
 
@@ -16,18 +16,18 @@ const RECOVERIES: usize = 3;
 
 /// Runs the search of the test, and appends its result to `text`.
 pub(super) fn search(
-    bench: &mut Bench,
+    runner: &mut TrialRunner,
     setting: &Setting,
     arguments: &Arguments,
     text: &mut String,
 ) -> Result<(Value, Conformance), Failure> {
     if arguments.test.is_about_connections() {
-        return super::connections::search(bench, setting, arguments, text);
+        return super::connections::search(runner, setting, arguments, text);
     }
     let seconds = arguments.seconds;
     let plan = throughput::Plan { last: seconds, search: seconds.min(10.0), ..Default::default() };
     if arguments.test == Test::LossRate {
-        let steps = loss_rate::search(bench, setting, seconds)?;
+        let steps = loss_rate::search(runner, setting, seconds)?;
         for step in &steps {
             let _ = writeln!(
                 text,
@@ -40,7 +40,7 @@ pub(super) fn search(
         return Ok((json!(steps), loss_rate::conformance(setting, seconds)));
     }
     if arguments.test == Test::HopByHop {
-        let impacts = hop_by_hop::search(bench, setting, seconds)?;
+        let impacts = hop_by_hop::search(runner, setting, seconds)?;
         for impact in &impacts {
             let busy =
                 impact.busy.map_or("not known".to_owned(), |it| format!("{:.1} %", it * 100.0));
@@ -65,7 +65,7 @@ pub(super) fn search(
             least: (setting.most / 10_000.0).max(1.0).round(),
             most: setting.most.floor(),
         };
-        let results = mlr::search(bench, range, &goals)?;
+        let results = mlr::search(runner, range, &goals)?;
         for result in &results {
             let _ = writeln!(text, "{}: {}", result.goal.name, in_words(result));
         }
@@ -73,11 +73,11 @@ pub(super) fn search(
     }
     if arguments.test == Test::Reset {
         // fails before the search for the throughput if the device cannot be reset
-        bench.reset()?;
+        runner.reset()?;
     }
     let found = match arguments.throughput {
         Some(rate) => throughput::Throughput { rate, lossy: None, most: setting.most },
-        None => throughput::search(bench, setting, &plan)?,
+        None => throughput::search(runner, setting, &plan)?,
     };
     let throughput = found.rate;
     let _ = writeln!(
@@ -108,7 +108,7 @@ pub(super) fn search(
         }
         Test::BackToBack => {
             let repeats = 50;
-            let bursts = back_to_back::search(bench, setting, throughput, repeats)?;
+            let bursts = back_to_back::search(runner, setting, throughput, repeats)?;
             match &bursts {
                 Some(b) => {
                     let _ = writeln!(
@@ -125,7 +125,7 @@ pub(super) fn search(
         }
         Test::Latency => {
             let plan = latency::Plan { rate: throughput, seconds: seconds * 2.0, repeats: 20 };
-            let found = latency::search(bench, &plan)?;
+            let found = latency::search(runner, &plan)?;
             for (name, value) in [
                 ("typical", &found.typical),
                 ("worst", &found.worst),
@@ -144,7 +144,7 @@ pub(super) fn search(
         }
         Test::SystemRecovery => {
             let plan = recovery::Plan { throughput, seconds, repeats: RECOVERIES };
-            let found = recovery::system_recovery(bench, setting, &plan)?;
+            let found = recovery::system_recovery(runner, setting, &plan)?;
             let _ = writeln!(
                 text,
                 "nothing was lost any more {:.6} s after {:.0} frames/s, mean of {RECOVERIES} trials",
@@ -161,7 +161,7 @@ pub(super) fn search(
         }
         Test::Reset => {
             let plan = recovery::Plan { throughput, seconds, repeats: RECOVERIES };
-            let found = recovery::reset(bench, &plan)?;
+            let found = recovery::reset(runner, &plan)?;
             let _ = writeln!(
                 text,
                 "reset: {}\nno frame came for {:.6} s around it, mean of {RECOVERIES} trials; as many frames as were \

@@ -4,7 +4,7 @@
 use anyhow::{Context, ensure};
 
 use super::report::Report;
-use super::ways::Ways;
+use super::ways::EndpointFlags;
 use super::{Arguments, MOST_CONNECTIONS};
 use crate::agent::Machine;
 use crate::connections::Pages;
@@ -26,8 +26,8 @@ use crate::search::simulated::{Curve, Simulated};
 use crate::search::tcp_network::{self, TcpNetwork};
 use crate::search::test::Test;
 use crate::search::wire::Here;
-use crate::search::written::{self, Found};
-use crate::search::{Conformance, Measurer, Place, Setting};
+use crate::search::written::{self, SearchResult};
+use crate::search::{Conformance, Measurer, Setting, Site};
 use crate::system::{self, System};
 use crate::topology::Lab;
 use crate::wire::{self, Wire};
@@ -47,7 +47,7 @@ pub(super) fn search(arguments: &Arguments) -> anyhow::Result<Vec<Report>> {
         return Ok(on_a_simulated_device(arguments, curve));
     }
     let interrupt = Interrupt::watch()?;
-    interrupt.blame(match &arguments.system {
+    interrupt.or_interrupted(match &arguments.system {
         Some(name) => on_a_system(arguments, name, &interrupt),
         None if !arguments.agents.are_given() => between_interfaces(arguments, &interrupt),
         None if arguments.test.is_about_connections() => {
@@ -63,7 +63,7 @@ fn on_a_simulated_device(arguments: &Arguments, curve: Curve) -> Vec<Report> {
         let mut device = Simulated::new(curve, arguments.seed);
         let setting = arguments.setting(frames, most);
         let name = format!("simulated {curve}");
-        let mut report = Report::of(arguments, &mut device, setting, name);
+        let mut report = Report::from_search(arguments, &mut device, setting, name);
         report.seconds = device.clock;
         let simulated = Conformance::Not("the device is simulated".to_owned());
         report.on_a_virtual_link = Some(std::mem::replace(&mut report.conformance, simulated));
@@ -126,9 +126,9 @@ fn behind(
     let installed = Installed::new(&lab, system, filter, (Transport::Udp, ip), cpus);
     let installed = installed.with_context(|| system.name().to_owned())?;
     results.describe_system(&lab, installed.described())?;
-    let mut place = Built { installed, cpus, interrupt: interrupt.clone() };
+    let mut site = Built { installed, cpus, interrupt: interrupt.clone() };
     let setting = |frames, most| arguments.setting(frames, most);
-    results.search_each(&mut place, &setting, USUAL_LINK, interrupt)
+    results.search_each(&mut site, &setting, USUAL_LINK, interrupt)
 }
 
 /// Does a test of RFC 3511.
@@ -148,8 +148,8 @@ fn with_connections(
         // the connections of a trial that makes and closes them one after the other
         false => MOST_CONNECTIONS,
     };
-    let place = (cpus, at_once);
-    let network = TcpNetwork::new(lab, system, filter, frames.ip, place, interrupt);
+    let limits = (cpus, at_once);
+    let network = TcpNetwork::new(lab, system, filter, frames.ip, limits, interrupt);
     let (mut network, described) = network.with_context(|| system.name().to_owned())?;
     results.describe_system(lab, described)?;
     let setting = arguments.setting(frames, most);
@@ -159,15 +159,15 @@ fn with_connections(
 
 /// Searches between two interfaces of this machine.
 fn between_interfaces(arguments: &Arguments, interrupt: &Interrupt) -> anyhow::Result<Vec<Report>> {
-    let wire = Wire::of(&arguments.interfaces)?;
+    let wire = Wire::from_interfaces(&arguments.interfaces)?;
     let [client, server] = wire.links();
     let device = format!("what is between {} and {}", client.name, server.name);
     let mut results = Results::begin(arguments, Mode::Wire, device);
     results.describe(wire.described(), wire.links(), arguments)?;
     let (is_wire, link) = seen_from([client, server]);
-    let mut place = Here { wire, at: place_of_generator()?, interrupt: interrupt.clone() };
+    let mut site = Here { wire, at: place_of_generator()?, interrupt: interrupt.clone() };
     let setting = |frames, most| Setting { wire: is_wire, ..arguments.setting(frames, most) };
-    results.search_each(&mut place, &setting, link, interrupt)?;
+    results.search_each(&mut site, &setting, link, interrupt)?;
     results.written()
 }
 
@@ -176,14 +176,14 @@ fn frames_between_agents(
     arguments: &Arguments,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Vec<Report>> {
-    let mut place = Apart::connect(&arguments.agents, &arguments.interfaces, interrupt)?;
-    let mut results = between(&place.machines, arguments)?;
-    let (is_wire, link) = seen_from(place.machines.each_ref().map(|machine| &machine.link));
+    let mut site = Apart::connect(&arguments.agents, &arguments.interfaces, interrupt)?;
+    let mut results = between(&site.machines, arguments)?;
+    let (is_wire, link) = seen_from(site.machines.each_ref().map(|machine| &machine.link));
     let setting = |frames, most| {
         // agents send no frames from the server's end
         Setting { wire: is_wire, learns: false, ..arguments.setting(frames, most) }
     };
-    results.search_each(&mut place, &setting, link, interrupt)?;
+    results.search_each(&mut site, &setting, link, interrupt)?;
     results.written()
 }
 
@@ -192,16 +192,16 @@ fn connections_between_agents(
     arguments: &Arguments,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Vec<Report>> {
-    let ways = Ways::of(arguments);
-    let mut place = ConnectionsApart::connect(&arguments.agents, ways, interrupt)?;
-    let mut results = between(&place.machines, arguments)?;
-    let (is_wire, _) = seen_from(place.machines.each_ref().map(|machine| &machine.link));
-    let most = place.most(Pages::ONE)?.context("no rate that is offered at most")?;
+    let endpoints = EndpointFlags::endpoints(arguments);
+    let mut site = ConnectionsApart::connect(&arguments.agents, endpoints, interrupt)?;
+    let mut results = between(&site.machines, arguments)?;
+    let (is_wire, _) = seen_from(site.machines.each_ref().map(|machine| &machine.link));
+    let most = site.most(Pages::ONE)?.context("no rate that is offered at most")?;
     let frames = *arguments.kinds().each().first().context("no frames")?;
     // the server's answers make bridges learn its port, so `learns` stays true
     let setting = Setting { wire: is_wire, foreign: true, ..arguments.setting(frames, most) };
-    let mut report = Report::of(arguments, &mut place, setting, results.device.clone());
-    for doubt in place.doubts() {
+    let mut report = Report::from_search(arguments, &mut site, setting, results.device.clone());
+    for doubt in site.doubts() {
         report.conformance = report.conformance.and_but_for(&doubt);
     }
     results.keep(report, &frames.load(Engine::Xdp));
@@ -320,7 +320,7 @@ impl<'a> Results<'a> {
     /// several.
     fn search_each(
         &mut self,
-        place: &mut dyn Place,
+        site: &mut dyn Site,
         setting: &dyn Fn(Frames, f64) -> Setting,
         link: f64,
         interrupt: &Interrupt,
@@ -334,10 +334,10 @@ impl<'a> Results<'a> {
             }
             let load = frames.load(self.arguments.engine);
             let carried = Setting::line_rate(link, frames.size);
-            let most = place.most(&load).map(|most| most.min(carried));
+            let most = site.most(&load).map(|most| most.min(carried));
             let most = most.with_context(|| frames.name());
-            let begun = most.and_then(|most| Ok((most, place.measurer(&load)?)));
-            match interrupt.blame(begun) {
+            let begun = most.and_then(|most| Ok((most, site.measurer(&load)?)));
+            match interrupt.or_interrupted(begun) {
                 Ok((most, mut measurer)) => {
                     self.search(measurer.as_mut(), setting(frames, most), &load);
                 }
@@ -357,7 +357,7 @@ impl<'a> Results<'a> {
 
     /// Searches with one kind of frames.
     fn search(&mut self, measurer: &mut dyn Measurer, setting: Setting, load: &Load) {
-        let report = Report::of(self.arguments, measurer, setting, self.device.clone());
+        let report = Report::from_search(self.arguments, measurer, setting, self.device.clone());
         self.keep(report, load);
     }
 
@@ -375,7 +375,7 @@ impl<'a> Results<'a> {
         let filter = self.filter.map(Filter::name);
         let kind =
             kind.into_iter().chain(filter).reduce(|kind, filter| format!("{kind}, {filter}"));
-        let found = Found { test, conformance, result, trials, kind };
+        let found = SearchResult { test, conformance, result, trials, kind };
         if let Some(system) = &report.system {
             found.write(&mut self.run, &system.id, &self.arguments.load(load));
         }

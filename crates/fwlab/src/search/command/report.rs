@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Arguments, frames};
 use crate::results::{self, Environment, Mode};
 use crate::search::test::Test;
-use crate::search::{Bench, Conformance, Failure, Measurer, Record, Setting};
+use crate::search::{Conformance, Failure, Measurer, Record, Setting, TrialRunner};
 
 /// The report of a search with one kind of frames, or with connections.
 #[derive(Debug, Serialize)]
@@ -37,20 +37,20 @@ pub(super) struct Report {
 
 impl Report {
     /// Runs a search, and returns its report.
-    pub fn of(
+    pub fn from_search(
         arguments: &Arguments,
         measurer: &mut dyn Measurer,
         setting: Setting,
         device: String,
     ) -> Report {
-        let mut bench = Bench::new(measurer, setting.waits);
+        let mut runner = TrialRunner::new(measurer, setting.waits);
         // A simulated device takes no time, so there is no progress to print.
         if arguments.simulate.is_none() && std::io::stderr().is_terminal() {
-            bench.listener = Some(tell);
+            runner.listener = Some(print_trial);
         }
         let mut text = String::new();
-        let found = frames::search(&mut bench, &setting, arguments, &mut text);
-        let trials = bench.records;
+        let found = frames::search(&mut runner, &setting, arguments, &mut text);
+        let trials = runner.records;
         let test = arguments.test;
         let (result, conformance, failure) = match found {
             Ok((result, conformance)) => (result, conformance, None),
@@ -115,7 +115,7 @@ fn no_result() -> Conformance {
 }
 
 /// Prints a trial as progress. The number of later trials is unknown.
-fn tell(number: usize, record: &Record) {
+fn print_trial(number: usize, record: &Record) {
     eprintln!(
         "trial {number}: {:.0} a second for {:.3} s, {:.4} % lost",
         record.rate,

@@ -12,7 +12,7 @@ use crate::search::test::Test;
 
 /// The flags as given.
 #[derive(Debug, Clone, clap::Args)]
-pub(super) struct Ways {
+pub(super) struct EndpointFlags {
     /// Ports of the server to which connections go in rotation, between agents; 80 by default
     #[arg(long, value_name = "FIRST[-LAST]", requires = "client_agent", value_parser = ports)]
     server_ports: Option<Ports>,
@@ -42,10 +42,10 @@ fn ports(text: &str) -> Result<Ports, String> {
     }
 }
 
-impl Ways {
+impl EndpointFlags {
     /// Returns the name of a given flag. None if no flag was given.
     fn given(&self) -> Option<&'static str> {
-        let Ways { server_ports, client_addresses, forbidden_port } = self;
+        let EndpointFlags { server_ports, client_addresses, forbidden_port } = self;
         [
             ("--server-ports", server_ports.is_some()),
             ("--client-addresses", !client_addresses.is_empty()),
@@ -93,11 +93,11 @@ impl Ways {
     }
 
     /// Returns the addresses and ports of a search between agents.
-    pub fn of(arguments: &Arguments) -> connections_apart::Ways {
+    pub fn endpoints(arguments: &Arguments) -> connections_apart::Endpoints {
         let Ports { first, count } = arguments.ways.ports();
-        connections_apart::Ways {
+        connections_apart::Endpoints {
             family: arguments.kinds().ip,
-            doors: (first, count),
+            server_ports: (first, count),
             clients: arguments.ways.client_addresses.clone(),
             forbidden: arguments.ways.forbidden_port,
             seconds: arguments.seconds,

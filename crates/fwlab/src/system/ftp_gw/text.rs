@@ -18,7 +18,7 @@ const DIVERTED: u16 = 8021;
 
 impl FtpGw {
     /// Returns the address and port on which the gateway listens.
-    pub(super) fn door(self, family: Family) -> SocketAddr {
+    pub(super) fn listen_address(self, family: Family) -> SocketAddr {
         match (self, family) {
             (FtpGw::Direct, _) => (End::Client.gateway(family), 21).into(),
             (_, Family::V4) => (Ipv4Addr::LOCALHOST, DIVERTED).into(),
@@ -30,9 +30,9 @@ impl FtpGw {
 /// Writes both configurations. The gateway evaluates its rules from the first to the last, and
 /// refuses a session that matches no rule.
 pub(super) fn written(way: FtpGw, rules: &Rules) -> String {
-    let (server, door) = (rules.server(), way.door(rules.family));
+    let (server, listen_address) = (rules.server(), way.listen_address(rules.family));
     let key = if way == FtpGw::Direct { "listen" } else { "transparent" };
-    let mut text = format!("{key} = [\"{door}\"]\ndata-ports = \"{DATA}\"\n");
+    let mut text = format!("{key} = [\"{listen_address}\"]\ndata-ports = \"{DATA}\"\n");
     text += "[limits]\nsessions = 5000\nsessions-per-client = 5000\n";
     text += &rules.lines(|port| {
         format!("[[rule]]\naction = \"deny\"\nto = [\"{server}\"]\nports = [{port}]")
@@ -47,8 +47,8 @@ pub(super) fn written(way: FtpGw, rules: &Rules) -> String {
             "{FILTER}pass\npass in quick on lan0 {inet} proto tcp to {server} port {{ {ports}, {} }} \
              divert-to {} port {}\n",
             DATA.replace('-', ":"),
-            door.ip(),
-            door.port()
+            listen_address.ip(),
+            listen_address.port()
         );
     }
     text

@@ -1,7 +1,7 @@
 //! A rule for each port behind connection tracking: packets of established connections do not reach
 //! the rules.
 
-use super::way::{Way, list};
+use super::way::{RuleStyle, list};
 use crate::rules::Rules;
 use crate::topology::Topology;
 
@@ -17,7 +17,7 @@ pub(super) const FLOWS_STAY: &[(&str, &str)] = &[
 /// Connection tracking and one list.
 pub(super) struct Conntrack;
 
-impl Way for Conntrack {
+impl RuleStyle for Conntrack {
     const NAMES: [&'static str; 2] = ["nft-conntrack", "nftables, conntrack and one list"];
     const KEEPS_STATES: bool = true;
     const SETTINGS: &'static [(&'static str, &'static str)] = FLOWS_STAY;

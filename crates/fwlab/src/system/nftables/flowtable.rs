@@ -1,14 +1,14 @@
 //! Connection tracking with a flowtable: packets of established connections bypass the rules.
 
 use super::conntrack::FLOWS_STAY;
-use super::way::{Way, list};
+use super::way::{RuleStyle, list};
 use crate::rules::Rules;
 use crate::topology::{End, Topology};
 
 /// A flowtable and one list.
 pub(super) struct Flowtable;
 
-impl Way for Flowtable {
+impl RuleStyle for Flowtable {
     const NAMES: [&'static str; 2] = ["nft-flowtable", "nftables, flowtable and one list"];
     const KEEPS_STATES: bool = true;
     const SETTINGS: &'static [(&'static str, &'static str)] = FLOWS_STAY;
@@ -34,7 +34,7 @@ impl Way for Flowtable {
         ]
     }
 
-    fn stands_in(topology: Topology) -> bool {
+    fn supports(topology: Topology) -> bool {
         // bridges do not support flowtables
         matches!(topology, Topology::Router | Topology::ThreeLegged)
     }

@@ -1,12 +1,12 @@
 //! All ports in one verdict map, as the manual of nftables recommends.
 
-use super::way::{Way, ip};
+use super::way::{RuleStyle, ip};
 use crate::rules::Rules;
 
 /// One rule and a map.
 pub(super) struct Maps;
 
-impl Way for Maps {
+impl RuleStyle for Maps {
     const NAMES: [&'static str; 2] = ["nft-maps", "nftables, a verdict map"];
 
     fn objects(rules: &Rules) -> String {

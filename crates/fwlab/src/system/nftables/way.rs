@@ -10,7 +10,7 @@ use crate::rules::Rules;
 use crate::topology::Topology;
 
 /// One way to write the rules.
-pub(super) trait Way: Sync {
+pub(super) trait RuleStyle: Sync {
     /// The name for `--systems`, and the label in tables.
     const NAMES: [&'static str; 2];
 
@@ -39,7 +39,7 @@ pub(super) trait Way: Sync {
     }
 
     /// Returns true if this way supports a topology.
-    fn stands_in(topology: Topology) -> bool {
+    fn supports(topology: Topology) -> bool {
         topology != Topology::Proxy
     }
 }

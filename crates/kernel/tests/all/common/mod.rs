@@ -1,5 +1,5 @@
 //! Common parts of the kernel crate's tests: a made-up host, rule sets from text, packets.
-#![allow(dead_code, missing_docs)]
+#![allow(dead_code, missing_docs, reason = "each test file uses its part")]
 
 pub mod fixture;
 pub mod shared_engine;

@@ -1,6 +1,6 @@
 //! Shared parts of the tests of whole texts: the environment of tests/conf, and all available
 //! texts.
-#![allow(dead_code)] // no test uses everything
+#![allow(dead_code, reason = "no test uses everything")]
 
 use std::io;
 use std::net::IpAddr;
@@ -63,9 +63,9 @@ pub fn names() -> Names {
 /// Removes the line numbers of rules, queues and limiters.
 pub fn forget_places(ruleset: &mut Ruleset) {
     let anchors = &mut ruleset.anchors;
-    let old = anchors.values_mut().flat_map(|anchor| anchor.old_rules.iter_mut());
-    for old in old.chain(&mut ruleset.old_rules) {
-        old.rule.line = 0;
+    let legacy = anchors.values_mut().flat_map(|anchor| anchor.legacy_rules.iter_mut());
+    for legacy in legacy.chain(&mut ruleset.legacy_rules) {
+        legacy.rule.line = 0;
     }
     let rules = anchors.values_mut().flat_map(|anchor| anchor.rules.iter_mut());
     for rule in rules.chain(&mut ruleset.rules) {

@@ -10,9 +10,9 @@ use crate::{Rule, RuleId, Ruleset};
 
 /// A legacy translation or normalization rule. The first rule of a list that matches decides.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct OldRule {
+pub struct LegacyRule {
     /// The statement that the rule was written as.
-    pub kind: OldKind,
+    pub kind: LegacyKind,
     /// `no nat`, `no scrub`: matching packets are not changed.
     pub no: bool,
     /// `nat pass`: no filter rule is evaluated for matching packets.
@@ -26,30 +26,31 @@ pub struct OldRule {
 
 /// The statements of legacy rules. The rules of each kind are numbered from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[allow(missing_docs)]
-pub enum OldKind {
+#[allow(missing_docs, reason = "the names say all")]
+pub enum LegacyKind {
     Scrub,
     Nat,
     Binat,
     Rdr,
 }
 
-impl OldKind {
+impl LegacyKind {
     /// All kinds in the order in which FreeBSD lists them.
-    pub const ALL: [OldKind; 4] = [OldKind::Scrub, OldKind::Nat, OldKind::Rdr, OldKind::Binat];
+    pub const ALL: [LegacyKind; 4] =
+        [LegacyKind::Scrub, LegacyKind::Nat, LegacyKind::Rdr, LegacyKind::Binat];
 
     /// True if rules of this kind change addresses or ports.
     pub fn translates(self) -> bool {
-        self != OldKind::Scrub
+        self != LegacyKind::Scrub
     }
 
     /// Returns the keyword in pf.conf.
     pub fn name(self) -> &'static str {
         match self {
-            OldKind::Scrub => "scrub",
-            OldKind::Nat => "nat",
-            OldKind::Binat => "binat",
-            OldKind::Rdr => "rdr",
+            LegacyKind::Scrub => "scrub",
+            LegacyKind::Nat => "nat",
+            LegacyKind::Binat => "binat",
+            LegacyKind::Rdr => "rdr",
         }
     }
 }
@@ -57,7 +58,7 @@ impl OldKind {
 /// A list of legacy rules as packets are evaluated against it. `binat` translates in both
 /// directions, and so makes two lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum OldList {
+pub enum LegacyList {
     /// `nat` rules: outbound packets get a new source.
     Nat,
     /// `rdr` rules: inbound packets get a new destination.
@@ -70,32 +71,37 @@ pub enum OldList {
     Scrub,
 }
 
-impl OldList {
+impl LegacyList {
     /// All lists.
-    pub const ALL: [OldList; 5] =
-        [OldList::Nat, OldList::Rdr, OldList::BinatOut, OldList::BinatIn, OldList::Scrub];
+    pub const ALL: [LegacyList; 5] = [
+        LegacyList::Nat,
+        LegacyList::Rdr,
+        LegacyList::BinatOut,
+        LegacyList::BinatIn,
+        LegacyList::Scrub,
+    ];
 
     /// Returns the kind of the rules in the list.
-    pub fn kind(self) -> OldKind {
+    pub fn kind(self) -> LegacyKind {
         match self {
-            OldList::Nat => OldKind::Nat,
-            OldList::Rdr => OldKind::Rdr,
-            OldList::BinatOut | OldList::BinatIn => OldKind::Binat,
-            OldList::Scrub => OldKind::Scrub,
+            LegacyList::Nat => LegacyKind::Nat,
+            LegacyList::Rdr => LegacyKind::Rdr,
+            LegacyList::BinatOut | LegacyList::BinatIn => LegacyKind::Binat,
+            LegacyList::Scrub => LegacyKind::Scrub,
         }
     }
 
     /// Returns the lists for packets of a direction in order of evaluation. The last list is
     /// evaluated only if no rule of the second translates.
-    pub fn walked(direction: Direction) -> [OldList; 3] {
+    pub fn walked(direction: Direction) -> [LegacyList; 3] {
         match direction {
-            Direction::In => [OldList::Scrub, OldList::Rdr, OldList::BinatIn],
-            Direction::Out => [OldList::Scrub, OldList::BinatOut, OldList::Nat],
+            Direction::In => [LegacyList::Scrub, LegacyList::Rdr, LegacyList::BinatIn],
+            Direction::Out => [LegacyList::Scrub, LegacyList::BinatOut, LegacyList::Nat],
         }
     }
 }
 
-impl OldRule {
+impl LegacyRule {
     /// Returns the identity of the rule in an anchor.
     pub fn id(&self, anchor: &str) -> RuleId {
         RuleId { old: Some(self.kind), ..RuleId::new(anchor, self.rule.number) }
@@ -103,26 +109,26 @@ impl OldRule {
 
     /// True for a `scrub` rule that reassembles fragments.
     pub fn reassembles(&self) -> bool {
-        self.kind == OldKind::Scrub && !self.no && !self.leave_fragments
+        self.kind == LegacyKind::Scrub && !self.no && !self.leave_fragments
     }
 
     /// Returns the rule as it is evaluated in a list: a `match` rule, with `quick` for `pass`. `log
     /// (matches)` has no effect in these lists.
-    pub fn seen_in(&self, list: OldList) -> Rule {
+    pub fn seen_in(&self, list: LegacyList) -> Rule {
         let rule = Rule {
             quick: self.pass,
             log: self.rule.log.map(|log| Log { matches: false, ..log }),
             ..self.rule.clone()
         };
         match list {
-            OldList::Nat | OldList::Rdr => rule,
+            LegacyList::Nat | LegacyList::Rdr => rule,
             // `log` of a scrub rule is about damaged packets, which are always logged
-            OldList::Scrub => Rule { log: None, ..rule },
-            OldList::BinatOut => {
+            LegacyList::Scrub => Rule { log: None, ..rule },
+            LegacyList::BinatOut => {
                 let nat = rule.nat.clone().map(|pool| Box::new(one_to_one(pool.address)));
                 Rule { nat, ..rule }
             }
-            OldList::BinatIn => arriving(rule),
+            LegacyList::BinatIn => arriving(rule),
         }
     }
 }
@@ -173,22 +179,22 @@ fn as_pool(criterion: &Address) -> PoolAddress {
 
 impl Ruleset {
     /// Returns the legacy rules of an anchor, or of the main rule set if the path is empty.
-    pub fn old_rules_of(&self, path: &str) -> &[OldRule] {
+    pub fn legacy_rules_of(&self, path: &str) -> &[LegacyRule] {
         match path {
-            "" => &self.old_rules,
-            _ => self.anchors.get(path).map_or(&[], |anchor| &anchor.old_rules),
+            "" => &self.legacy_rules,
+            _ => self.anchors.get(path).map_or(&[], |anchor| &anchor.legacy_rules),
         }
     }
 
     /// Returns the legacy rules of the main rule set, and then of all anchors, with their paths.
-    pub fn all_old_rules(&self) -> impl Iterator<Item = (&str, &OldRule)> {
+    pub fn all_legacy_rules(&self) -> impl Iterator<Item = (&str, &LegacyRule)> {
         let paths = std::iter::once("").chain(self.anchors.keys().map(String::as_str));
-        paths.flat_map(|path| self.old_rules_of(path).iter().map(move |old| (path, old)))
+        paths.flat_map(|path| self.legacy_rules_of(path).iter().map(move |legacy| (path, legacy)))
     }
 
     /// Returns all filter rules, followed by all legacy rules, with the paths of their anchors.
     pub fn every_rule(&self) -> impl Iterator<Item = (&str, &Rule)> {
-        self.all_rules().chain(self.all_old_rules().map(|(path, old)| (path, &old.rule)))
+        self.all_rules().chain(self.all_legacy_rules().map(|(path, legacy)| (path, &legacy.rule)))
     }
 }
 
@@ -197,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn binat_is_turned_round_for_packets_that_arrive() {
+    fn binat_is_reversed_for_inbound_packets() {
         let net = |text: &str| text.parse().unwrap();
         let host = |address| Endpoint {
             host: Host { negated: false, address: Address::Net(net(address)) },
@@ -210,19 +216,19 @@ mod tests {
             nat: Some(Box::new(pool)),
             ..Rule::default()
         };
-        let old = |no, rule| OldRule {
-            kind: OldKind::Binat,
+        let legacy = |no, rule| LegacyRule {
+            kind: LegacyKind::Binat,
             no,
             pass: true,
             leave_fragments: false,
             rule,
         };
-        let seen = old(false, rule.clone()).seen_in(OldList::BinatIn);
+        let seen = legacy(false, rule.clone()).seen_in(LegacyList::BinatIn);
         assert!(seen.quick && seen.nat.is_none());
         assert_eq!(seen.source, host("198.51.100.0/24"));
         assert_eq!(seen.destination, host("192.0.2.0/24"));
         assert_eq!(seen.rdr.unwrap().address, PoolAddress::Net(net("10.0.0.0/24")));
-        let exception = old(true, Rule { nat: None, ..rule }).seen_in(OldList::BinatIn);
+        let exception = legacy(true, Rule { nat: None, ..rule }).seen_in(LegacyList::BinatIn);
         assert_eq!((exception.destination, exception.rdr), (Endpoint::default(), None));
     }
 }

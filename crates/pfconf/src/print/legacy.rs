@@ -1,37 +1,37 @@
 //! Prints legacy rules as FreeBSD's pfctl does.
 
-use skipstep_ruleset::{Not, OldKind, OldRule};
+use skipstep_ruleset::{LegacyKind, LegacyRule, Not};
 
-use super::pool::{Use, pool};
+use super::pool::{PoolUse, pool};
 use super::{PrintOptions, head};
 
 /// Returns a legacy rule as one line without line end.
-pub fn rule(old: &OldRule, options: &PrintOptions) -> String {
-    let rule = &old.rule;
+pub fn rule(legacy: &LegacyRule, options: &PrintOptions) -> String {
+    let rule = &legacy.rule;
     let mut text = String::new();
     if options.numbers {
         text += &format!("@{} ", rule.number);
     }
-    text += if old.no { "no " } else { "" };
-    text += match old.kind {
-        OldKind::Scrub => "scrub",
-        OldKind::Nat => "nat",
-        OldKind::Binat => "binat",
-        OldKind::Rdr => "rdr",
+    text += if legacy.no { "no " } else { "" };
+    text += match legacy.kind {
+        LegacyKind::Scrub => "scrub",
+        LegacyKind::Nat => "nat",
+        LegacyKind::Binat => "binat",
+        LegacyKind::Rdr => "rdr",
     };
     if let Some(call) = &rule.anchor {
         text += &format!("-anchor \"{}\"", call.name);
     }
-    text += if old.pass { " pass" } else { "" };
+    text += if legacy.pass { " pass" } else { "" };
     text += &head(rule, options);
-    text += &scrub(old);
+    text += &scrub(legacy);
     text += &rule.tag.as_ref().map(|tag| format!(" tag {tag}")).unwrap_or_default();
     if let Some(Not { negated, value }) = rule.tagged.as_deref() {
         text += &format!("{} tagged {value}", if *negated { " !" } else { "" });
     }
     text += &rule.rtable.map(|rtable| format!(" rtable {rtable}")).unwrap_or_default();
-    let source = rule.nat.as_ref().map(|nat| (nat, Use::Source));
-    let destination = rule.rdr.as_ref().map(|rdr| (rdr, Use::Destination));
+    let source = rule.nat.as_ref().map(|nat| (nat, PoolUse::Source));
+    let destination = rule.rdr.as_ref().map(|rdr| (rdr, PoolUse::Destination));
     if let Some((addresses, purpose)) = source.or(destination) {
         text += &format!(" -> {}", pool(addresses, rule.family, purpose, options));
     }
@@ -39,17 +39,17 @@ pub fn rule(old: &OldRule, options: &PrintOptions) -> String {
 }
 
 /// Returns the options of `scrub`, in FreeBSD's order and without parentheses.
-fn scrub(old: &OldRule) -> String {
-    let (scrub, mut text) = (&old.rule.scrub, String::new());
+fn scrub(legacy: &LegacyRule) -> String {
+    let (scrub, mut text) = (&legacy.rule.scrub, String::new());
     text += if scrub.no_df { " no-df" } else { "" };
     text += if scrub.random_id { " random-id" } else { "" };
     text += &scrub.min_ttl.map(|ttl| format!(" min-ttl {ttl}")).unwrap_or_default();
     text += &scrub.max_mss.map(|mss| format!(" max-mss {mss}")).unwrap_or_default();
-    text += &old.rule.set_tos.map(|tos| format!(" set-tos 0x{tos:02x}")).unwrap_or_default();
+    text += &legacy.rule.set_tos.map(|tos| format!(" set-tos 0x{tos:02x}")).unwrap_or_default();
     text += if scrub.reassemble_tcp { " reassemble tcp" } else { "" };
-    text += match (old.kind, old.no, old.leave_fragments) {
-        (OldKind::Scrub, false, false) => " fragment reassemble",
-        (OldKind::Scrub, false, true) => " fragment no reassemble",
+    text += match (legacy.kind, legacy.no, legacy.leave_fragments) {
+        (LegacyKind::Scrub, false, false) => " fragment reassemble",
+        (LegacyKind::Scrub, false, true) => " fragment no reassemble",
         _ => "",
     };
     text

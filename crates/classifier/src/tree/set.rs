@@ -1,16 +1,16 @@
 //! All trees of a list of rules.
 
-use super::cell::{self, Cell, Kind};
 use super::grow::{Bounds, Tree, grow, leaves};
+use super::node::{self, Node, NodeKind};
 use super::partition::{Criterion, part};
-use super::region::Covering;
+use super::rect::Covering;
 use super::space::Space;
 
 /// Most nodes of a tree before its rules are divided further, as a multiple of the nodes that its
 /// rules fill once.
 const REPEATED: usize = 8;
 /// Extra nodes that every tree may have, because a small one needs some inner nodes.
-const FREE_CELLS: usize = 1024;
+const FREE_NODES: usize = 1024;
 /// Most work on a tree before its rules are divided further, in visits per rule.
 const WORK: usize = 24;
 /// Bounds to try for a single tree of rules that cannot be divided: most rules in a leaf, and most
@@ -21,7 +21,7 @@ const LARGE_WORK: usize = 1000;
 /// Most rules for which the boundaries between wide and narrow are not compared.
 const FEW: usize = 64;
 /// Number of nodes at which reading a node takes about twice as long as with few nodes.
-const CACHED_CELLS: usize = 1 << 16;
+const CACHED_NODES: usize = 1 << 16;
 /// Number of sample packets by which divisions of rules are compared.
 const PROBES: usize = 512;
 
@@ -29,7 +29,7 @@ const PROBES: usize = 512;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Root {
     /// Index of the tree's first node.
-    pub cell: u32,
+    pub node: u32,
     /// Lowest order of a rule in the tree.
     pub best: u32,
 }
@@ -40,7 +40,7 @@ pub struct Size {
     /// Number of trees.
     pub trees: usize,
     /// Number of nodes, of 64 bytes each.
-    pub cells: usize,
+    pub nodes: usize,
     /// Most nodes that one search reads, plus one for each tree.
     pub longest: u32,
     /// Rules that fit in no tree; a search reads them one by one.
@@ -49,10 +49,10 @@ pub struct Size {
 
 /// The trees of a list of rules. Of the rules that match, the one with the lowest order wins.
 #[derive(Debug)]
-pub struct Forest<const N: usize> {
+pub struct TreeSet<const N: usize> {
     space: &'static Space<N>,
     /// Nodes of all trees, one tree after the other.
-    pub cells: Vec<Cell>,
+    pub nodes: Vec<Node>,
     /// Roots of the trees, ordered by their lowest rule order.
     pub roots: Vec<Root>,
     /// Most nodes that one search reads, plus one for each tree.
@@ -60,13 +60,13 @@ pub struct Forest<const N: usize> {
     left_over: usize,
 }
 
-impl<const N: usize> Forest<N> {
+impl<const N: usize> TreeSet<N> {
     /// Builds the trees of `rules`, which are sorted by order.
-    pub fn plant(space: &'static Space<N>, rules: &[Covering<N>]) -> Self {
+    pub fn build(space: &'static Space<N>, rules: &[Covering<N>]) -> Self {
         let all: Vec<u32> = (0..rules.len() as u32).collect();
         if rules.len() <= FEW {
             let parts = part(space, rules, &all, Criterion::Narrow(0));
-            return Self::of(space, rules, &parted(space, rules, parts));
+            return Self::from_parts(space, rules, &parted(space, rules, parts));
         }
         let probes: Vec<[u32; N]> = probes(rules);
         let mut best: Option<(usize, Self)> = None;
@@ -81,35 +81,35 @@ impl<const N: usize> Forest<N> {
             tried.push(parts);
             if !parted.left_over.is_empty() && best.is_none() {
                 // Other boundaries would hardly do better.
-                return Self::of(space, rules, &parted.or_large(space, rules));
+                return Self::from_parts(space, rules, &parted.or_large(space, rules));
             }
-            let forest = Self::of(space, rules, &parted);
-            let cost = forest.cost(&probes);
+            let tree_set = Self::from_parts(space, rules, &parted);
+            let cost = tree_set.cost(&probes);
             if best.as_ref().is_none_or(|(least, _)| cost < *least) {
-                best = Some((cost, forest));
+                best = Some((cost, tree_set));
             }
         }
         best.expect("there is a way to part rules").1
     }
 
-    fn of(space: &'static Space<N>, rules: &[Covering<N>], parted: &Parted) -> Self {
-        let mut forest =
-            Self { space, cells: Vec::new(), roots: Vec::new(), longest: 0, left_over: 0 };
+    fn from_parts(space: &'static Space<N>, rules: &[Covering<N>], parted: &Parted) -> Self {
+        let mut tree_set =
+            Self { space, nodes: Vec::new(), roots: Vec::new(), longest: 0, left_over: 0 };
         let flat: Vec<(u32, Tree)> = leaves(space, rules, &parted.left_over).collect();
         let mut trees: Vec<&(u32, Tree)> = parted.trees.iter().chain(&flat).collect();
         trees.sort_by_key(|(best, _)| *best);
         for (best, tree) in trees {
             let best = rules[*best as usize].order;
-            forest.roots.push(Root { cell: forest.cells.len() as u32, best });
-            forest.longest += 1 + tree.longest;
-            forest.cells.extend(&tree.cells);
+            tree_set.roots.push(Root { node: tree_set.nodes.len() as u32, best });
+            tree_set.longest += 1 + tree.longest;
+            tree_set.nodes.extend(&tree.nodes);
         }
-        forest.left_over = parted.left_over.len();
-        forest
+        tree_set.left_over = parted.left_over.len();
+        tree_set
     }
 
-    /// Returns the lowest order of a rule that matches: its box contains the point, and `takes`
-    /// returns true for its order. Returns `None` if no rule matches.
+    /// Returns the lowest order of a rule that matches: its rectangle contains the point, and
+    /// `takes` returns true for its order. Returns `None` if no rule matches.
     pub fn find(&self, point: &[u32; N], takes: impl FnMut(u32) -> bool) -> Option<u32> {
         self.search(point, takes, &mut 0)
     }
@@ -127,7 +127,7 @@ impl<const N: usize> Forest<N> {
             if best <= root.best {
                 break;
             }
-            let leaf = self.leaf_of(root.cell as usize, point, looks);
+            let leaf = self.leaf_of(root.node as usize, point, looks);
             best = self.first_in(leaf, point, best, &mut takes, looks);
         }
         (best != u32::MAX).then_some(best)
@@ -137,9 +137,9 @@ impl<const N: usize> Forest<N> {
         let mut place = root;
         loop {
             *looks += 1;
-            match self.cells[place].kind() {
-                Kind::Node { axis } => place += self.cells[place].child(point[axis]),
-                Kind::Leaf => return place,
+            match self.nodes[place].kind() {
+                NodeKind::Inner { axis } => place += self.nodes[place].child(point[axis]),
+                NodeKind::Leaf => return place,
             }
         }
     }
@@ -154,10 +154,10 @@ impl<const N: usize> Forest<N> {
         takes: &mut impl FnMut(u32) -> bool,
         looks: &mut u32,
     ) -> u32 {
-        let in_a_cell = self.space.rules_of_a_cell();
-        for (place, rule) in cell::rules(self.space, &self.cells, leaf).enumerate() {
+        let in_a_node = self.space.rules_of_a_node();
+        for (place, rule) in node::rules(self.space, &self.nodes, leaf).enumerate() {
             // The first rules are in the leaf itself.
-            *looks += u32::from(place >= in_a_cell && place.is_multiple_of(in_a_cell));
+            *looks += u32::from(place >= in_a_node && place.is_multiple_of(in_a_node));
             if rule.order >= best {
                 break;
             }
@@ -175,14 +175,14 @@ impl<const N: usize> Forest<N> {
         for point in probes {
             self.search(point, |_| true, &mut looks);
         }
-        looks as usize * (CACHED_CELLS + self.cells.len())
+        looks as usize * (CACHED_NODES + self.nodes.len())
     }
 
     /// Returns the size of the tree set.
     pub fn size(&self) -> Size {
         Size {
             trees: self.roots.len(),
-            cells: self.cells.len(),
+            nodes: self.nodes.len(),
             longest: self.longest,
             left_over: self.left_over,
         }
@@ -206,7 +206,7 @@ fn parted<const N: usize>(space: &Space<N>, rules: &[Covering<N>], parts: Vec<Ve
         parts.into_iter().map(|ranks| (ranks, next)).collect();
     while let Some((ranks, next)) = waiting.pop() {
         let leaf = if next.is_some() { 8 } else { 32 };
-        let bounds = Bounds::of(space, ranks.len(), leaf, REPEATED, WORK);
+        let bounds = Bounds::for_rules(space, ranks.len(), leaf, REPEATED, WORK);
         match (grow(space, rules, ranks.clone(), bounds), next) {
             (Some(tree), _) => parted.trees.push((ranks[0], tree)),
             (None, Some(criterion)) => {
@@ -227,7 +227,7 @@ impl Parted {
     fn or_large<const N: usize>(mut self, space: &Space<N>, rules: &[Covering<N>]) -> Self {
         let large = |ranks: &[u32]| {
             LARGE.into_iter().find_map(|(leaf, repeated)| {
-                let bounds = Bounds::of(space, ranks.len(), leaf, repeated, LARGE_WORK);
+                let bounds = Bounds::for_rules(space, ranks.len(), leaf, repeated, LARGE_WORK);
                 grow(space, rules, ranks.to_vec(), bounds)
             })
         };
@@ -244,20 +244,20 @@ impl Parted {
 }
 
 impl Bounds {
-    fn of<const N: usize>(
+    fn for_rules<const N: usize>(
         space: &Space<N>,
         rules: usize,
         leaf: usize,
         repeated: usize,
         work: usize,
     ) -> Self {
-        let once = rules / space.rules_of_a_cell();
-        Bounds { cells: once * repeated + FREE_CELLS, leaf, work: rules * work + FREE_CELLS }
+        let once = rules / space.rules_of_a_node();
+        Bounds { nodes: once * repeated + FREE_NODES, leaf, work: rules * work + FREE_NODES }
     }
 }
 
-/// Returns a corner of the box of every n-th rule, as sample packets.
+/// Returns a corner of the rectangle of every n-th rule, as sample packets.
 fn probes<const N: usize>(rules: &[Covering<N>]) -> Vec<[u32; N]> {
     let step = rules.len().div_ceil(PROBES).max(1);
-    rules.iter().step_by(step).map(|rule| rule.region.low).collect()
+    rules.iter().step_by(step).map(|rule| rule.rect.low).collect()
 }

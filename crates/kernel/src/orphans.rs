@@ -13,15 +13,15 @@ use skipstep_ruleset::{Address, PoolKind, Rule, TableName};
 
 use crate::error::Result;
 use crate::object::Maps;
-use crate::place;
-use crate::record::{Memory, Record, SlotSet, TableRecord, slot_seen};
+use crate::record::{Memory, Record, SlotSet, TableRecord, visible_slot};
+use crate::table_slots;
 
 /// Stands for the slot of a table that does not exist.
 pub(crate) const NO_TABLE: u32 = u32::MAX;
 
 /// The record of an orphaned rule.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GoneRule {
+pub struct OrphanedRule {
     /// Names of the tables that the rule compares source and destination with, as its anchor sees
     /// them.
     pub tables: [Option<TableName>; 2],
@@ -34,15 +34,15 @@ pub struct GoneRule {
     pub labels: Vec<String>,
 }
 
-impl GoneRule {
-    fn of(path: &str, rule: &Rule) -> Self {
+impl OrphanedRule {
+    fn from_rule(path: &str, rule: &Rule) -> Self {
         let table = |address: &Address| match address {
             Address::Table(name) => Some(TableName::new(path, name)),
             _ => None,
         };
         let overload = rule.state.as_ref().and_then(|state| state.overload.as_ref());
         let counting = pool::by_purpose(rule).filter(|(_, p)| p.kind == PoolKind::LeastStates);
-        GoneRule {
+        OrphanedRule {
             tables: [table(&rule.source.host.address), table(&rule.destination.host.address)],
             overload: overload.map(|overload| TableName::new(path, &overload.table)),
             pools: counting
@@ -53,47 +53,47 @@ impl GoneRule {
     }
 
     /// True if the record has something to store.
-    fn says_something(&self) -> bool {
-        *self != GoneRule::default()
+    fn has_content(&self) -> bool {
+        *self != OrphanedRule::default()
     }
 }
 
 /// Returns the rules, by slot, that are orphaned when `new` is in force and may still have states.
-pub(crate) fn rules(maps: &Maps, old: &Record, new: &SlotSet) -> BTreeMap<u32, GoneRule> {
+pub(crate) fn rules(maps: &Maps, previous: &Record, new: &SlotSet) -> BTreeMap<u32, OrphanedRule> {
     let has = |slot, field| maps.shared_rule_states.load(slot, field) != 0;
     let remains = |slot: u32| {
         has(slot, offset_of!(abi::RuleStates, current))
             || has(slot, offset_of!(abi::RuleStates, source_nodes))
     };
-    let earlier = old.gone.iter().filter(|(slot, _)| remains(**slot));
-    let mut gone: BTreeMap<u32, GoneRule> =
+    let earlier = previous.orphans.iter().filter(|(slot, _)| remains(**slot));
+    let mut orphans: BTreeMap<u32, OrphanedRule> =
         earlier.map(|(slot, rule)| (*slot, rule.clone())).collect();
-    for (path, set) in &old.rule_sets {
-        let filter = old.ruleset.rules_of(path).iter().zip(&set.slots);
-        let old_rules = old.ruleset.old_rules_of(path).iter().map(|old| &old.rule);
-        for (rule, slot) in filter.chain(old_rules.zip(&set.old_slots)) {
-            match GoneRule::of(path, rule) {
-                rule if rule.says_something() => gone.insert(*slot, rule),
-                _ => gone.remove(slot),
+    for (path, set) in &previous.rule_sets {
+        let filter = previous.ruleset.rules_of(path).iter().zip(&set.slots);
+        let legacy_rules = previous.ruleset.legacy_rules_of(path).iter().map(|legacy| &legacy.rule);
+        for (rule, slot) in filter.chain(legacy_rules.zip(&set.legacy_slots)) {
+            match OrphanedRule::from_rule(path, rule) {
+                rule if rule.has_content() => orphans.insert(*slot, rule),
+                _ => orphans.remove(slot),
             };
         }
     }
-    gone.retain(|slot, _| !new.contains(*slot));
-    gone
+    orphans.retain(|slot, _| !new.contains(*slot));
+    orphans
 }
 
 /// Lets the data plane add entries to the tables that orphaned rules fill.
 pub(crate) fn fill(
     maps: &Maps,
     memory: &mut Memory,
-    gone: &BTreeMap<u32, GoneRule>,
+    orphans: &BTreeMap<u32, OrphanedRule>,
     tables: &mut BTreeMap<TableName, TableRecord>,
 ) -> Result<()> {
-    for name in gone.values().filter_map(|rule| rule.overload.as_ref()) {
+    for name in orphans.values().filter_map(|rule| rule.overload.as_ref()) {
         if let Some(table) = tables.get_mut(name) {
             table.filled = true;
             table.contents = None;
-            place::begin_to_fill(maps, memory, table.slot)?;
+            table_slots::begin_to_fill(maps, memory, table.slot)?;
         }
     }
     Ok(())
@@ -102,10 +102,10 @@ pub(crate) fn fill(
 /// Writes the current slots of their tables to the entries of orphaned rules.
 pub(crate) fn follow_tables(maps: &Maps, record: &Record) {
     let states = &maps.shared_rule_states;
-    for (slot, rule) in &record.gone {
+    for (slot, rule) in &record.orphans {
         for (place, name) in rule.tables.iter().enumerate() {
             let Some(name) = name else { continue };
-            let table = slot_seen(&record.tables, name).unwrap_or(NO_TABLE);
+            let table = visible_slot(&record.tables, name).unwrap_or(NO_TABLE);
             let offset = offset_of!(abi::RuleStates, tables) + place * size_of::<abi::RuleTable>();
             states.store(*slot, offset + offset_of!(abi::RuleTable, slot), table);
         }

@@ -6,7 +6,7 @@
 
 use skipstep_abi as abi;
 use skipstep_abi::interface::interface_match;
-use skipstep_abi::rule::{address_kind, divert_kind, plain, port_op, rule_flags as flags};
+use skipstep_abi::rule::{address_kind, divert_kind, fast_path, port_op, rule_flags as flags};
 use skipstep_abi::verdict::action;
 use skipstep_ruleset::{Options, Syncookies};
 
@@ -52,15 +52,15 @@ const ACTS: u32 = flags::LOG
 
 /// Returns the parts of a filter rule that the fast path can do, as flags of [`plain`]. `states`
 /// are the rule's state settings.
-pub fn of(rule: &abi::Rule, states: &abi::RuleStates) -> u8 {
+pub fn fast_path_parts(rule: &abi::Rule, states: &abi::RuleStates) -> u8 {
     let mut all = 0;
-    if asks_headers_alone(rule) {
-        all |= plain::TEST;
+    if reads_headers_only(rule) {
+        all |= fast_path::TEST;
     }
     if decides_and_nothing_else(rule) && leaves_packets_here(states) {
         all |= match rule.flags & flags::KEEP_STATE {
-            0 => plain::VERDICT,
-            _ if rule.action == action::PASS && has_no_limits(states) => plain::STATE,
+            0 => fast_path::VERDICT,
+            _ if rule.action == action::PASS && has_no_limits(states) => fast_path::STATE,
             _ => 0,
         };
     }
@@ -68,7 +68,7 @@ pub fn of(rule: &abi::Rule, states: &abi::RuleStates) -> u8 {
 }
 
 /// True if a packet's headers and interface are enough to test the rule.
-fn asks_headers_alone(rule: &abi::Rule) -> bool {
+fn reads_headers_only(rule: &abi::Rule) -> bool {
     let abi::Rule {
         flags,
         interface_match,
@@ -106,7 +106,7 @@ fn asks_headers_alone(rule: &abi::Rule) -> bool {
         call_first: _,
         call_end: _,
         set_end: _,
-        segment: _,
+        superblock: _,
         // Relevant once the rule matches: see `decides_and_nothing_else`.
         action: _,
         return_ttl: _,
@@ -126,10 +126,10 @@ fn asks_headers_alone(rule: &abi::Rule) -> bool {
         rtable: _,
         cross_to: _,
         delay: _,
-        // Only in lists of legacy rules, which `may_ask` excludes.
+        // Only in lists of legacy rules, which `may_evaluate` excludes.
         leave_fragments: _,
         // The result of this function.
-        plain: _,
+        fast_path: _,
     } = rule;
     flags & !(TESTS_HEADERS | DECIDES | ACTS) == 0
         && is_known_interface(*interface_match)
@@ -187,7 +187,7 @@ fn decides_and_nothing_else(rule: &abi::Rule) -> bool {
         rtable,
         cross_to,
         delay,
-        // Criteria: see `asks_headers_alone`.
+        // Criteria: see `reads_headers_only`.
         interface: _,
         received_on: _,
         interface_match: _,
@@ -228,14 +228,15 @@ fn decides_and_nothing_else(rule: &abi::Rule) -> bool {
         number: _,
         anchor: _,
         set_end: _,
-        segment: _,
-        // Only in lists of legacy rules, which `may_ask` excludes.
+        superblock: _,
+        // Only in lists of legacy rules, which `may_evaluate` excludes.
         leave_fragments: _,
-        // The result of `of`.
-        plain: _,
+        // The result of `fast_path_parts`.
+        fast_path: _,
     } = rule;
     [action::PASS, action::BLOCK].contains(action)
-        // A rule with one of TESTS_MORE decides on the slow path, because it has no `plain::TEST`.
+        // A rule with one of TESTS_MORE decides on the slow path, because it has no
+        // `fast_path::TEST`.
         && flags & !(DECIDES | TESTS_HEADERS | TESTS_MORE) == 0
         && *tag == 0
         && *min_ttl == 0
@@ -280,7 +281,7 @@ fn leaves_packets_here(states: &abi::RuleStates) -> bool {
         overload_table: _,
         pflow: _,
         flow_tos: _,
-        // Only for legacy rules, which `may_ask` excludes.
+        // Only for legacy rules, which `may_evaluate` excludes.
         old: _,
     } = states;
     *divert == divert_kind::NO
@@ -326,7 +327,7 @@ fn has_no_limits(states: &abi::RuleStates) -> bool {
 
 /// True if the fast path should evaluate filter rules. There must be no legacy rules and no SYN
 /// cookies, and the fast path must be able to carry out one rule at least.
-pub fn may_ask(options: &Options, old: &[abi::Stretch], rules: &[abi::Rule]) -> bool {
+pub fn may_evaluate(options: &Options, old: &[abi::Superblock], rules: &[abi::Rule]) -> bool {
     let Options {
         syncookies,
         // Compiled into each rule.
@@ -357,11 +358,13 @@ pub fn may_ask(options: &Options, old: &[abi::Stretch], rules: &[abi::Rule]) -> 
         hostid: _,
         debug: _,
     } = options;
-    let is_empty = |abi::Stretch { first, end }: &abi::Stretch| first == end;
+    let is_empty = |abi::Superblock { first, end }: &abi::Superblock| first == end;
     *syncookies == Syncookies::Never
         && old.iter().all(is_empty)
         && (rules.is_empty()
-            || rules.iter().any(|rule| rule.plain & (plain::VERDICT | plain::STATE) != 0))
+            || rules
+                .iter()
+                .any(|rule| rule.fast_path & (fast_path::VERDICT | fast_path::STATE) != 0))
 }
 
 #[cfg(test)]
@@ -369,41 +372,44 @@ mod tests {
     use super::*;
 
     fn of_flags(flags: u32) -> u8 {
-        of(&abi::Rule { flags, ..abi::Rule::default() }, &abi::RuleStates::default())
+        fast_path_parts(&abi::Rule { flags, ..abi::Rule::default() }, &abi::RuleStates::default())
     }
 
     #[test]
-    fn what_wants_more_is_not_plain() {
-        assert_eq!(of_flags(0), plain::TEST | plain::VERDICT);
-        assert_eq!(of_flags(flags::QUICK | flags::ALLOW_OPTS), plain::TEST | plain::VERDICT);
-        assert_eq!(of_flags(flags::KEEP_STATE), plain::TEST | plain::STATE);
-        assert_eq!(of_flags(flags::KEEP_STATE | flags::SLOPPY), plain::TEST | plain::STATE);
-        assert_eq!(of_flags(flags::KEEP_STATE | flags::MODULATE), plain::TEST);
+    fn rules_with_side_effects_are_not_eligible() {
+        assert_eq!(of_flags(0), fast_path::TEST | fast_path::VERDICT);
+        assert_eq!(
+            of_flags(flags::QUICK | flags::ALLOW_OPTS),
+            fast_path::TEST | fast_path::VERDICT
+        );
+        assert_eq!(of_flags(flags::KEEP_STATE), fast_path::TEST | fast_path::STATE);
+        assert_eq!(of_flags(flags::KEEP_STATE | flags::SLOPPY), fast_path::TEST | fast_path::STATE);
+        assert_eq!(of_flags(flags::KEEP_STATE | flags::MODULATE), fast_path::TEST);
         let keeps = abi::Rule { flags: flags::KEEP_STATE, ..abi::Rule::default() };
         let limited = abi::RuleStates { max: 1, ..abi::RuleStates::default() };
-        assert_eq!(of(&keeps, &limited), plain::TEST);
+        assert_eq!(fast_path_parts(&keeps, &limited), fast_path::TEST);
         let reported = abi::RuleStates { pflow: 1, ..abi::RuleStates::default() };
-        assert_eq!(of(&keeps, &reported), plain::TEST);
-        assert_eq!(of_flags(flags::LOG), plain::TEST);
-        assert_eq!(of_flags(flags::PROBABILITY), plain::VERDICT);
+        assert_eq!(fast_path_parts(&keeps, &reported), fast_path::TEST);
+        assert_eq!(of_flags(flags::LOG), fast_path::TEST);
+        assert_eq!(of_flags(flags::PROBABILITY), fast_path::VERDICT);
         let tagged = abi::Rule { tagged: 1, ..abi::Rule::default() };
-        assert_eq!(of(&tagged, &abi::RuleStates::default()), plain::VERDICT);
+        assert_eq!(fast_path_parts(&tagged, &abi::RuleStates::default()), fast_path::VERDICT);
         let diverts = abi::RuleStates { divert: divert_kind::PACKET, ..abi::RuleStates::default() };
-        assert_eq!(of(&abi::Rule::default(), &diverts), plain::TEST);
+        assert_eq!(fast_path_parts(&abi::Rule::default(), &diverts), fast_path::TEST);
         let matches = abi::Rule { action: action::MATCH, ..abi::Rule::default() };
-        assert_eq!(of(&matches, &abi::RuleStates::default()), plain::TEST);
+        assert_eq!(fast_path_parts(&matches, &abi::RuleStates::default()), fast_path::TEST);
     }
 
     /// A new flag fails this test until it is added to one of the four groups.
     #[test]
-    fn every_flag_is_of_one_kind() {
+    fn every_flag_is_in_one_group() {
         let kinds = [TESTS_HEADERS, TESTS_MORE, DECIDES, ACTS];
         let flags = kinds.iter().map(|kind| kind.count_ones()).sum::<u32>();
         assert_eq!((flags, kinds.iter().fold(0, |all, kind| all | kind)), (32, u32::MAX));
     }
 
     #[test]
-    fn kinds_that_nobody_listed_are_not_eligible() {
+    fn unlisted_kinds_are_not_eligible() {
         let rule = abi::Rule::default();
         let of_kind = |kind| abi::Address { kind, ..abi::Address::default() };
         let unknown = [
@@ -418,27 +424,33 @@ mod tests {
             abi::Rule { user: abi::Owner { op: 1, ..abi::Owner::default() }, ..rule },
         ];
         for rule in unknown {
-            assert_eq!(of(&rule, &abi::RuleStates::default()), plain::VERDICT, "{rule:?}");
+            assert_eq!(
+                fast_path_parts(&rule, &abi::RuleStates::default()),
+                fast_path::VERDICT,
+                "{rule:?}"
+            );
         }
         let known = abi::Rule { source: of_kind(address_kind::NEVER), ..rule };
-        let all = plain::TEST | plain::VERDICT;
-        assert_eq!(of(&known, &abi::RuleStates::default()), all);
+        let all = fast_path::TEST | fast_path::VERDICT;
+        assert_eq!(fast_path_parts(&known, &abi::RuleStates::default()), all);
         let unknown = abi::RuleStates { divert: u8::MAX, ..abi::RuleStates::default() };
-        assert_eq!(of(&rule, &unknown), plain::TEST);
+        assert_eq!(fast_path_parts(&rule, &unknown), fast_path::TEST);
     }
 
     #[test]
-    fn rules_that_all_want_more_are_not_asked() {
-        let logs = [abi::Rule { plain: plain::TEST, ..abi::Rule::default() }];
-        let keeps = [abi::Rule { plain: plain::TEST | plain::STATE, ..abi::Rule::default() }];
-        let blocks = [abi::Rule { plain: plain::TEST | plain::VERDICT, ..abi::Rule::default() }];
+    fn without_eligible_rules_the_fast_path_evaluates_none() {
+        let logs = [abi::Rule { fast_path: fast_path::TEST, ..abi::Rule::default() }];
+        let keeps =
+            [abi::Rule { fast_path: fast_path::TEST | fast_path::STATE, ..abi::Rule::default() }];
+        let blocks =
+            [abi::Rule { fast_path: fast_path::TEST | fast_path::VERDICT, ..abi::Rule::default() }];
         let options = Options::default();
-        assert!(!may_ask(&options, &[], &logs));
-        assert!(may_ask(&options, &[], &keeps));
-        assert!(may_ask(&options, &[], &blocks));
-        assert!(may_ask(&options, &[], &[]));
-        assert!(!may_ask(&options, &[abi::Stretch { first: 1, end: 2 }], &blocks));
+        assert!(!may_evaluate(&options, &[], &logs));
+        assert!(may_evaluate(&options, &[], &keeps));
+        assert!(may_evaluate(&options, &[], &blocks));
+        assert!(may_evaluate(&options, &[], &[]));
+        assert!(!may_evaluate(&options, &[abi::Superblock { first: 1, end: 2 }], &blocks));
         let cookies = Options { syncookies: Syncookies::Always, ..options };
-        assert!(!may_ask(&cookies, &[], &blocks));
+        assert!(!may_evaluate(&cookies, &[], &blocks));
     }
 }

@@ -22,7 +22,7 @@ use crate::table_index::{self, Edition, NewIndexes};
 use crate::{contents, pool};
 
 /// Contents of tables that are released after the commit.
-pub(crate) type Replaced = Vec<Contents>;
+pub(crate) type ReplacedContents = Vec<Contents>;
 
 /// Contents of a table.
 pub(crate) struct Contents {
@@ -38,12 +38,12 @@ pub(crate) struct Contents {
 /// the previous rules see the previous contents until the commit.
 pub(crate) fn tables(
     maps: &Maps,
-    old: &Record,
+    previous: &Record,
     memory: &mut Memory,
     next: &Next,
     host: &Host,
-) -> Result<(BTreeMap<TableName, TableRecord>, Option<TableRecord>, Replaced)> {
-    let mut taken: BTreeSet<u32> = old.tables.values().flat_map(TableRecord::slots).collect();
+) -> Result<(BTreeMap<TableName, TableRecord>, Option<TableRecord>, ReplacedContents)> {
+    let mut taken: BTreeSet<u32> = previous.tables.values().flat_map(TableRecord::slots).collect();
     taken.insert(SELF_TABLE);
     let mut tables = BTreeMap::new();
     let mut indexes = NewIndexes::new(maps);
@@ -53,7 +53,7 @@ pub(crate) fn tables(
         if !is_new && !wanted.dynamic {
             wanted.entries = None;
         }
-        let before = old.tables.get(&wanted.name);
+        let before = previous.tables.get(&wanted.name);
         if let (Some(entries), Some(before)) =
             (&mut wanted.entries, before.filter(|before| before.active && !wanted.dynamic))
         {
@@ -91,15 +91,15 @@ pub(crate) fn tables(
     let stays = |name: &TableName, table: &TableRecord| {
         table.persist || table.active && !next.replaces(&name.anchor)
     };
-    for (name, table) in old.tables.iter().filter(|(name, table)| stays(name, table)) {
+    for (name, table) in previous.tables.iter().filter(|(name, table)| stays(name, table)) {
         tables.entry(name.clone()).or_insert_with(|| table.clone());
     }
-    for (name, table) in held_by_anchors(old, &tables) {
+    for (name, table) in held_by_anchors(previous, &tables) {
         tables.entry(name).or_insert(table);
     }
-    let own = own_addresses(maps, old, memory, host)?;
+    let own = own_addresses(maps, previous, memory, host)?;
     let kept: BTreeSet<u32> = tables.values().map(|table| table.slot).collect();
-    let replaced = old
+    let replaced = previous
         .tables
         .values()
         .filter(|table| !kept.contains(&table.slot))
@@ -115,12 +115,13 @@ pub(crate) fn tables(
 /// Returns the active tables of the main rule set whose rules go and that stay, because an anchor
 /// has a table of the same name.
 fn held_by_anchors(
-    old: &Record,
+    previous: &Record,
     tables: &BTreeMap<TableName, TableRecord>,
 ) -> Vec<(TableName, TableRecord)> {
     let of_anchors: BTreeSet<&str> =
         tables.keys().filter(|name| !name.anchor.is_empty()).map(|name| &name.name[..]).collect();
-    let main = old.tables.iter().filter(|(name, table)| name.anchor.is_empty() && table.active);
+    let main =
+        previous.tables.iter().filter(|(name, table)| name.anchor.is_empty() && table.active);
     let held = main.filter(|(name, _)| of_anchors.contains(&name.name[..]));
     held.map(|(name, table)| (name.clone(), table.clone())).collect()
 }
@@ -129,7 +130,7 @@ fn held_by_anchors(
 pub(crate) fn current(maps: &Maps, table: &TableRecord) -> Result<Vec<TableEntry>> {
     match &table.contents {
         Some(entries) => Ok(entries.clone()),
-        None => contents::read(maps, Edition::of(maps, table.slot)?),
+        None => contents::read(maps, Edition::current(maps, table.slot)?),
     }
 }
 
@@ -141,7 +142,7 @@ pub(crate) fn sizes<'a>(maps: &Maps, record: &'a Record) -> Result<BTreeMap<&'a 
         if let Some(entries) = &table.contents {
             return Ok(entries.len());
         }
-        let edition = Edition::of(maps, table.slot)?;
+        let edition = Edition::current(maps, table.slot)?;
         if edition.is_indexed() {
             return table_index::count(maps, edition);
         }
@@ -175,7 +176,7 @@ fn new_table(
     let entries = wanted.entries.clone().unwrap_or_default();
     let edition = Edition::next(maps, memory, slot, entries.len(), wanted.filled)?;
     let dates = match before.filter(|before| before.active && !wanted.dynamic) {
-        Some(before) => contents::dates(maps, Edition::of(maps, before.slot)?)?,
+        Some(before) => contents::dates(maps, Edition::current(maps, before.slot)?)?,
         None => Dates::new(),
     };
     contents::write_dated(maps, edition, &entries, &dates, indexes)?;
@@ -203,7 +204,7 @@ fn new_table(
 /// Gives a table a version in the trie, even if it is empty, so that the data plane can add
 /// entries.
 pub(crate) fn begin_to_fill(maps: &Maps, memory: &mut Memory, slot: u32) -> Result<()> {
-    let before = Edition::of(maps, slot)?;
+    let before = Edition::current(maps, slot)?;
     if before.version != 0 && !before.is_indexed() {
         return Ok(());
     }
@@ -238,7 +239,7 @@ pub(crate) fn count_entries(maps: &Maps, record: &Record) -> Result<()> {
 /// not depend on the rules, so they change at once.
 fn own_addresses(
     maps: &Maps,
-    old: &Record,
+    previous: &Record,
     memory: &mut Memory,
     host: &Host,
 ) -> Result<TableRecord> {
@@ -251,7 +252,7 @@ fn own_addresses(
             weight: 0,
         })
         .collect();
-    let before = old.own_addresses.clone();
+    let before = previous.own_addresses.clone();
     if let Some(before) = &before
         && before.contents.as_ref() == Some(&entries)
     {
@@ -362,7 +363,7 @@ pub(crate) fn replace(
     dates: &Dates,
     listing: Listing,
 ) -> Result<()> {
-    let before = Edition::of(maps, slot)?;
+    let before = Edition::current(maps, slot)?;
     let edition = Edition::next(maps, memory, slot, entries.len(), false)?;
     let mut indexes = NewIndexes::new(maps);
     contents::write_dated(maps, edition, entries, dates, &mut indexes)?;

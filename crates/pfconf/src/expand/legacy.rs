@@ -2,45 +2,48 @@
 //! (pf-features section 12).
 
 use skipstep_ruleset::{
-    Action, AnchorCall, Family, OldKind, OldRule, Pool, PoolAddress, PoolKind, PoolPorts, Rule,
+    Action, AnchorCall, Family, LegacyKind, LegacyRule, Pool, PoolAddress, PoolKind, PoolPorts,
+    Rule,
 };
 
 use super::pool::{ENDPOINTS_OF_NAT, PORT_SETS_OF_NAT, Wrong, chooses, span};
 use super::{Expansion, LONGEST_LABEL, Lists, Refused};
-use crate::ast::{self, Address, Host, OldStatement, RuleStatement};
+use crate::ast::{self, Address, Host, LegacyStatement, RuleStatement};
 
 impl Expansion<'_> {
-    /// Adds the rules of a statement to `old_rules`. `anchor` is the call of a `nat-anchor`,
+    /// Adds the rules of a statement to `legacy_rules`. `anchor` is the call of a `nat-anchor`,
     /// `rdr-anchor` or `binat-anchor` statement.
     ///
     /// # Errors
     /// Fails if the statement is wrong as a whole; `messages` then has the reason.
-    pub fn old(
+    pub fn legacy(
         &mut self,
-        statement: &OldStatement,
+        statement: &LegacyStatement,
         anchor: Option<AnchorCall>,
-        old_rules: &mut Vec<OldRule>,
+        legacy_rules: &mut Vec<LegacyRule>,
     ) -> Result<(), Refused> {
-        let mut template = self.old_template(&statement.rule, anchor.map(Box::new))?;
-        if statement.kind == OldKind::Binat {
-            self.check_old_binat(statement, template.family)?;
+        let mut template = self.legacy_template(&statement.rule, anchor.map(Box::new))?;
+        if statement.kind == LegacyKind::Binat {
+            self.check_legacy_binat(statement, template.family)?;
         }
         let pool = match &statement.pool {
             None => None,
             Some(pool) => {
                 let first = |hosts: &[Host]| hosts.first().and_then(Host::family);
                 template.family = template.family.or_else(|| first(&pool.hosts));
-                Some(Box::new(self.old_pool(statement, pool, template.family)?))
+                Some(Box::new(self.legacy_pool(statement, pool, template.family)?))
             }
         };
         let before = self.rules.len();
-        let lists = Lists { kind: Some(statement.kind), ..Lists::of(&statement.rule) };
+        let lists = Lists { kind: Some(statement.kind), ..Lists::from_statement(&statement.rule) };
         self.combinations(&template, &lists);
         for mut rule in self.rules.split_off(before) {
-            let place = if statement.kind == OldKind::Rdr { &mut rule.rdr } else { &mut rule.nat };
+            let place =
+                if statement.kind == LegacyKind::Rdr { &mut rule.rdr } else { &mut rule.nat };
             place.clone_from(&pool);
-            rule.number = old_rules.iter().filter(|old| old.kind == statement.kind).count() as u32;
-            old_rules.push(OldRule {
+            rule.number =
+                legacy_rules.iter().filter(|legacy| legacy.kind == statement.kind).count() as u32;
+            legacy_rules.push(LegacyRule {
                 kind: statement.kind,
                 no: statement.no,
                 pass: statement.pass,
@@ -51,7 +54,7 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    fn old_template(
+    fn legacy_template(
         &mut self,
         statement: &RuleStatement,
         anchor: Option<Box<AnchorCall>>,
@@ -81,9 +84,9 @@ impl Expansion<'_> {
     }
 
     /// Returns the pool behind `->`. Several addresses become a list, not a table.
-    fn old_pool(
+    fn legacy_pool(
         &mut self,
-        statement: &OldStatement,
+        statement: &LegacyStatement,
         pool: &ast::Pool,
         family: Option<Family>,
     ) -> Result<Pool, Refused> {
@@ -103,15 +106,15 @@ impl Expansion<'_> {
                 .map(PoolAddress::List),
         };
         let address = address.map_err(|Wrong| Refused)?;
-        let kind = self.old_kind(pool, &address)?;
+        let kind = self.legacy_kind(pool, &address)?;
         let ports = match statement.kind {
-            OldKind::Rdr => self.old_rdr_ports(statement, pool),
-            OldKind::Binat if pool.map_e.is_some() => return self.refuse(PORT_SETS_OF_NAT),
-            OldKind::Binat => Ok(PoolPorts::Unsaid),
+            LegacyKind::Rdr => self.legacy_rdr_ports(statement, pool),
+            LegacyKind::Binat if pool.map_e.is_some() => return self.refuse(PORT_SETS_OF_NAT),
+            LegacyKind::Binat => Ok(PoolPorts::Default),
             _ => self.nat_ports(pool),
         };
         let ports = ports.map_err(|Wrong| Refused)?;
-        if pool.endpoint_independent && statement.kind != OldKind::Nat {
+        if pool.endpoint_independent && statement.kind != LegacyKind::Nat {
             return self.refuse(ENDPOINTS_OF_NAT);
         }
         if pool.prefer_ipv6 {
@@ -130,7 +133,11 @@ impl Expansion<'_> {
 
     /// Returns the way to choose an address. Lists allow only `round-robin`, which is also the
     /// default.
-    fn old_kind(&mut self, pool: &ast::Pool, address: &PoolAddress) -> Result<PoolKind, Refused> {
+    fn legacy_kind(
+        &mut self,
+        pool: &ast::Pool,
+        address: &PoolAddress,
+    ) -> Result<PoolKind, Refused> {
         let Some(kind) = &pool.kind else {
             let several = self.is_several(address);
             return Ok(if several { PoolKind::RoundRobin } else { PoolKind::None });
@@ -146,9 +153,9 @@ impl Expansion<'_> {
 
     /// Returns the ports of a legacy `rdr` pool. `port low:*` counts from the first port criterion
     /// of the statement.
-    fn old_rdr_ports(
+    fn legacy_rdr_ports(
         &mut self,
-        statement: &OldStatement,
+        statement: &LegacyStatement,
         pool: &ast::Pool,
     ) -> Result<PoolPorts, Wrong> {
         let first = statement.rule.destination.ports.first().copied();
@@ -156,9 +163,9 @@ impl Expansion<'_> {
     }
 
     /// Checks that `binat` has one address of the rule's family on each side.
-    fn check_old_binat(
+    fn check_legacy_binat(
         &mut self,
-        statement: &OldStatement,
+        statement: &LegacyStatement,
         family: Option<Family>,
     ) -> Result<(), Refused> {
         let pool = statement.pool.iter().flat_map(|pool| &pool.hosts);

@@ -1,14 +1,14 @@
-//! Table expansion: rules that look into tables get one box for each table entry.
+//! Table expansion: rules that look into tables get one rectangle for each table entry.
 //!
-//! Rules that differ only in their tables have the same box. A search would find all of them, and
-//! the data plane would look into each table: 10,000 times for 10,000 rules `block from <tN>`. So
-//! where many rules of a rule set look into tables, the compiler expands the tables. A rule has one
-//! box for each entry, or for each covering prefix (`cover`) if the entries are many. The data
-//! plane still looks into the table of each rule that a search finds.
+//! Rules that differ only in their tables have the same rectangle. A search would find all of them,
+//! and the data plane would look into each table: 10,000 times for 10,000 rules `block from <tN>`.
+//! So where many rules of a rule set look into tables, the compiler expands the tables. A rule has
+//! one rectangle for each entry, or for each covering prefix (`cover`) if the entries are many. The
+//! data plane still looks into the table of each rule that a search finds.
 //!
-//! A deleted entry may leave its box behind, but no box may be missing. Before pfctl adds an entry
-//! outside all boxes, it compiles the rules without that table. From then on the table counts as
-//! one that changes.
+//! A deleted entry may leave its rectangle behind, but no rectangle may be missing. Before pfctl
+//! adds an entry outside all rectangles, it compiles the rules without that table. From then on the
+//! table counts as one that changes.
 
 use std::collections::BTreeMap;
 
@@ -18,19 +18,19 @@ use skipstep_abi::rule::address_kind;
 use skipstep_ruleset::{Address, Evaluator, Ruleset, TableName};
 
 use crate::Planner;
-use crate::tree::{Region, Space};
+use crate::tree::{Rect, Space};
 
 /// Least number of covering prefixes of a table. Fewer prefixes would cover far more than a large
 /// table contains.
 const FEWEST_NETWORKS: usize = 16;
-/// Most boxes of expanded tables in one superblock. If there would be more, the superblock uses no
-/// expanded table.
-const MOST_BOXES: usize = 1 << 18;
+/// Most rectangles of expanded tables in one superblock. If there would be more, the superblock
+/// uses no expanded table.
+const MAX_RECTS: usize = 1 << 18;
 
 /// Returns the most networks that a table is expanded to in each family, if rules refer to tables
 /// `looks` times.
-pub fn networks_of_a_table(planner: Planner, looks: usize) -> usize {
-    (MOST_BOXES / 2 / looks.max(1)).max(FEWEST_NETWORKS).min(planner.networks_of_a_table)
+pub fn networks_per_table(planner: Planner, looks: usize) -> usize {
+    (MAX_RECTS / 2 / looks.max(1)).max(FEWEST_NETWORKS).min(planner.networks_per_table)
 }
 
 /// Returns the tables that may be expanded, by the path of the anchor whose rules name them. The
@@ -49,7 +49,7 @@ pub fn tables(ruleset: &Ruleset, planner: Planner) -> BTreeMap<TableName, usize>
             _ => None,
         });
         let named: Vec<&str> = named.collect();
-        if named.len() > planner.tables_asked {
+        if named.len() > planner.max_unexpanded {
             for name in named {
                 *all.entry(TableName::new(path, name)).or_default() += 1;
             }
@@ -59,35 +59,42 @@ pub fn tables(ruleset: &Ruleset, planner: Planner) -> BTreeMap<TableName, usize>
 }
 
 /// The networks of expanded tables, by table slot.
-pub type Spread = BTreeMap<u32, Vec<IpNet>>;
+pub type TableExpansions = BTreeMap<u32, Vec<IpNet>>;
 
 /// Returns the networks of the rule's expanded table and the side that looks into it: 0 is the
 /// source, 1 the destination. If both sides have such a table, the smaller one is returned.
-pub(crate) fn of_rule<'a>(rule: &abi::Rule, spread: &'a Spread) -> Option<(usize, &'a [IpNet])> {
+pub(crate) fn table_of_rule<'a>(
+    rule: &abi::Rule,
+    expansions: &'a TableExpansions,
+) -> Option<(usize, &'a [IpNet])> {
     let sides = [&rule.source, &rule.destination].into_iter().enumerate();
     let of_tables = sides.filter(|(_, host)| host.kind == address_kind::TABLE && host.negated == 0);
-    let found = of_tables.filter_map(|(side, host)| Some((side, &spread.get(&host.table)?[..])));
+    let found =
+        of_tables.filter_map(|(side, host)| Some((side, &expansions.get(&host.table)?[..])));
     found.min_by_key(|(_, networks)| networks.len())
 }
 
 /// Returns the tables to expand in a superblock: all, or `None` if there are none or too many
-/// boxes.
-pub(crate) fn of_stretch<'a>(rules: &[abi::Rule], spread: &'a Spread) -> Option<&'a Spread> {
-    let boxes = rules.iter().filter_map(|rule| of_rule(rule, spread));
-    let boxes: usize = boxes.map(|(_, networks)| networks.len()).sum();
-    (0 < boxes && boxes <= MOST_BOXES).then_some(spread)
+/// rectangles.
+pub(crate) fn tables_of_superblock<'a>(
+    rules: &[abi::Rule],
+    expansions: &'a TableExpansions,
+) -> Option<&'a TableExpansions> {
+    let rects = rules.iter().filter_map(|rule| table_of_rule(rule, expansions));
+    let rects: usize = rects.map(|(_, networks)| networks.len()).sum();
+    (0 < rects && rects <= MAX_RECTS).then_some(expansions)
 }
 
-/// Returns the part of a box that a network leaves on one side, or `None` if the network is of the
-/// other family.
+/// Returns the part of a rectangle that a network leaves on one side, or `None` if the network is
+/// of the other family.
 pub(crate) fn narrowed<const N: usize>(
     space: &Space<N>,
-    mut region: Region<N>,
+    mut rect: Rect<N>,
     side: usize,
     network: &IpNet,
-) -> Option<Region<N>> {
+) -> Option<Rect<N>> {
     let words = space.addresses[side].clone();
-    let (low, high) = (&mut region.low[words.clone()], &mut region.high[words]);
+    let (low, high) = (&mut rect.low[words.clone()], &mut rect.high[words]);
     match network {
         IpNet::V4(net) if low.len() == 1 => {
             (low[0], high[0]) = (net.network().to_bits(), net.broadcast().to_bits());
@@ -102,5 +109,5 @@ pub(crate) fn narrowed<const N: usize>(
         }
         _ => return None,
     }
-    Some(region)
+    Some(rect)
 }

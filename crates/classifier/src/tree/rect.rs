@@ -1,26 +1,26 @@
-//! Boxes, and rules as boxes with an order.
+//! Rectangles, and rules as rectangles with an order.
 
-/// A box: the points between two corners, both included.
+/// A rectangle: the points between two corners, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Region<const N: usize> {
+pub struct Rect<const N: usize> {
     /// Lowest value of each field.
     pub low: [u32; N],
     /// Highest value of each field.
     pub high: [u32; N],
 }
 
-impl<const N: usize> Region<N> {
-    /// True if the point is in the box.
+impl<const N: usize> Rect<N> {
+    /// True if the point is in the rectangle.
     pub fn has(&self, point: &[u32; N]) -> bool {
         (0..N).all(|axis| (self.low[axis]..=self.high[axis]).contains(&point[axis]))
     }
 
-    /// True if all of `other` is in the box.
+    /// True if all of `other` is in the rectangle.
     pub fn covers(&self, other: &Self) -> bool {
         self.covers_but(other, N)
     }
 
-    /// True if all of `other` is in the box on every axis except `but`.
+    /// True if all of `other` is in the rectangle on every axis except `but`.
     pub(super) fn covers_but(&self, other: &Self, but: usize) -> bool {
         let covers =
             |axis: usize| self.low[axis] <= other.low[axis] && other.high[axis] <= self.high[axis];
@@ -33,15 +33,15 @@ impl<const N: usize> Region<N> {
     }
 }
 
-/// A box of a rule, as trees store it.
+/// A rectangle of a rule, as trees store it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Covering<const N: usize> {
     /// Headers that the rule may match.
-    pub region: Region<N>,
-    /// True if the rule matches every packet in the region.
+    pub rect: Rect<N>,
+    /// True if the rule matches every packet in the rectangle.
     pub whole: bool,
-    /// True if no later rule can apply to a packet in the region, mostly because this rule matches
-    /// them all.
+    /// True if no later rule can apply to a packet in the rectangle, mostly because this rule
+    /// matches them all.
     pub hides: bool,
     /// Rank of the rule: of two rules that match, the lower order wins.
     pub order: u32,

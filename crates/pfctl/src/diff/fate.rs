@@ -12,7 +12,7 @@ use super::{Side, printed};
 
 /// A packet's fate under one rule set.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct ObservedFate {
     decision: Decision,
     /// Words for verdict, answer, tag, priority, rewritten packet and log.
     fate: Vec<String>,
@@ -20,16 +20,16 @@ pub struct Outcome {
     state: Vec<String>,
 }
 
-impl Outcome {
+impl ObservedFate {
     /// Sends `arrival` through a copy of `firewall`. The state table is empty, and random draws
     /// return `draw`.
-    pub fn of(firewall: &Firewall, arrival: &Arrival, draw: u32) -> Outcome {
+    pub fn observe(firewall: &Firewall, arrival: &Arrival, draw: u32) -> ObservedFate {
         let mut firewall = firewall.clone();
         firewall.set_random(Draw::Bounded(draw));
         let fate = firewall.packet(&test_packet(arrival));
         let state = firewall.states().find(|state| Some(state.id) == fate.state);
-        Outcome {
-            fate: words(&fate),
+        ObservedFate {
+            fate: fate_words(&fate),
             state: state.map_or(Vec::new(), |state| {
                 let on = state.interface.as_deref().unwrap_or("all");
                 let mut words = vec![
@@ -41,7 +41,7 @@ impl Outcome {
                     let rule = firewall.ruleset().rule(id);
                     let options = rule.and_then(|rule| rule.state.as_deref());
                     let defaults = &firewall.ruleset().options.timeouts;
-                    words.extend(options.map(kept).unwrap_or_default());
+                    words.extend(options.map(state_words).unwrap_or_default());
                     words.extend(lifetimes(options, defaults, state.protocol()));
                 }
                 words
@@ -51,7 +51,7 @@ impl Outcome {
     }
 
     /// True if a user can observe the difference.
-    pub fn differs(&self, other: &Outcome) -> bool {
+    pub fn differs(&self, other: &ObservedFate) -> bool {
         self.fate != other.fate || self.state != other.state
     }
 
@@ -62,9 +62,9 @@ impl Outcome {
 
     /// Prints the fate and the deciding rule. Of the state, only properties that differ from
     /// `other` are printed.
-    pub fn text(&self, side: &Side, other: &Outcome) -> String {
+    pub fn text(&self, side: &Side, other: &ObservedFate) -> String {
         let by = match (self.rule(side), &self.decision) {
-            (Some(rule), _) => format!("by {}", side.place(rule)),
+            (Some(rule), _) => format!("by {}", side.location(rule)),
             (None, Decision::None) => "unfiltered".to_string(),
             (None, _) => "by default".to_string(),
         };
@@ -80,7 +80,7 @@ impl Outcome {
             "fate": self.fate,
             "state": self.state,
             "rule": self.rule(side).map(|rule| json!({
-                "place": side.place(rule),
+                "place": side.location(rule),
                 "text": printed(rule),
             })),
         })
@@ -95,7 +95,7 @@ impl Outcome {
 }
 
 /// Returns the words of a rule's state options, timeouts excepted.
-fn kept(options: &StateOptions) -> Vec<String> {
+fn state_words(options: &StateOptions) -> Vec<String> {
     let kind = match options.kind {
         KeepKind::Keep => "keep state",
         KeepKind::Modulate => "modulate state",
@@ -129,7 +129,7 @@ fn lifetimes(
 }
 
 /// Returns the words of a fate, in the notation of scenario files.
-fn words(fate: &Fate) -> Vec<String> {
+fn fate_words(fate: &Fate) -> Vec<String> {
     let passes = fate.verdict == Verdict::Pass;
     let verdict = match fate.verdict {
         Verdict::Pass => "pass",

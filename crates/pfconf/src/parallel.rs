@@ -20,7 +20,7 @@ use crate::parser::Parser;
 
 /// Bytes from which a text is parsed in parallel. A shorter text is parsed before a thread has
 /// started.
-pub const LONG: usize = 1 << 17;
+pub const PARALLEL_FROM: usize = 1 << 17;
 
 /// The settings on which the meaning of rules depends, as they were when the second parser started.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,7 +32,7 @@ pub struct Settings {
 }
 
 /// The second half of a text, while a thread parses it.
-pub struct Half<'scope, 'a> {
+pub struct SecondHalf<'scope, 'a> {
     /// Byte offset in the text at which the half begins.
     middle: usize,
     parser: Parser<'a>,
@@ -70,7 +70,7 @@ pub fn middle(text: &str) -> Option<usize> {
     None
 }
 
-impl<'scope, 'a: 'scope> Half<'scope, 'a> {
+impl<'scope, 'a: 'scope> SecondHalf<'scope, 'a> {
     /// Starts a thread that parses `text` from `middle` on, with the state of `parser` at the first
     /// rule. `None` if no thread can be started.
     pub fn begin(
@@ -88,7 +88,7 @@ impl<'scope, 'a: 'scope> Half<'scope, 'a> {
         };
         let reader = thread::Builder::new().spawn_scoped(scope, read).ok()?;
         let stop = StopWhenDropped(stop);
-        Some(Half { middle, parser: parser.clone(), settings, reader, stop })
+        Some(SecondHalf { middle, parser: parser.clone(), settings, reader, stop })
     }
 
     /// True if the statement begins at the middle or behind it.
@@ -108,14 +108,14 @@ impl<'scope, 'a: 'scope> Half<'scope, 'a> {
         room: usize,
     ) -> bool {
         let begins = statement.place.offset == self.middle;
-        if !begins || self.settings != *settings || !parser.is_as_after_rules(&self.parser) {
+        if !begins || self.settings != *settings || !parser.continues_like(&self.parser) {
             return false;
         }
         // wait: the main parser has nothing else to do
         let Ok(Some(contents)) = self.reader.join() else { return false };
         drop(self.stop);
         let Contents { rules: more, parser: at_end } = contents;
-        if more.len() > room || !parser.end_as(&at_end, &self.parser) {
+        if more.len() > room || !parser.adopt_end(&at_end, &self.parser) {
             return false;
         }
         let first = rules.len() as u32;
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_behind_rules_are_read_beside_them() {
+    fn lists_of_rules_are_parsed_in_parallel() {
         let rules = "pass in quick proto tcp to gateway port 80 label \"$nr\"\nblock to gateway\n";
         for (text, in_halves) in [
             (rules.repeat(20), true),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_golden_texts_mean_the_same_in_halves() {
+    fn golden_texts_mean_the_same_in_parallel() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/conf");
         let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
         let texts = files.filter(|file| file.extension().is_some_and(|name| name == "in"));
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn any_text_means_the_same_in_halves() {
+    fn any_text_means_the_same_in_parallel() {
         let lines = [
             "pass in to gateway",
             "block drop in quick inet proto udp from any to 10.0.0.7 port 7",

@@ -1,16 +1,16 @@
 //! The nodes of trees, each one cache line.
 
-use skipstep_abi::forest::{
-    AXIS_LEAF as LEAF, CELL_CUTS, CELL_RULES, CELL_WORDS, ORDER_ASKS_MORE, ORDER_SHIFT,
+use skipstep_abi::tree_set::{
+    AXIS_LEAF as LEAF, NODE_CUTS, NODE_RULES, NODE_WORDS, ORDER_ASKS_MORE, ORDER_SHIFT,
 };
 
-use super::region::Covering;
+use super::rect::Covering;
 use super::space::Space;
 
 /// 32-bit words of a node.
-pub(super) const WORDS: usize = CELL_WORDS;
+pub(super) const WORDS: usize = NODE_WORDS;
 /// Most cuts of an inner node; it has one more child.
-pub(super) const CUTS: usize = CELL_CUTS;
+pub(super) const CUTS: usize = NODE_CUTS;
 
 /// An inner node, a leaf, or a continuation of a leaf.
 ///
@@ -23,39 +23,39 @@ pub(super) const CUTS: usize = CELL_CUTS;
 /// Its first rules take the place of cuts, and its continuations that of children.
 ///
 /// Behind the first two words, a leaf or continuation has two rules of IPv4 or one of IPv6. A rule
-/// is its box and its order.
+/// is its rectangle and its order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C, align(64))]
-pub struct Cell(pub [u32; WORDS]);
+pub struct Node(pub [u32; WORDS]);
 
 /// The kind of a node that is no continuation.
-pub(super) enum Kind {
-    Node { axis: usize },
+pub(super) enum NodeKind {
+    Inner { axis: usize },
     Leaf,
 }
 
 /// A rule stored in a leaf.
 pub(super) struct LeafRule<'a> {
-    /// The box in the encoding of the space.
+    /// The rectangle in the encoding of the space.
     pub words: &'a [u32],
     pub order: u32,
 }
 
-impl Cell {
-    pub(super) fn node(to_children: usize, axis: usize, cuts: &[u32]) -> Self {
+impl Node {
+    pub(super) fn inner(to_children: usize, axis: usize, cuts: &[u32]) -> Self {
         let mut words = [u32::MAX; WORDS];
         words[0] = to_children as u32;
         words[1] = axis as u32;
         for (word, cut) in words[2..].iter_mut().zip(cuts) {
             *word = cut - 1;
         }
-        Cell(words)
+        Node(words)
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> NodeKind {
         match self.0[1] & 0xff {
-            LEAF => Kind::Leaf,
-            axis => Kind::Node { axis: axis as usize },
+            LEAF => NodeKind::Leaf,
+            axis => NodeKind::Inner { axis: axis as usize },
         }
     }
 
@@ -81,19 +81,19 @@ pub(super) fn leaf<const N: usize>(
     space: &Space<N>,
     to_lines: usize,
     rules: &[Covering<N>],
-) -> (Cell, Vec<Cell>) {
-    let mut cells = rules.chunks(space.rules_of_a_cell()).map(|rules| line(space, rules));
-    let mut leaf = cells.next().unwrap_or_default();
+) -> (Node, Vec<Node>) {
+    let mut nodes = rules.chunks(space.rules_of_a_node()).map(|rules| line(space, rules));
+    let mut leaf = nodes.next().unwrap_or_default();
     leaf.0[0] = to_lines as u32;
     leaf.0[1] = LEAF | (rules.len() as u32) << 16;
-    (leaf, cells.collect())
+    (leaf, nodes.collect())
 }
 
-fn line<const N: usize>(space: &Space<N>, rules: &[Covering<N>]) -> Cell {
-    let mut line = Cell::default();
-    let places = line.0[CELL_RULES..].chunks_exact_mut(space.rule_words);
+fn line<const N: usize>(space: &Space<N>, rules: &[Covering<N>]) -> Node {
+    let mut line = Node::default();
+    let places = line.0[NODE_RULES..].chunks_exact_mut(space.rule_words);
     for (words, rule) in places.zip(rules) {
-        (space.write)(&rule.region, words);
+        (space.write)(&rule.rect, words);
         words[space.rule_words - 1] =
             rule.order << ORDER_SHIFT | if rule.whole { 0 } else { ORDER_ASKS_MORE };
     }
@@ -103,14 +103,14 @@ fn line<const N: usize>(space: &Space<N>, rules: &[Covering<N>]) -> Cell {
 /// Returns the rules of the leaf at index `place`, in order.
 pub(super) fn rules<'a, const N: usize>(
     space: &Space<N>,
-    cells: &'a [Cell],
+    nodes: &'a [Node],
     place: usize,
 ) -> impl Iterator<Item = LeafRule<'a>> {
     let size = space.rule_words;
-    let leaf = &cells[place];
+    let leaf = &nodes[place];
     std::iter::once(leaf)
-        .chain(&cells[place + leaf.distance()..])
-        .flat_map(move |line| line.0[CELL_RULES..].chunks_exact(size))
+        .chain(&nodes[place + leaf.distance()..])
+        .flat_map(move |line| line.0[NODE_RULES..].chunks_exact(size))
         .take(leaf.rules())
         .map(move |words| LeafRule { words, order: words[size - 1] >> ORDER_SHIFT })
 }

@@ -3,57 +3,58 @@
 
 use std::net::IpAddr;
 
-use skipstep_ruleset::{Action, OldKind, RouteKind};
+use skipstep_ruleset::{Action, LegacyKind, RouteKind};
 
 use super::{Parse, Parser, Reported};
 use crate::ast::{
-    FilterOptions, Hop, Host, OldStatement, Pool, RuleStatement, StatementKind, Translation,
+    FilterOptions, Hop, Host, LegacyStatement, Pool, RuleStatement, StatementKind, Translation,
 };
-use crate::token::{Kind, Place};
+use crate::token::{Place, TokenKind};
 
 impl Parser<'_> {
     /// Parses the legacy statement that begins with `word`, which has been read.
-    pub(super) fn old_statement(&mut self, word: &str, place: Place) -> Parse<StatementKind> {
+    pub(super) fn legacy_statement(&mut self, word: &str, place: Place) -> Parse<StatementKind> {
         match word {
-            "nat" => self.old_translation(OldKind::Nat, false),
-            "rdr" => self.old_translation(OldKind::Rdr, false),
-            "binat" => self.old_translation(OldKind::Binat, false),
-            "nat-anchor" => self.translation_anchor(OldKind::Nat),
-            "rdr-anchor" => self.translation_anchor(OldKind::Rdr),
-            "binat-anchor" => self.translation_anchor(OldKind::Binat),
-            _ if self.is_elsewhere(word, place) => Err(Reported),
+            "nat" => self.legacy_translation(LegacyKind::Nat, false),
+            "rdr" => self.legacy_translation(LegacyKind::Rdr, false),
+            "binat" => self.legacy_translation(LegacyKind::Binat, false),
+            "nat-anchor" => self.translation_anchor(LegacyKind::Nat),
+            "rdr-anchor" => self.translation_anchor(LegacyKind::Rdr),
+            "binat-anchor" => self.translation_anchor(LegacyKind::Binat),
+            _ if self.is_unsupported(word, place) => Err(Reported),
             _ => self.unknown_statement(word, place),
         }
     }
 
     /// Parses `no nat`, `no rdr`, `no binat` and `no scrub`.
-    pub(super) fn old_exception(&mut self) -> Parse<StatementKind> {
+    pub(super) fn legacy_exception(&mut self) -> Parse<StatementKind> {
         self.skip();
         if self.at_keyword("scrub") {
-            return self.old_scrub(true);
+            return self.legacy_scrub(true);
         }
-        let kinds = [("nat", OldKind::Nat), ("rdr", OldKind::Rdr), ("binat", OldKind::Binat)];
+        let kinds =
+            [("nat", LegacyKind::Nat), ("rdr", LegacyKind::Rdr), ("binat", LegacyKind::Binat)];
         match kinds.into_iter().find(|(word, _)| self.accept_word(word)) {
-            Some((_, kind)) => self.old_translation(kind, true),
+            Some((_, kind)) => self.legacy_translation(kind, true),
             None => self.syntax_error(),
         }
     }
 
     /// Parses `[pass] [log] [on ...] [af] [proto ...] [hosts] [tag ...] [-> pool]`.
-    fn old_translation(&mut self, kind: OldKind, no: bool) -> Parse<StatementKind> {
+    fn legacy_translation(&mut self, kind: LegacyKind, no: bool) -> Parse<StatementKind> {
         let place = self.place();
-        self.leaves_openbsd(place)?;
+        self.note_foreign_form(place)?;
         let pass = self.accept("pass");
         let log = self.log()?;
         if no && pass {
             return self.error_at("\"pass\" not valid with \"no\"", place);
         }
-        let rule = RuleStatement { log, ..self.old_head()? };
+        let rule = RuleStatement { log, ..self.legacy_head()? };
         let place = self.place();
         let pool = if self.accept_arrow() { Some(self.pool()?) } else { None };
         let wrong = match (kind, no, pool.is_some()) {
-            (OldKind::Binat, true, true) => Some("'no binat' rule does not need '->'"),
-            (OldKind::Binat, false, false) => Some("'binat' rule requires '-> address'"),
+            (LegacyKind::Binat, true, true) => Some("'no binat' rule does not need '->'"),
+            (LegacyKind::Binat, false, false) => Some("'binat' rule requires '-> address'"),
             (_, true, true) => Some("translation rule with 'no' does not need '->'"),
             (_, false, false) => Some("translation rule requires '-> address'"),
             _ if pool.iter().flat_map(|pool| &pool.hosts).any(|host| host.weight != 0) => {
@@ -64,34 +65,34 @@ impl Parser<'_> {
         if let Some(text) = wrong {
             return self.error_at(text, place);
         }
-        let statement = OldStatement { kind, no, pass, pool, ..OldStatement::new(rule) };
-        Ok(StatementKind::Old(Box::new(statement)))
+        let statement = LegacyStatement { kind, no, pass, pool, ..LegacyStatement::new(rule) };
+        Ok(StatementKind::Legacy(Box::new(statement)))
     }
 
     /// Parses `nat-anchor "name" [on ...] [af] [proto ...] [hosts]`.
-    fn translation_anchor(&mut self, kind: OldKind) -> Parse<StatementKind> {
+    fn translation_anchor(&mut self, kind: LegacyKind) -> Parse<StatementKind> {
         let place = self.place();
-        self.leaves_openbsd(place)?;
+        self.note_foreign_form(place)?;
         let anchor = Some(self.strings()?);
-        let rule = self.old_head()?;
-        let statement = OldStatement { kind, anchor, ..OldStatement::new(rule) };
-        Ok(StatementKind::Old(Box::new(statement)))
+        let rule = self.legacy_head()?;
+        let statement = LegacyStatement { kind, anchor, ..LegacyStatement::new(rule) };
+        Ok(StatementKind::Legacy(Box::new(statement)))
     }
 
     /// Parses the criteria of a legacy rule.
-    fn old_head(&mut self) -> Parse<RuleStatement> {
+    fn legacy_head(&mut self) -> Parse<RuleStatement> {
         let mut rule = self.head(Action::Match, None)?;
-        while self.old_option(&mut rule.options)? {}
+        while self.legacy_option(&mut rule.options)? {}
         Ok(rule)
     }
 
     /// Parses an optional `tag`, `tagged` or `rtable`. Returns false if there is none.
-    pub(super) fn old_option(&mut self, options: &mut FilterOptions) -> Parse<bool> {
+    pub(super) fn legacy_option(&mut self, options: &mut FilterOptions) -> Parse<bool> {
         match self.peek().kind {
-            Kind::Keyword(word @ ("tag" | "tagged" | "rtable")) => {
+            TokenKind::Keyword(word @ ("tag" | "tagged" | "rtable")) => {
                 self.filter_option(word, options)
             }
-            Kind::Sign('!') => {
+            TokenKind::Sign('!') => {
                 self.skip();
                 self.negatable_option(true, options)?;
                 Ok(true)
@@ -101,7 +102,7 @@ impl Parser<'_> {
     }
 
     fn accept_arrow(&mut self) -> bool {
-        let found = self.peek().kind == Kind::Arrow;
+        let found = self.peek().kind == TokenKind::Arrow;
         if found {
             self.skip();
         }
@@ -115,12 +116,12 @@ impl Parser<'_> {
         if self.at_word("fastroute") {
             let place = self.place();
             self.skip();
-            return self.leaves_openbsd(place);
+            return self.note_foreign_form(place);
         }
         let kind = match self.peek().kind {
-            Kind::Keyword("route-to") => RouteKind::RouteTo,
-            Kind::Keyword("reply-to") => RouteKind::ReplyTo,
-            Kind::Keyword("dup-to") => RouteKind::DupTo,
+            TokenKind::Keyword("route-to") => RouteKind::RouteTo,
+            TokenKind::Keyword("reply-to") => RouteKind::ReplyTo,
+            TokenKind::Keyword("dup-to") => RouteKind::DupTo,
             _ => return Ok(()),
         };
         let place = self.place();
@@ -130,18 +131,18 @@ impl Parser<'_> {
         let mut pool = Pool::default();
         self.pool_options(&mut pool)?;
         let through = hops.iter().any(|hop| matches!(hop, EarlyHop::Through(_)));
-        let old = match self.peek().kind {
-            Kind::Keyword("inet" | "inet6" | "proto" | "from" | "to" | "all") => {
-                hops.iter().all(EarlyHop::is_old)
+        let legacy = match self.peek().kind {
+            TokenKind::Keyword("inet" | "inet6" | "proto" | "from" | "to" | "all") => {
+                hops.iter().all(EarlyHop::is_legacy)
             }
             _ => through,
         };
-        if old {
-            self.leaves_openbsd(hops_place)?;
+        if legacy {
+            self.note_foreign_form(hops_place)?;
         }
         for hop in hops {
             match hop {
-                EarlyHop::Name(interface, ..) if old && is_interface(&interface) => {
+                EarlyHop::Name(interface, ..) if legacy && is_interface(&interface) => {
                     pool.through.push(Hop { interface, hosts: Vec::new() });
                 }
                 EarlyHop::Through(hop) => pool.through.push(hop),
@@ -164,7 +165,7 @@ impl Parser<'_> {
     fn early_hop(&mut self) -> Parse<EarlyHop> {
         let place = self.place();
         match self.peek().kind.clone() {
-            Kind::Sign('(') => {
+            TokenKind::Sign('(') => {
                 self.skip();
                 let place = self.place();
                 let text = self.string()?;
@@ -177,7 +178,7 @@ impl Parser<'_> {
                 self.expect_sign(')')?;
                 Ok(EarlyHop::Through(hop))
             }
-            Kind::String(name) => {
+            TokenKind::String(name) => {
                 self.skip();
                 if self.at_sign('/') || self.at_sign('-') {
                     return self.named_host(&name, place).map(EarlyHop::Hosts);
@@ -199,7 +200,7 @@ enum EarlyHop {
 
 impl EarlyHop {
     /// True if the hop is valid in the legacy syntax, where a word is an interface.
-    fn is_old(&self) -> bool {
+    fn is_legacy(&self) -> bool {
         match self {
             EarlyHop::Through(_) => true,
             EarlyHop::Name(name, ..) => is_interface(name),

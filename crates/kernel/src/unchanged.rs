@@ -8,19 +8,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde::{Deserialize, Serialize};
-use skipstep_classifier::spread::Spread;
-use skipstep_classifier::{Planted, Standing};
+use skipstep_classifier::table_expansion::TableExpansions;
+use skipstep_classifier::{CompiledSet, Unchanged};
 
 use crate::object::Maps;
 use crate::record::{Record, TableRecord};
-use crate::{cells, rule_home};
+use crate::{nodes, rule_home};
 
 /// The compiled rule sets of a generation in the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InForce {
     generation: u32,
     /// For each anchor path, a hash of the meaning of its names, and its position in the maps.
-    sets: BTreeMap<String, (u64, Planted)>,
+    sets: BTreeMap<String, (u64, CompiledSet)>,
 }
 
 /// Hashes of the meaning of names in rule sets, by anchor path.
@@ -28,10 +28,10 @@ pub(crate) struct Meanings(BTreeMap<String, u64>);
 
 impl InForce {
     /// Makes the record of a generation.
-    pub(crate) fn of(
+    pub(crate) fn new(
         generation: u32,
         meanings: &Meanings,
-        planted: BTreeMap<String, Planted>,
+        planted: BTreeMap<String, CompiledSet>,
     ) -> Self {
         let meant = |path: &String| meanings.0.get(path).copied();
         let sets = planted.into_iter();
@@ -45,17 +45,17 @@ impl InForce {
     /// Returns the rule sets of the generation in force that can be reused. The anchors in
     /// `replaced` are loaded, and `new` is the next rule set. Rule sets that cannot be read are not
     /// reused.
-    pub(crate) fn standing(
+    pub(crate) fn unchanged(
         &self,
         maps: &Maps,
         generation: u32,
         (new, replaced): (&Record, &BTreeSet<String>),
         meanings: &Meanings,
-    ) -> Standing {
+    ) -> Unchanged {
         if self.generation != generation {
-            return Standing::default();
+            return Unchanged::default();
         }
-        let stays = |path: &String, meaning: u64, set: &Planted| {
+        let stays = |path: &String, meaning: u64, set: &CompiledSet| {
             let has_all = |slots: &Vec<u32>| slots.len() == set.rules.len();
             !replaced.contains(path)
                 && meanings.0.get(path) == Some(&meaning)
@@ -66,19 +66,19 @@ impl InForce {
         self.copied(maps, sets.collect()).unwrap_or_default()
     }
 
-    fn copied(&self, maps: &Maps, sets: BTreeMap<String, Planted>) -> Option<Standing> {
+    fn copied(&self, maps: &Maps, sets: BTreeMap<String, CompiledSet>) -> Option<Unchanged> {
         let count = sets.values().map(|set| set.rules.end).max()?;
-        let wanted = sets.values().map(|set| set.cells.end).max()?;
+        let wanted = sets.values().map(|set| set.nodes.end).max()?;
         let rules = rule_home::rules_of(maps, self.generation).ok()??;
         let rules: Vec<_> = rules.first(count as u32).ok()?.collect();
-        let cells = cells::read(maps, self.generation, wanted).ok()?;
-        (rules.len() == count && cells.len() == wanted).then_some(Standing { rules, cells, sets })
+        let nodes = nodes::read(maps, self.generation, wanted).ok()?;
+        (rules.len() == count && nodes.len() == wanted).then_some(Unchanged { rules, nodes, sets })
     }
 }
 
 impl Meanings {
     /// Computes the hashes for the next rule set.
-    pub fn of(record: &Record, spread: &Spread) -> Self {
+    pub fn for_record(record: &Record, expansions: &TableExpansions) -> Self {
         let mut of_all = DefaultHasher::new();
         record.groups.hash(&mut of_all);
         record.ruleset.options.evaluator.hash(&mut of_all);
@@ -89,7 +89,7 @@ impl Meanings {
         }
         let add_tables = |hasher: &mut DefaultHasher, path: &str| {
             for (name, table) in tables.get(path).into_iter().flatten() {
-                (name, table.slot, table.active, spread.get(&table.slot)).hash(hasher);
+                (name, table.slot, table.active, expansions.get(&table.slot)).hash(hasher);
             }
         };
         // an anchor also sees the tables of the main rule set

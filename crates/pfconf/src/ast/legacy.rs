@@ -1,14 +1,14 @@
 //! Legacy statements (pf-features section 12).
 
-use skipstep_ruleset::OldKind;
+use skipstep_ruleset::LegacyKind;
 
 use super::{Pool, RuleStatement};
 
 /// A `nat`, `rdr`, `binat` or `scrub` statement, or one of their anchors (`nat-anchor` and so on).
 #[derive(Debug, Clone, PartialEq)]
-pub struct OldStatement {
+pub struct LegacyStatement {
     /// The list to which the rule belongs.
-    pub kind: OldKind,
+    pub kind: LegacyKind,
     /// True for `no nat` and so on: matching packets are not changed.
     pub no: bool,
     /// True for `nat pass` and so on: no filter rule is evaluated.
@@ -23,11 +23,11 @@ pub struct OldStatement {
     pub leave_fragments: bool,
 }
 
-impl OldStatement {
+impl LegacyStatement {
     /// Returns a statement that has only a rule.
     pub fn new(rule: RuleStatement) -> Self {
-        OldStatement {
-            kind: OldKind::Nat,
+        LegacyStatement {
+            kind: LegacyKind::Nat,
             no: false,
             pass: false,
             anchor: None,
