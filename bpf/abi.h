@@ -14,7 +14,7 @@
 #define SKIPSTEP_ABI_H
 
 /* Raised with each change of these files: pfctl refuses pins of another version. */
-#define PF_ABI_VERSION		70
+#define PF_ABI_VERSION		71
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -205,7 +205,7 @@ enum pf_other_state {	/* of protocols other than TCP and ICMP */
 
 /* ---- names of the maps --------------------------------------------------------------------- *
  * rulesets         array of 2 maps   generation & 1 -> array of struct pf_rule
- * tree sets          array of maps     generation & 1, chunk -> array of struct pf_cell
+ * tree_sets        array of maps     generation & 1, chunk -> array of struct pf_node
  * configs          array of 2        generation & 1 -> struct pf_config
  * status           array of 1        struct pf_status
  * counters         per-CPU array     struct pf_counters
@@ -228,7 +228,7 @@ enum pf_other_state {	/* of protocols other than TCP and ICMP */
  * key_hash         array of 1        struct pf_key_hash
  * state_keys       array             hash of struct pf_state_key -> struct pf_key_line
  * states           array             index -> struct pf_state
- * extensions          hash              index -> struct pf_extension
+ * extensions       hash              index -> struct pf_extension
  * free_states      stack             freed index of states
  * reassembler      array of 1        struct pf_reassembler
  * diverter         array of 1        struct pf_diverter

@@ -36,6 +36,6 @@ pf gateway -q --remove
 echo 'set limit states 4000000000' >"$WORK/large"
 said=$(pf gateway -q --room-for "$WORK/large" -f - <<<"block all" 2>&1)
 same "--room-for more than there is: pfctl ends with" 0 $?
-same "and warns" 1 "$(grep -c 'warning: no room for what .*/large asks for (4000000000' <<<"$said")"
+same "and warns" 1 "$(grep -c 'warning: no memory for the limits of .*/large (4000000000' <<<"$said")"
 same "the rules are loaded" "block drop all" "$(pf gateway -sr)"
 verdict

@@ -85,7 +85,7 @@ crowd() {
 	on client python3 "$HERE/naive_ftp.py" "$1" "$SERVER4" "$2"
 }
 same "a data connection beside $MANY sessions" "$MANY 200 226 425" "$(crowd idle $MANY)"
-same "all of them were watched" "" "$(grep "were let go" "$WORK/sesame.log")"
+same "all of them were watched" "" "$(grep "were dropped" "$WORK/sesame.log")"
 same "a data connection beside 50 clients that read nothing" "50 200 226 425" "$(crowd deaf -)"
 # none, except on a machine that is too busy to read the log
 echo "records of the log that were lost: $(pf gateway --json -si | grep -o '"log_lost": *[0-9]*' |

@@ -29,7 +29,7 @@ searching tcp-capacity --connections 13 --throughput 500 --result "$WORK/capacit
 	cat "$WORK/found"
 same "connections at once, and whose rules they are is said" "12 wire True" \
 	"$(said "$WORK/found" \
-	'str(run["result"]["connections"]) + " " + run["mode"] + " " + str(any("somebody else gave it" in point for point in run["conformance"]["partial"]))')"
+	'str(run["result"]["connections"]) + " " + run["mode"] + " " + str(any("the rules of the device are unknown" in point for point in run["conformance"]["partial"]))')"
 same "in the file, with both machines" "('connections at once', ['client', 'server'])" \
 	"$(said "$WORK/capacity.run" \
 	'(run["series"][0]["title"], [agent["end"] for agent in run["agents"]])')"
@@ -62,10 +62,10 @@ same "what a rule of the gateway forbids" "[0, 2, 10, 18] 0 True" \
 	'str([one["forbidden"] for one in run["result"]]) + " " + str(sum(one["leaked"] for one in run["result"])) + " " + str(all(one["served"] > 0 for one in run["result"]))')"
 searching tcp-illegal --forbidden-port 83 --throughput 200
 holds "what none forbids is no result" grep \
-	-q "forbid connections to port 83 .* but 10 of 10 got as far" "$WORK/found"
+	-q "block connections to port 83 .* but 10 of 10 reached it" "$WORK/found"
 searching tcp-illegal --throughput 200
 holds "a port that nobody names is asked for" grep -q -- \
-	"fwlab has to know which: --forbidden-port" "$WORK/found"
+	"name this port by --forbidden-port" "$WORK/found"
 
 # Two addresses of the client, of which one is blocked.
 address client eth0 192.168.100.3/24
@@ -78,7 +78,7 @@ forbids "ip saddr $CLIENT4 accept"
 on client ip link set eth0 mtu 9000
 searching tcp-fragments
 holds "datagrams that are no fragments are not sent" grep \
-	-q "no fragments .* the client's eth0 has an MTU of 9000" "$WORK/found"
+	-q "not fragmented: the client's eth0 has an MTU of 9000" "$WORK/found"
 on client ip link set eth0 mtu 1500
 # Background traffic: datagrams, and SYNs if their answers use the tested interface.
 searching tcp-fragments --throughput 100 --seconds 0.1 || cat "$WORK/found"
@@ -88,7 +88,7 @@ same "datagrams in fragments" "[0, True, 10]" \
 on server ip route add 198.18.2.0/24 dev ctl0
 searching tcp-flood --throughput 50 --seconds 0.1
 holds "answers to a flood go nowhere else" grep \
-	-q "flood from the network of 198.18.2.0 would leave by ctl0, and not by eth0" "$WORK/found"
+	-q "flood from the network of 198.18.2.0 leave by ctl0, but its clients are behind eth0" "$WORK/found"
 
 stop words
 same "trials of connections, what was said in them, and that it was heard besides" "True 0 True" \

@@ -104,7 +104,7 @@ same "a rate that changes within a trial" "(True, 3)" \
 	"$(said "$WORK/search" '(run["complete"], len(run["result"]["times"]))')"
 searching latency >"$WORK/said"
 same "no latency by two clocks" 1 $?
-holds "why is said" grep -q "the clocks of two machines are not compared" "$WORK/said"
+holds "why is said" grep -q "does not compare the clocks of two machines" "$WORK/said"
 stop words
 same "trials of sockets and frames, what was said in them, and that it was heard besides" \
 	"True 0 True" \
@@ -121,8 +121,9 @@ same "a stranger hears a hello and that it is refused, in bytes" 97 \
 "$BIN/fwlab" agent --make-key "$WORK/wrong" >/dev/null
 KEY=$WORK/wrong between 0.1 1 --traffic rr --transport tcp >"$WORK/said"
 same "with another key" 1 $?
-holds "the controller is told" grep -q "client agent 10.9.1.2: it has another key" "$WORK/said"
-holds "and so is the agent" grep -q "10.9.1.1:[0-9]* refused: it has another key" \
+holds "the controller is told" grep \
+	-q "client agent 10.9.1.2: the peer has another key" "$WORK/said"
+holds "and so is the agent" grep -q "10.9.1.1:[0-9]* refused: the peer has another key" \
 	"$WORK/agent-client.log"
 
 # Peers of one host that are silent, or send single bytes slowly: they do not keep a controller out.
@@ -159,7 +160,7 @@ await 15 grep -q '"incomplete_because": "[1-9]' "$WORK/lost.json" ||
 between 0.1 1 --traffic rr --transport tcp >"$WORK/said"
 same "another controller meanwhile" 1 $?
 holds "it is told who is served" grep \
-	-q "client agent 10.9.1.2: it serves another controller, 10.9.1.1:[0-9]*: one at a time" \
+	-q "client agent 10.9.1.2: the agent serves another controller, 10.9.1.1:[0-9]*: try again" \
 	"$WORK/said"
 stop agent-server KILL
 wait $measuring
@@ -204,7 +205,7 @@ sleep 0.6
 kill -KILL "$(controller)"
 wait $measuring
 holds "a controller that is killed is missed" await 10 grep \
-	-q "is not served any more: the connection was closed\|has left" "$WORK/agent-server.log"
+	-q "connection ended: the connection was closed\|has disconnected" "$WORK/agent-server.log"
 await 10 grep -q "trial 2 from" "$WORK/agent-client.log"
 same "the server's sockets are gone" "" \
 	"$(await 10 sh -c "! ip netns exec $LAB-server ss -Hlnt 'sport < 100' | grep -q ." ||
@@ -229,7 +230,7 @@ stop agent-client INT
 same "an agent that is interrupted ends well" 0 $?
 wait $measuring
 same "its controller" 1 $?
-holds "is told" grep -q "client agent 10.9.1.2: it was interrupted" "$WORK/said"
+holds "is told" grep -q "client agent 10.9.1.2: the agent was interrupted" "$WORK/said"
 
 printf 'fwlab-a\001' >"$WORK/hello"
 printf '9.9.9' >>"$WORK/hello"
@@ -242,5 +243,5 @@ await 5 grep -q ready "$WORK/other.log"
 between 0.1 1 --traffic rr --transport tcp >"$WORK/said"
 same "an agent of another version" 1 $?
 holds "both versions are said" grep \
-	-q "client agent 10.9.1.2: it is fwlab 9.9.9, this is [0-9.]*: both ends" "$WORK/said"
+	-q "client agent 10.9.1.2: the peer is fwlab 9.9.9, this is fwlab [0-9.]*: install" "$WORK/said"
 verdict

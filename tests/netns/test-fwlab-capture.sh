@@ -58,5 +58,5 @@ same "another server" 3 "$(derived first --server 192.0.2.9 | grep -c " 192.0.2.
 head -c 300 /dev/urandom >"$WORK/noise.pcap"
 derived noise >"$WORK/said" 2>&1
 same "what is no capture" 1 $?
-holds "is said" grep -q "noise.pcap: no pcap file" "$WORK/said"
+holds "is said" grep -q "noise.pcap: not a pcap file" "$WORK/said"
 verdict

@@ -20,7 +20,7 @@ same "and written down" True \
 setpriv --reuid 65534 --regid 65534 --clear-groups "$BIN/fwlab" paper gigabit --smoke \
 	>"$WORK/text" 2>&1
 same "without root" 1 $?
-holds "why is said" grep -q "paper: needs root" "$WORK/text"
+holds "why is said" grep -q "paper: must run as root" "$WORK/text"
 
 interrupted paper 5 gigabit
 holds "says so" grep -q "not complete: interrupted" "$WORK/text"

@@ -33,8 +33,8 @@ if command -v haproxy >/dev/null; then
 	printf '#!/bin/sh\nsed "$SPOILT" >"$0.conf"\nexec "%s" -q -db -f "$0.conf"\n' \
 		"$(command -v haproxy)" >"$WORK/lax/haproxy"
 	chmod +x "$WORK/lax/haproxy"
-	for case in '/reject/d|port 20000 is blocked, but a session with it begins' \
-		'/:19999/d|no rule blocks port 19999'; do
+	for case in '/reject/d|a session begins at port 20000, although a rule blocks it' \
+		'/:19999/d|no session begins at port 19999'; do
 		PATH="$WORK/lax:$PATH" SPOILT=${case%|*} measure --systems haproxy --traffic http \
 			--transport tcp --rules 3 >"$WORK/said"
 		same "haproxy without ${case%|*}" 1 $?
@@ -55,14 +55,14 @@ for gateway in ftp-gw ftp-gw-transparent; do
 		--rules 3 >"$WORK/said" 2>&1
 	same "$gateway without what its rules deny" 1 $?
 	holds "what is wrong is said" grep \
-		-q "$gateway: port 20000 is blocked, but a session with it begins" "$WORK/said"
+		-q "$gateway: a session begins at port 20000, although a rule blocks it" "$WORK/said"
 done
 measure --topology proxy --systems nft-flat --traffic ftp --transport tcp >"$WORK/said"
 same "a filter is no proxy" 1 $?
-holds "that is said" grep -q "nft-flat: not in the topology proxy" "$WORK/said"
+holds "that is said" grep -q "nft-flat: not available in the topology proxy" "$WORK/said"
 measure --systems ftp-gw --traffic http --transport tcp >"$WORK/said"
 same "pages by way of ftp-gw" 1 $?
-holds "that is said" grep -q "ftp-gw: http over tcp do not get through it" "$WORK/said"
+holds "that is said" grep -q "ftp-gw: does not forward http over tcp" "$WORK/said"
 
 mkdir "$WORK/fake"
 printf '#!/bin/sh\ncat >/dev/null\necho no such key >&2\nexit 1\n' >"$WORK/fake/haproxy"

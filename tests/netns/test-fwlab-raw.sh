@@ -130,5 +130,6 @@ holds "it says how large it has to be" grep -q "has 84" "$WORK/refused"
 
 setpriv --reuid 65534 --regid 65534 --clear-groups "$BIN/fwlab" raw >"$WORK/refused" 2>&1
 same "without root" 1 $?
-same "nothing but why is said" "fwlab: needs root, to make networks" "$(cat "$WORK/refused")"
+same "nothing but why is said" \
+	"fwlab: must run as root, to make network namespaces" "$(cat "$WORK/refused")"
 verdict

@@ -17,15 +17,15 @@ at_least 12 "rows with a figure and a verdict" \
 	"$(said "$result" "sum(bool(r[4]) and 'met' in r[2].lower() for r in $rows)")"
 same "rows with neither figure nor reason" 0 \
 	"$(said "$result" "sum(not r[4] and 'not measured: ' not in r[2] for r in $rows)")"
-same "a figure of what was left out" "not measured: some of it was left out" \
+same "a figure of what was left out" "not measured: a part was left out" \
 	"$(said "$result" \
 	"[r[2] for r in $rows if r[:2] == ['500 rules, no state, XDP', 'nftables, flat']][0]")"
 why() {
 	said "$result" "[r[2] for r in $rows if r[0].startswith('$1')][0]"
 }
-same "lists that nobody gave" "not measured: no lists were given (--classbench)" \
+same "lists that nobody gave" "not measured: no rule lists: name their folder by --classbench" \
 	"$(why "lookup alone, ClassBench acl1")"
-same "what --smoke leaves out" "not measured: it takes too long for --smoke" \
+same "what --smoke leaves out" "not measured: takes too long for --smoke" \
 	"$(why "state hit, one of")"
 holds "lookups among rules of ours, which all found what the model finds" [ \
 	"$(why "lookup alone, our sample")" = "to compare with" ]
@@ -44,7 +44,7 @@ holds "can be compared" "$BIN/fwlab" compare "$result" "$result"
 
 setpriv --reuid 65534 --regid 65534 --clear-groups "$BIN/fwlab" speed --smoke >"$WORK/text" 2>&1
 same "without root" 1 $?
-holds "why is said" grep -q "speed: needs root" "$WORK/text"
+holds "why is said" grep -q "speed: must run as root" "$WORK/text"
 
 instances() {
 	ls /sys/fs/bpf/skipstep 2>/dev/null

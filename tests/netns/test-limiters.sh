@@ -68,9 +68,9 @@ of_source() {
 }
 same "the first exchange" passed "$(probe_udp client $SERVER4 53)"
 same "the second" "no answer" "$(probe_udp client $SERVER4 53)"
-same "an address that it does not know" "pfctl: source limiter 3 does not know 192.0.2.1" \
+same "an address that it does not know" "pfctl: source limiter 3 has no entry for 192.0.2.1" \
 	"$(on gateway "$BIN/pfctl" -I 3 -k source -k 192.0.2.1 2>&1)"
-same "a limiter that is not there" "pfctl: there is no source limiter 2" \
+same "a limiter that is not there" "pfctl: no source limiter has the id 2" \
 	"$(on gateway "$BIN/pfctl" -I 2 -k source -k $CLIENT4 2>&1)"
 pf gateway -I 3 -k source -k $CLIENT4
 same "it is forgotten" "" "$(of_source)"

@@ -173,7 +173,7 @@ holds "it is named, with what to do" grep -q "$named" <<<"$said"
 chown root /sys/fs/bpf/skipstep
 said=$(pf gateway -q -f - <<<"$(rules)" 2>&1)
 same "exit status where everybody may write to the folder" 1 $?
-named="^pfctl: /sys/fs/bpf/skipstep: other users may write to it (mode 777)"
+named="^pfctl: /sys/fs/bpf/skipstep: other users can write to it (mode 777)"
 holds "the mode is named" grep -q "$named" <<<"$said"
 rmdir /sys/fs/bpf/skipstep
 pf gateway -q -f - <<<"$(rules)"

@@ -45,10 +45,10 @@ for task in "${tasks[@]}"; do
 		"$(ps --no-headers -o pid -p "${hanging[$task]}")"
 done
 at_least 35 "seconds that a worker may be silent" "$(($(date +%s) - since))"
-for work in "puts fragments together" "hands packets to programs" "holds delayed packets" \
+for work in "reassembles fragments" "hands packets to programs" "holds delayed packets" \
 	"writes the log" "reports flows"; do
 	holds "the journal names the worker that $work" \
-		grep -q "the worker that $work: it hangs, and is started again" "$daemon_log"
+		grep -q "the worker that $work: does not respond, and is restarted" "$daemon_log"
 done
 holds "fragments after that" await 10 fragments
 holds "delayed packets after that" await 10 delayed

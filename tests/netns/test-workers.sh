@@ -117,10 +117,10 @@ at_least $((before + 1)) "packets counted as fragment" "$(reason gateway fragmen
 same "whole packets without a worker" passed "$(probe_ping client $SERVER6)"
 holds "the next worker puts fragments together" await 20 works fragments
 
-for work in "puts fragments together" "hands packets to programs" "holds delayed packets" \
+for work in "reassembles fragments" "hands packets to programs" "holds delayed packets" \
 	"writes the log" "reports flows"; do
 	holds "the journal names the worker that $work" \
-		grep -q "the worker that $work: it has ended (signal: 9 (SIGKILL)" "$daemon_log"
+		grep -q "the worker that $work: ended (signal: 9 (SIGKILL)" "$daemon_log"
 done
 at_most 20 "lines in the journal" "$(wc -l <"$daemon_log")"
 

@@ -67,47 +67,47 @@ const SERVER: [u8; 4] = [10, 0, 0, 2];
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Rounds; the median of them is printed
+    /// Number of rounds, 1 to 1000; the median is printed
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Only how long large rule sets take to be read; needs no root
+    /// Measure only the time to parse large rule sets; needs no root
     #[arg(long)]
     rule_sets: bool,
     /// Measure one of them in this process
     #[arg(long, hide = true)]
     rule_set: Option<usize>,
-    /// Only how soon texts are refused that want too much; needs no root
+    /// Measure only the time to refuse hostile rule sets; needs no root
     #[arg(long)]
     hostile: bool,
     /// Measure one of them in this process
     #[arg(long, hide = true)]
     hostile_text: Option<usize>,
-    /// Only how long it takes to find a rule among many; needs no root
+    /// Measure only the classifier's time to find the deciding rule; needs no root
     #[arg(long)]
     classifier: bool,
-    /// Only how long the BPF programs take to find the rule that decides, in lookups in a hash map
+    /// Measure only the BPF programs' time to find the deciding rule, in units of a lookup in a
+    /// hash map
     #[arg(long)]
     lookup: bool,
-    /// Only how long the BPF programs take to find an address in a table, in the same unit
+    /// Measure only the BPF programs' time to find an address in a table, in the same unit
     #[arg(long)]
     tables: bool,
-    /// Only among so many rules
+    /// Number of rules for --lookup, instead of several numbers
     #[arg(long, value_name = "RULES", requires = "lookup")]
     among: Option<usize>,
-    /// With --classifier or --lookup: also among the lists in this folder, as ClassBench writes
-    /// them
+    /// Folder with rule lists of ClassBench, for --classifier and --lookup
     #[arg(long, value_name = "DIR")]
     classbench: Option<PathBuf>,
-    /// Only FTP through a gateway, by each front: sessions and bytes a second
+    /// Measure only FTP through a gateway, by each front end: sessions and bytes a second
     #[arg(long)]
     ftp: bool,
-    /// Only the worst packets and ticks of the timer
+    /// Measure only the worst packets and timer ticks
     #[arg(long)]
     worst: bool,
-    /// The clock counts instructions, one in a nanosecond (tests/older-kernel --worst)
+    /// Treat the clock as a counter of instructions, one a nanosecond (tests/older-kernel --worst)
     #[arg(long, requires = "worst")]
     instructions: bool,
-    /// Only what the kernel's verifier takes for each program
+    /// Measure only the verifier's work for each program
     #[arg(long)]
     verifier: bool,
 }
@@ -441,7 +441,7 @@ fn verification() -> anyhow::Result<String> {
         "program", "instructions", "ms"
     );
     let all = verify()?;
-    ensure!(!all.is_empty(), "the kernel said nothing of what it verified");
+    ensure!(!all.is_empty(), "the kernel's verifier printed no log");
     for program in all {
         let Verified { program, instructions, duration, stack } = program;
         let (own, mut functions) = (stack.first().copied().unwrap_or(0), stack);
@@ -501,7 +501,7 @@ impl Pfctl {
 impl Drop for Pfctl {
     fn drop(&mut self) {
         if let Err(error) = self.run(&["--remove"], "") {
-            eprintln!("xtask: instance {} is left: {error:#}", self.instance);
+            eprintln!("xtask: instance {} was not removed: {error:#}", self.instance);
         }
     }
 }

@@ -19,7 +19,7 @@ pub enum Choice {
     BpfSkipSteps,
     /// The BPF programs with trees (root)
     BpfCompiled,
-    /// The four of them
+    /// All four evaluators
     All,
 }
 

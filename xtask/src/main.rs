@@ -16,7 +16,7 @@ mod man;
 mod regress;
 mod scenarios;
 
-/// Chores of skipstep's developers.
+/// Run tasks of skipstep's developers
 #[derive(Parser)]
 #[command(name = "xtask")]
 struct Arguments {
@@ -26,21 +26,21 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Measures what a packet costs, by evaluator and number of rules (root)
+    /// Measure the cost of a packet, by evaluator and number of rules (root)
     Bench(bench::Arguments),
-    /// Replays the conformance vectors on the evaluators
+    /// Replay the conformance vectors on the evaluators
     Conformance(conformance::Arguments),
-    /// Plays random rules and packets on the evaluators, which must agree
+    /// Play random rules and packets on the evaluators, and print disagreements
     Differential(differential::Arguments),
-    /// Throws hostile packets at living states on the evaluators, which must go on
+    /// Send hostile packets to active states on the evaluators, and check that the states survive
     Hostile(hostile::Arguments),
-    /// Writes the manual page of pfctl and the shell completions
+    /// Write the manual page of pfctl and the shell completions
     Man,
-    /// Reads again what pfctl prints of random rule sets, which must mean the same
+    /// Parse pfctl's output for random rule sets, and check that the meaning is the same
     ReadBack(differential::read_back::Arguments),
-    /// Runs the cases of OpenBSD's and FreeBSD's own tests on pfctl (root)
+    /// Run OpenBSD's and FreeBSD's regression tests on pfctl (root)
     Regress(regress::Arguments),
-    /// Plays scenario files on the evaluators
+    /// Play scenario files on the evaluators
     Scenarios(scenarios::Arguments),
 }
 

@@ -13,10 +13,10 @@ use crate::engines::Choice;
 pub struct Arguments {
     /// Files, or directories of *.scn [default: tests/scenarios]
     paths: Vec<PathBuf>,
-    /// On which evaluator
+    /// Evaluator to use
     #[arg(long, value_enum, default_value = "all")]
     engine: Choice,
-    /// Also write the results as JUnit XML
+    /// File for the results as JUnit XML
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
 }

@@ -6,7 +6,7 @@ use skipstep_ruleset::TableName;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The rules use too many different names behind `os`.
-    #[error("{names} different names behind `os`: at most {limit} can be told apart")]
+    #[error("{names} different names behind `os`: at most {limit} are supported")]
     Systems {
         /// number of names used
         names: usize,
@@ -14,7 +14,7 @@ pub enum Error {
         limit: usize,
     },
     /// The rule set has more fingerprints than the data plane has room for.
-    #[error("{count} fingerprints of operating systems: at most {limit} are looked at")]
+    #[error("{count} fingerprints of operating systems: at most {limit} are supported")]
     Fingerprints {
         /// number of fingerprints
         count: usize,

@@ -189,10 +189,10 @@ impl Requests<'_> {
                 let lines = std::mem::replace(&mut self.bytes, rest);
                 let lines = lines[..end].split(|byte| *byte == b'\n');
                 let requests = lines.map(serde_json::from_slice).collect::<Result<_, _>>();
-                return requests.context("the worker asks for nonsense").map(Some);
+                return requests.context("invalid request from the worker").map(Some);
             }
             if self.bytes.len() > LONGEST {
-                bail!("the worker asks for nonsense: a line of more than {LONGEST} bytes");
+                bail!("invalid request from the worker: a line of more than {LONGEST} bytes");
             }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {

@@ -51,13 +51,13 @@ const TURN: u16 = 200;
 /// The flags of `fwlab agent`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// Address and port to listen on, by default 127.0.0.1:19818; `[::]:19818` is all addresses
+    /// Address and port to listen on, by default 127.0.0.1:19818; `[::]:19818` means all addresses
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    /// File with the key that controllers must have, readable by its owner alone
+    /// File with the key that controllers must have; only its owner may read it
     #[arg(long, value_name = "FILE", required_unless_present = "make_key")]
     key: Option<PathBuf>,
-    /// Write a new key to a file, and exit
+    /// File for a new key; the command writes it and exits
     #[arg(long, value_name = "FILE", conflicts_with_all = ["key", "listen", "cpu"])]
     make_key: Option<PathBuf>,
     /// CPU for measurements, by default the last one
@@ -72,15 +72,21 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if let Some(path) = &arguments.make_key {
         Key::make(path)?;
-        println!("{}: a new key; agents and controller need the same file", path.display());
+        println!(
+            "{}: new key written: copy this file to the controller and to both agents",
+            path.display()
+        );
         return Ok(());
     }
-    let path = arguments.key.as_ref().context("--key: a file with a key")?;
+    let path = arguments
+        .key
+        .as_ref()
+        .context("--key FILE is missing: make a key with fwlab agent --make-key FILE")?;
     let key = Key::read(path)?;
     let at = measuring_placement(arguments.cpu)?;
     let interrupt = Interrupt::watch()?;
     let listener = listen(arguments.listen)?;
-    println!("ready: waits for a controller at {}", listener.local_addr().context("address")?);
+    println!("ready: listening for a controller at {}", listener.local_addr().context("address")?);
     Agent { key, at, served: Mutex::default(), strangers: Strangers::default(), interrupt }
         .wait(&listener)
 }
@@ -90,7 +96,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 fn measuring_placement(wanted: Option<usize>) -> anyhow::Result<Placement> {
     let cpus = placement::cpus()?;
     let cpu = wanted.or(cpus.last().copied()).context("no CPU")?;
-    anyhow::ensure!(cpus.contains(&cpu), "--cpu {cpu}: there are only {cpus:?}");
+    anyhow::ensure!(cpus.contains(&cpu), "--cpu {cpu}: no such CPU, choose one of {cpus:?}");
     let others: Vec<usize> = cpus.into_iter().filter(|&other| other != cpu).collect();
     if !others.is_empty() {
         placement::pin(Pid::from_raw(0), &others)?;
@@ -134,7 +140,7 @@ impl Agent {
                 let peer = channel::plain(peer);
                 match self.strangers.admit(&stream, peer) {
                     Ok(number) => _ = scope.spawn(move || self.serve_peer(stream, peer, number)),
-                    Err(why) => log(peer, &format!("not heard: {why}")),
+                    Err(why) => log(peer, &format!("not admitted: {why}")),
                 }
             }
             Ok(())
@@ -148,7 +154,10 @@ impl Agent {
         let mut channel = match greeted {
             Ok(channel) => channel,
             Err(_) if had_to_leave => {
-                return log(peer, "refused: it made room for others before it showed the key");
+                return log(
+                    peer,
+                    "refused: newer connections displaced it before it proved the key",
+                );
             }
             Err(why) => return log(peer, &format!("refused: {why:#}")),
         };
@@ -156,7 +165,10 @@ impl Agent {
             Ok(turn) => turn,
             Err(other) => {
                 log(peer, &format!("refused: {other} is being served"));
-                let why = format!("it serves another controller, {other}: one at a time");
+                let why = format!(
+                    "the agent serves another controller, {other}: try again when it has \
+                     disconnected"
+                );
                 // a peer that does not get the message sees that the connection is closed
                 let _ = channel.send(&Answer::Failed(why));
                 return;
@@ -165,11 +177,11 @@ impl Agent {
         log(peer, "is the controller now");
         let outcome = post::serve(&mut channel, self.at, &self.interrupt);
         match &outcome {
-            Ok(()) => log(peer, "has left"),
-            Err(why) => log(peer, &format!("is not served any more: {why}")),
+            Ok(()) => log(peer, "has disconnected"),
+            Err(why) => log(peer, &format!("connection ended: {why}")),
         }
         if let Err(Broken::Interrupted) = outcome {
-            let _ = channel.send(&Answer::Failed("it was interrupted".to_owned()));
+            let _ = channel.send(&Answer::Failed("the agent was interrupted".to_owned()));
         }
     }
 

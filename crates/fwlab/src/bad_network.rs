@@ -38,16 +38,16 @@ const TURN: usize = 64;
 /// Impairment rates in percent of the frames. A frame suffers at most one impairment.
 #[derive(Clone, Copy, clap::Args)]
 pub struct Impairment {
-    /// Percent of the frames that are lost
+    /// Frames that are lost, in percent, 0 to 25
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
     loss: f64,
-    /// Percent that arrive twice
+    /// Frames that arrive twice, in percent, 0 to 25
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
     duplicate: f64,
-    /// Percent that five others overtake
+    /// Frames that five later frames overtake, in percent, 0 to 25
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
     reorder: f64,
-    /// Percent that arrive without their end
+    /// Frames that arrive truncated, in percent, 0 to 25
     #[arg(long, value_name = "PERCENT", default_value_t = 0.5, value_parser = percent)]
     truncate: f64,
 }
@@ -55,7 +55,7 @@ pub struct Impairment {
 fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(percent) if (0.0..=25.0).contains(&percent) => Ok(percent),
-        _ => Err("between 0 and 25 percent".to_string()),
+        _ => Err("must be 0 to 25 percent".to_string()),
     }
 }
 

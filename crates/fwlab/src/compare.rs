@@ -33,10 +33,10 @@ pub struct Arguments {
     before: PathBuf,
     /// Result file of the later run
     after: PathBuf,
-    /// Print JSON
+    /// Print the comparison as JSON
     #[arg(long, conflicts_with = "picture")]
     json: bool,
-    /// Draw the samples of both runs, as ministat does
+    /// Print a plot of both runs' samples below each row, as ministat does
     #[arg(long)]
     picture: bool,
 }
@@ -114,7 +114,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Ok(comparison) => comparison,
         Err(reasons) => {
             for reason in reasons {
-                eprintln!("fwlab: cannot be compared: {reason}");
+                eprintln!("fwlab: the runs cannot be compared: {reason}");
             }
             return Ok(ExitCode::from(NOT_COMPARABLE));
         }
@@ -160,13 +160,12 @@ pub fn compare(before: &Run, after: &Run) -> Result<Comparison, Vec<String>> {
         }
     }
     if cells.is_empty() {
-        return Err(vec!["they have no measurement in common".to_string()]);
+        return Err(vec![
+            "they have no measurement in common: measure the same points in both".to_string(),
+        ]);
     }
     if cells.iter().any(|cell| cell.noise.is_none()) {
-        notes.push(
-            "no placebo was measured beside some of this: how large noise is cannot be said"
-                .to_string(),
-        );
+        notes.push("some points have no placebo, so their noise is unknown".to_string());
     }
     notes.dedup();
     let warning = before.mode.warning();
@@ -349,31 +348,34 @@ mod tests {
 
     #[test]
     fn runs_that_cannot_be_compared_are_refused() {
-        refused(|run| run.mode = Mode::Queue, "mode: cost against queue");
+        refused(|run| run.mode = Mode::Queue, "mode: cost before, queue after");
         refused(
             |run| run.environment.cpu.model = "Slow".to_string(),
-            "processor: Fast Processor against Slow",
+            "processor: Fast Processor before, Slow after",
         );
         refused(
             |run| run.agents[0].environment.cpu.model = "Slow".to_string(),
-            "the client's processor: Fast Processor against Slow",
+            "the client's processor: Fast Processor before, Slow after",
         );
-        refused(|run| run.agents.clear(), "agents: 1 against 0");
+        refused(|run| run.agents.clear(), "agents: 1 before, 0 after");
         refused(
             |run| run.series[0].load.size = Some(1518),
-            "Cost of a packet by number of rules: load, size: 64 against 1518",
+            "Cost of a packet by number of rules: load, size: 64 before, 1518 after",
         );
         refused(
             |run| run.series[0].quantity.unit = "us".to_string(),
-            "Cost of a packet by number of rules: quantity, unit: \"ns\" against \"us\"",
+            "Cost of a packet by number of rules: quantity, unit: \"ns\" before, \"us\" after",
         );
         refused(
             |run| {
                 run.topologies[0].offloads.insert("tx-checksumming".to_string(), true);
             },
-            "topology router: offloads: {\"tx-checksumming\":false} against {\"tx-checksumming\":true}",
+            "topology router: offloads: tx-checksumming false before, true after",
         );
-        refused(|run| run.series.clear(), "they have no measurement in common");
+        refused(
+            |run| run.series.clear(),
+            "they have no measurement in common: measure the same points in both",
+        );
     }
 
     #[test]
@@ -390,11 +392,11 @@ mod tests {
         let comparison = compare(&example::run(), &other).unwrap();
         let printed = text::comparison_text(&comparison);
         for expected in [
-            "kernel: 6.18.1 #1 SMP against 6.19",
+            "kernel: 6.18.1 #1 SMP before, 6.19 after",
             "the later run is not complete: interrupted",
             "rules 1000: left out: above 80 % of the ceiling",
-            "no placebo was measured",
-            "both are of one start of the machine",
+            "some points have no placebo",
+            "both runs are of the same boot",
             "another configuration",
         ] {
             assert!(printed.contains(expected), "{expected}\n{printed}");

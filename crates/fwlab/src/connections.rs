@@ -226,7 +226,8 @@ pub fn allow_files(connections: u64, ends: u64) -> anyhow::Result<()> {
         let refused = || {
             let possible = hard.saturating_sub(OTHER_FILES) / ends;
             format!(
-                "{connections} connections at once want {files} open files; ulimit -Hn allows {possible} connections"
+                "{connections} simultaneous connections need {files} open files; ulimit -Hn allows \
+                 {possible} connections"
             )
         };
         setrlimit(Resource::RLIMIT_NOFILE, files, hard.max(files)).with_context(refused)?;

@@ -31,23 +31,24 @@ const LOST: Duration = Duration::from_millis(500);
 /// Arguments of `fwlab converse`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// Protocol
+    /// Transport protocol
     protocol: Protocol,
     /// Address and port of a `fwlab answer`
     server: SocketAddr,
-    /// Seconds until it begins
+    /// Pause before the conversation in seconds, 0 to 86400
     #[arg(long, default_value_t = 0.0, value_parser = moments)]
     after: f64,
-    /// Seconds that it lasts at least
+    /// Minimum duration of the conversation in seconds, 0 to 86400
     #[arg(long, default_value_t = 0.0, value_parser = moments)]
     stays: f64,
-    /// Bytes to say, 16 at least, if there is anything to say or to get
+    /// Number of bytes to send, raised to 16 if it is smaller; TCP sends none if --sends and --gets
+    /// are 0
     #[arg(long, default_value_t = 0)]
     sends: u64,
-    /// Bytes to get
+    /// Number of bytes to receive
     #[arg(long, default_value_t = 0)]
     gets: u64,
-    /// Datagrams of UDP, with as much of the bytes each
+    /// Number of UDP datagrams; each carries an equal share of the bytes
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     datagrams: u64,
 }
@@ -55,7 +56,7 @@ pub struct Arguments {
 fn moments(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.0..=86_400.0).contains(&seconds) => Ok(seconds),
-        _ => Err("between 0 and 86400 seconds".to_owned()),
+        _ => Err("must be 0 to 86400 seconds".to_owned()),
     }
 }
 
@@ -91,9 +92,9 @@ fn exchange(stream: &mut TcpStream, arguments: &Arguments) -> anyhow::Result<()>
     let sends = sends.max(HEAD as u64);
     stream.write_all(&head(sends, gets))?;
     let copied = std::io::copy(&mut std::io::repeat(b's').take(sends - HEAD as u64), stream)?;
-    ensure!(copied + HEAD as u64 == sends, "{copied} bytes of {sends} were taken");
+    ensure!(copied + HEAD as u64 == sends, "only {copied} of {sends} bytes were sent");
     let got = std::io::copy(&mut stream.take(gets), &mut std::io::sink())?;
-    ensure!(got == gets, "{got} bytes of {gets} came");
+    ensure!(got == gets, "only {got} of {gets} bytes arrived");
     Ok(())
 }
 
@@ -242,7 +243,7 @@ mod tests {
             stream.write_all(b"little").unwrap();
         });
         let said = format!("{:#}", converse(&talk(Protocol::Tcp, server)).unwrap_err());
-        assert!(said.ends_with("6 bytes of 70000 came"), "{said}");
+        assert!(said.ends_with("only 6 of 70000 bytes arrived"), "{said}");
     }
 
     #[test]

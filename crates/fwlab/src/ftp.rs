@@ -19,7 +19,7 @@ const BLOCK: usize = 256 * 1024;
 /// Arguments of the load.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Load {
-    /// Address and port of the server, or of who stands before it
+    /// Address and port of the server, or of the proxy in front of it
     server: SocketAddr,
     /// User to log in as
     #[arg(long, default_value = "anonymous")]
@@ -27,19 +27,19 @@ pub struct Load {
     /// File to fetch
     #[arg(long, default_value = "small")]
     file: String,
-    /// Clients at once
+    /// Number of simultaneous clients, 1 to 1000
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     clients: u32,
-    /// Seconds to measure; sessions that have begun are finished, and each client has one
+    /// Duration in seconds, 0.01 to 3600; each client finishes its session and has at least one
     #[arg(long, default_value_t = 1.0, value_parser = crate::seconds)]
     seconds: f64,
-    /// Sessions of each client, however long they take
+    /// Number of sessions of each client, instead of a duration
     #[arg(long, conflicts_with = "seconds")]
     sessions: Option<u32>,
-    /// Let the server make data connections
+    /// Use active mode, in which the server opens the data connections
     #[arg(long)]
     active: bool,
-    /// Only log so many sessions in, say nothing more in them, and stay until killed
+    /// Number of idle sessions to log in; they send nothing more and stay until fwlab is killed
     #[arg(long, conflicts_with_all = ["file", "clients", "seconds", "sessions", "active"])]
     idle: Option<u32>,
 }
@@ -87,7 +87,7 @@ fn measure(load: &Load) -> anyhow::Result<LoadTotals> {
     thread::scope(|scope| {
         let clients: Vec<_> = (0..load.clients).map(|_| scope.spawn(client)).collect();
         for client in clients {
-            client.join().map_err(|_| anyhow::anyhow!("a client died"))??;
+            client.join().map_err(|_| anyhow::anyhow!("a client's thread panicked"))??;
         }
         anyhow::Ok(())
     })?;
@@ -190,7 +190,7 @@ impl Session {
 
     fn expect(&mut self, wanted: u16) -> anyhow::Result<()> {
         let (code, text) = self.reply()?;
-        ensure!(code == wanted, "{}: {code} {text}, and not {wanted}", self.server);
+        ensure!(code == wanted, "{}: expected reply {wanted}, got {code} {text}", self.server);
         Ok(())
     }
 
@@ -199,7 +199,7 @@ impl Session {
         loop {
             let mut line = String::new();
             if self.control.read_line(&mut line).with_context(|| self.server.to_string())? == 0 {
-                bail!("{} has left", self.server);
+                bail!("{} has closed the connection", self.server);
             }
             if let Some((code, text)) = line.trim_end().split_once(' ')
                 && let Ok(code) = code.parse()

@@ -59,7 +59,7 @@ impl Host {
     /// # Errors
     /// Fails without root, without `ip`, or if the kernel refuses a setting.
     pub fn new(lab: &str, role: &str) -> anyhow::Result<Host> {
-        ensure!(geteuid().is_root(), "needs root, to make networks");
+        ensure!(geteuid().is_root(), "must run as root, to make network namespaces");
         let name = format!("{PREFIX}{}-{lab}-{role}", std::process::id());
         let host = Host { name, is_made: true, daemons: Mutex::default() };
         run(Command::new("ip").args(["netns", "add", &host.name]), "")?;
@@ -132,7 +132,7 @@ impl Host {
             let _ = started.send(child);
             let _ = told.recv();
         });
-        let mut child = outcome.recv().context("a thread that starts a program")??;
+        let mut child = outcome.recv().context("thread for starting a program")??;
         let pipe = child.stdin.take();
         self.daemons().push(Daemon { child, stay, keeper });
         // `ensure_running` reports a program that ended before it read its input

@@ -67,6 +67,6 @@ pub mod workload;
 pub fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.01..=3600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("between 0.01 and 3600 seconds".to_string()),
+        _ => Err("must be 0.01 to 3600 seconds".to_string()),
     }
 }

@@ -36,7 +36,7 @@ impl Link {
     pub fn named(name: &str) -> anyhow::Result<Link> {
         let mut ip = Command::new("ip");
         let said = program::run(ip.args(["-j", "-d", "link", "show", "dev", name]), "")?;
-        let said = serde_json::from_str::<Value>(&said).context("what ip prints")?;
+        let said = serde_json::from_str::<Value>(&said).context("output of ip")?;
         let word = |at: &str| said.pointer(&format!("/0/{at}")).and_then(Value::as_str);
         let state =
             |&one: &Offload| Some((Offload::name(one).to_owned(), offload::get(name, one).ok()?));
@@ -48,7 +48,7 @@ impl Link {
             mtu: said
                 .pointer("/0/mtu")
                 .and_then(|mtu| u32::try_from(mtu.as_u64()?).ok())
-                .with_context(|| format!("{name}: ip does not tell its mtu"))?,
+                .with_context(|| format!("{name}: ip prints no MTU"))?,
             offloads: Offload::ALL.iter().filter_map(state).collect(),
             speed: offload::link_speed(name),
             // `ip` reports a kind only for devices that it can make, not for a driver's device
@@ -71,7 +71,7 @@ impl Link {
             socket.connect((address, 9))?;
             std::io::Result::Ok(socket.local_addr()?.ip())
         };
-        let local = local().with_context(|| format!("no way to {address}"))?;
+        let local = local().with_context(|| format!("no route to {address}"))?;
         let has_it = |one: &nix::ifaddrs::InterfaceAddress| {
             let own = one.address.as_ref().and_then(|address| {
                 let v4 = address.as_sockaddr_in().map(|own| IpAddr::from(own.ip()));
@@ -80,7 +80,9 @@ impl Link {
             own == Some(local)
         };
         let found = getifaddrs().context("interfaces")?.find(has_it);
-        Link::named(&found.with_context(|| format!("no interface has {local}"))?.interface_name)
+        Link::named(
+            &found.with_context(|| format!("no interface has the address {local}"))?.interface_name,
+        )
     }
 }
 

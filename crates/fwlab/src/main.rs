@@ -17,7 +17,7 @@ use skipstep_fwlab::{
 };
 
 #[derive(Parser)]
-#[command(name = "fwlab", version, about = "Measures a firewall from the hosts around it")]
+#[command(name = "fwlab", version, about = "Measure a firewall from the hosts around it")]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -27,17 +27,17 @@ struct Arguments {
 enum Command {
     /// Answer `fwlab converse` clients, until killed
     Answer {
-        /// Ports of TCP and UDP
+        /// Ports to listen on, for TCP and UDP
         #[arg(required = true)]
         ports: Vec<u16>,
     },
-    /// Be an end of a measurement: wait for a controller, a `fwlab measure` or `fwlab search` that
-    /// names this agent
+    /// Serve as one end of a measurement, for a `fwlab measure` or `fwlab search` on another
+    /// machine
     Agent {
         #[command(flatten)]
         arguments: agent::Arguments,
     },
-    /// Send a number of bytes to a `fwlab answer`, and get a number of bytes, once
+    /// Send a number of bytes to a `fwlab answer` and receive a number of bytes, once
     Converse {
         #[command(flatten)]
         arguments: converse::Arguments,
@@ -47,77 +47,76 @@ enum Command {
         /// Port to listen on, the same for both protocols
         port: u16,
     },
-    /// Send requests, each after the answer to the last; print transactions per second
+    /// Send requests, each after the response to the previous one; print transactions per second
     Rr {
         /// Transport protocol
         #[arg(value_enum)]
         protocol: Protocol,
         /// Address and port of a host that runs `fwlab echo`
         server: SocketAddr,
-        /// Bytes of payload of request and response
+        /// Payload of a request and of a response in bytes, 8 to 9000
         #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(8..=9000))]
         size: u16,
-        /// Seconds to measure, after a tenth of that to warm up
+        /// Duration in seconds, 0.01 to 3600, after a warm-up of a tenth of it
         #[arg(long, default_value_t = 1.0, value_parser = seconds)]
         seconds: f64,
     },
-    /// Log in at an FTP server, fetch a file and leave, repeatedly; print sessions and bytes per
+    /// Log in to an FTP server, fetch a file and log out, repeatedly; print sessions and bytes per
     /// second
     Ftp {
         #[command(flatten)]
         load: ftp::Load,
     },
-    /// Print the differences between two runs, and which of them are more than noise
+    /// Compare two runs, and print the differences that exceed the noise
     Compare {
         #[command(flatten)]
         runs: compare::Arguments,
     },
-    /// Measure firewalls beside a cable, a plain router and the same router again, in rounds
+    /// Measure firewalls in rounds, together with a cable, a plain router and a placebo
     Measure {
         #[command(flatten)]
         arguments: Box<measure::Arguments>,
     },
-    /// Repeat the experiment of a paper about firewalls, and print which of its findings hold here
+    /// Repeat the experiment of a paper about firewalls, and print the verdict on each finding
     Paper {
         #[command(flatten)]
         arguments: paper::Arguments,
     },
-    /// Send frames with serial number and time through a new network; print how many came and how
-    /// late
+    /// Send frames with serial numbers and timestamps through a new network; print loss and latency
     Raw {
         #[command(flatten)]
         arguments: raw::Arguments,
     },
-    /// Search for the limits of a system, as the RFCs about benchmarking describe
+    /// Search for the limits of a system, by the methods of RFC 2544 and its successors
     Search {
         #[command(flatten)]
         search: Box<search::Arguments>,
     },
-    /// Measure all performance targets of skipstep, and print which of them this machine meets
+    /// Measure all performance targets of skipstep, and print the verdict on each target
     Speed {
         #[command(flatten)]
         arguments: speed::Arguments,
     },
-    /// Run commands in the order and at the times that a file gives
+    /// Run the commands of a workload file, in its order and at its times
     Workload {
         #[command(flatten)]
         workload: workload::Arguments,
     },
-    /// Make one HTML page, or Markdown, of result files
+    /// Write one report, HTML or Markdown, about result files
     Report {
         #[command(flatten)]
         report: report::Arguments,
     },
-    /// Print the completions of commands and flags for a shell; `make install` puts them where
-    /// bash, zsh and fish look
+    /// Print the completions of commands and flags for a shell; `make install` installs those of
+    /// bash, zsh and fish
     Completions {
         /// Shell to complete for
         #[arg(value_enum)]
         shell: Shell,
     },
-    /// Join two new devices by a network that loses, repeats, delays and cuts frames
+    /// Join two new devices by a network that loses, duplicates, reorders and truncates frames
     BadNetwork {
-        /// Name of the device at one end, in this network namespace; it may be moved to another
+        /// Name of the device at one end, in this network namespace; it may be moved to another one
         #[arg(value_parser = device)]
         one: String,
         /// Name of the device at the other end
@@ -128,7 +127,7 @@ enum Command {
         seed: u64,
         #[command(flatten)]
         impairment: Impairment,
-        /// Seconds until the devices are removed, unless a signal ends the command earlier
+        /// Seconds until the devices are removed, 0.01 to 3600; a signal ends the command earlier
         #[arg(long, default_value_t = 60.0, value_parser = seconds)]
         seconds: f64,
     },
@@ -137,7 +136,7 @@ enum Command {
 fn device(name: &str) -> Result<String, String> {
     match name.len() {
         1..=15 if !name.contains(['/', '%', ' ']) => Ok(name.to_owned()),
-        _ => Err("no name of a network device".to_string()),
+        _ => Err("not a name of a network device".to_string()),
     }
 }
 

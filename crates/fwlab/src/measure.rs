@@ -37,7 +37,7 @@ use subject::{Candidate, Testbed};
 /// The mode as a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ModeName {
-    /// all on one CPU, one packet after the other: measures the cost of a packet
+    /// everything runs on one CPU, one packet after the other: measures the cost of a packet
     Cost,
     /// the firewall has a CPU and a queue of its own: measures rate and loss
     Queue,
@@ -48,7 +48,7 @@ enum ModeName {
 /// The flags of `fwlab measure`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// Systems to measure, by default all firewalls that are installed and take the load
+    /// Systems to measure, by default all installed firewalls that support the load
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     systems: Vec<String>,
     /// Topology of the systems: router, bridge, three-legged or proxy
@@ -64,10 +64,10 @@ pub struct Arguments {
     /// Traffic of the client's sockets instead of the generator's frames, in the mode cost
     #[arg(long, value_enum, value_name = "KIND")]
     traffic: Option<TrafficKind>,
-    /// Number of simultaneous clients, with --traffic
+    /// Number of simultaneous clients, 1 to 1000, with --traffic
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     clients: u16,
-    /// End that makes the load
+    /// End that sends the load
     #[arg(long, value_enum, value_name = "END", default_value = "client")]
     from: End,
     /// End that receives the load, and whose ports the rules block
@@ -76,28 +76,28 @@ pub struct Arguments {
     /// Send every other frame in the opposite direction, in the mode cost
     #[arg(long, conflicts_with = "traffic")]
     both_ways: bool,
-    /// Longest IP packet of the cables in bytes
+    /// MTU of the cables in bytes, 1280 to 9000
     #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = clap::value_parser!(u32).range(1280..=9000))]
     mtu: u32,
     #[command(flatten)]
     load: Load,
-    /// Number of rounds; each round measures every system once
+    /// Number of rounds, 1 to 10000; each round measures every system once
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: u32,
-    /// Seconds of a trial
+    /// Duration of a trial in seconds, 0.01 to 3600
     #[arg(long, default_value_t = 0.1, value_parser = seconds)]
     seconds: f64,
-    /// Distribution of generator, firewall and sink: cost by default, wire between agents
+    /// Placement of generator, firewall and sink: cost by default, wire between agents
     #[arg(long, value_enum)]
     mode: Option<ModeName>,
-    /// Frames a second in the modes queue and wire; by default at full speed
+    /// Frames per second in the modes queue and wire; full speed by default
     #[arg(long)]
     rate: Option<f64>,
     #[command(flatten)]
     interfaces: Interfaces,
     #[command(flatten)]
     agents: Agents,
-    /// Write the result to a file as JSON, after each round
+    /// Result file to write after each round, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -177,7 +177,7 @@ fn measure_points(
             point.samples.extend(samples);
             progress.print(done);
             (run.seconds, run.environment.steal) = watch.end();
-            run.incomplete_because = Some(format!("{done} rounds of {}", arguments.rounds));
+            run.incomplete_because = Some(format!("{done} of {} rounds", arguments.rounds));
             arguments.write(run)
         })?;
         let void = table::void(run, &run.series[0], &run.series[0].points[index]);
@@ -192,68 +192,63 @@ impl Arguments {
         self.check_wire()?;
         ensure!(
             self.topology != Topology::Direct,
-            "--topology direct: nothing can stand there; every block has a direct cable anyway"
+            "--topology direct has no device to measure; the mode cost always measures the cable, \
+             too"
         );
-        ensure!(self.from != self.to, "--from and --to: two ends");
+        ensure!(self.from != self.to, "--from and --to must be different ends");
         ensure!(
             ![self.from, self.to].contains(&End::Dmz) || self.topology == Topology::ThreeLegged,
-            "only the topology three-legged has a dmz"
+            "only the topology three-legged has a dmz: add --topology three-legged"
         );
         ensure!(
             self.traffic.is_none() || self.from == End::Client,
-            "--from: sockets are the client's, see --to"
+            "--from: with --traffic the client sends the load; choose the other end by --to"
         );
         ensure!(
             !self.both_ways || self.mode() == Mode::Cost,
-            "--both-ways: only in the mode cost, where one generator after the other has the CPU"
+            "--both-ways works only in the mode cost: leave out --mode"
         );
         for &count in &self.rules {
             ensure!(count <= MOST_RULES, "--rules: at most {}", MOST_RULES);
         }
         ensure!(
             self.rate.is_none() || self.mode() != Mode::Cost,
-            "--rate: in the mode cost frames follow one another as fast as it goes"
+            "--rate: the mode cost sends at full speed; add --mode queue or --mode wire"
         );
         if let Some(rate) = self.rate {
-            ensure!(
-                (1.0..=1e9).contains(&rate),
-                "--rate: between 1 and 1000000000 frames a second"
-            );
+            ensure!((1.0..=1e9).contains(&rate), "--rate must be 1 to 1000000000 frames a second");
         }
         if let Some(kind) = self.traffic {
             ensure!(
                 self.mode() == Mode::Cost || self.agents.are_given(),
-                "--traffic: only in the mode cost, or between agents"
+                "--traffic works only in the mode cost, or between agents: leave out --mode"
             );
             ensure!(
                 kind.takes(self.load.transport),
-                "--traffic {} does not go over {}: write --transport {}",
+                "--traffic {} does not support {}: write --transport {}",
                 kind.name(),
                 self.load.transport,
                 self.load.transport.other()
             );
-            ensure!(self.load.size.single().is_some(), "--traffic: one --size, not imix");
+            ensure!(self.load.size.single().is_some(), "--traffic needs one --size, not imix");
         }
         if self.mode() == Mode::Queue {
             let cpus = placement::cpus()?.len();
-            ensure!(cpus >= 2, "--mode queue: needs two CPUs, there is {cpus}");
+            ensure!(cpus >= 2, "--mode queue needs two CPUs, and this process may use {cpus}");
         }
         ensure!(
             self.mtu <= KERNEL_MTU
                 || self.traffic.is_some()
                 || self.load.engine == Engine::Packet
                 || self.mode() == Mode::Wire,
-            "--mtu: up to {KERNEL_MTU} with frames made in the kernel; --engine packet does without it"
+            "--mtu: the engine xdp makes packets of up to {KERNEL_MTU} bytes: add --engine packet"
         );
         for program in self.traffic.map_or(&[][..], TrafficKind::programs) {
             // agents look for the programs on their own machines
             let is_there = self.agents.are_given() || system::is_there(program);
             ensure!(is_there, "--traffic: no such program: {program}: install it");
         }
-        ensure!(
-            self.clients == 1 || self.traffic.is_some(),
-            "--clients: of sockets, see --traffic"
-        );
+        ensure!(self.clients == 1 || self.traffic.is_some(), "--clients needs --traffic");
         for name in &self.systems {
             let system = system::named(name).map_err(anyhow::Error::msg)?;
             self.ensure_of_use(&*system)?;
@@ -264,11 +259,15 @@ impl Arguments {
     /// Checks that the system fits into the topology, and lets the load through.
     fn ensure_of_use(&self, system: &dyn System) -> anyhow::Result<()> {
         let name = system.name();
-        ensure!(system.supports(self.topology), "{name}: not in the topology {}", self.topology);
+        ensure!(
+            system.supports(self.topology),
+            "{name}: not available in the topology {}",
+            self.topology
+        );
         let traffic = self.traffic.map_or("frames", TrafficKind::name);
         ensure!(
             system.takes(self.traffic, self.load.transport),
-            "{name}: {traffic} over {} do not get through it, see --traffic and --transport",
+            "{name}: does not forward {traffic} over {}: choose other --traffic or --transport",
             self.load.transport
         );
         Ok(())
@@ -286,29 +285,38 @@ impl Arguments {
     /// Checks the flags of the mode wire and of agents.
     fn check_wire(&self) -> anyhow::Result<()> {
         if !self.agents.are_given() {
+            let has_interfaces = self.interfaces.names().is_some();
             ensure!(
-                (self.mode() == Mode::Wire) == self.interfaces.names().is_some(),
-                "--mode wire goes with --client-if and --server-if, or with --client-agent and --server-agent"
+                self.mode() == Mode::Wire || !has_interfaces,
+                "--client-if and --server-if need the mode wire: add --mode wire"
+            );
+            ensure!(
+                self.mode() != Mode::Wire || has_interfaces,
+                "--mode wire needs two ends: add --client-if and --server-if, or --client-agent \
+                 and --server-agent"
             );
             return Ok(());
         }
         ensure!(
             self.mode() == Mode::Wire,
-            "--client-agent: only in the mode wire, which it has without --mode"
+            "--client-agent works only in the mode wire: leave out --mode"
         );
         ensure!(
             self.systems.is_empty(),
-            "--systems: not between agents, where what is there is measured as it is"
+            "--systems: between agents fwlab measures the existing device: leave out --systems"
         );
         ensure!(
             [self.from, self.to] == [End::Client, End::Server],
-            "--from, --to: agents are client and server"
+            "--from and --to: between agents the client sends to the server: leave them out"
         );
         ensure!(
             self.traffic.is_none() == self.interfaces.names().is_some(),
-            "--client-agent: either --traffic, or --client-if and --server-if by which frames go"
+            "--client-agent needs either --traffic, or --client-if and --server-if for frames"
         );
-        ensure!(!self.load.has_lists(), "list: lists are files, and agents read none");
+        ensure!(
+            !self.load.has_lists(),
+            "list: and random-list: an agent reads no files: choose another variation"
+        );
         Ok(())
     }
 

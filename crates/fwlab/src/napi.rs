@@ -34,7 +34,7 @@ pub fn give_threads(host: &Host, interfaces: &[&str], cpu: usize) -> anyhow::Res
         program::run(&mut command, "").context("threaded NAPI")?;
     }
     let new: Vec<u32> = threads().difference(&before).copied().collect();
-    ensure!(!new.is_empty(), "{}: the kernel gave no thread for its packets", host.name());
+    ensure!(!new.is_empty(), "{}: the kernel started no NAPI thread", host.name());
     for &thread in &new {
         pin(Pid::from_raw(thread.cast_signed()), &[cpu])?;
         realtime::set_priority(thread, PRIORITY)?;

@@ -37,11 +37,11 @@ enum PaperChoice {
     Hartmeier,
     /// Molitor: pings, FTP sessions and bulk transfers through a filter and a proxy
     Molitor,
-    /// PF on FreeBSD and on OpenBSD: what FTP and iperf leave of the firewall's CPU
+    /// PF on FreeBSD and on OpenBSD: idle CPU time of the firewall under FTP and iperf
     FreebsdOpenbsd,
-    /// a PF firewall on gigabit Ethernet: bytes there, back and both ways
+    /// a PF firewall on gigabit Ethernet: throughput in one direction, the other, and both
     Gigabit,
-    /// all of them, one after the other
+    /// all papers, one after the other
     All,
 }
 
@@ -58,25 +58,25 @@ pub struct Arguments {
 /// The extent of the measurement, the systems, and the folder of the result.
 #[derive(Debug, Clone, clap::Args)]
 pub struct StudyOptions {
-    /// As few cells as will show that everything works; figures say nothing
+    /// Run only the cells that exercise the code; the figures mean nothing
     #[arg(long, conflicts_with_all = ["quick", "full"])]
     smoke: bool,
-    /// Fewer cells and short trials, but every finding; the default
+    /// Run fewer cells and short trials, but test every finding; this is the default
     #[arg(long, conflicts_with = "full")]
     quick: bool,
-    /// Every cell, longer trials, more rounds
+    /// Run every cell, with longer trials and more rounds
     #[arg(long)]
     full: bool,
-    /// Rounds, in each of which every system is measured once
+    /// Number of rounds, 1 to 10000; each round measures every system once
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: Option<u32>,
-    /// Seconds of a trial
+    /// Duration of a trial in seconds, 0.01 to 3600
     #[arg(long, value_parser = seconds)]
     seconds: Option<f64>,
-    /// Systems to measure, all that can be by default
+    /// Systems to measure, by default all that are installed and support the load
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     systems: Vec<String>,
-    /// Write the result of each paper and its report as files in this folder
+    /// Folder for the result file and the report
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
 }
@@ -202,7 +202,10 @@ fn repeat(paper: &dyn Paper, options: &StudyOptions, interrupt: &Interrupt) -> a
 impl StudyOptions {
     /// Checks the arguments and rights, makes the folder, and removes the hosts of killed runs.
     fn begin(&self, command: &str) -> anyhow::Result<Interrupt> {
-        ensure!(nix::unistd::geteuid().is_root(), "{command}: needs root, to make networks");
+        ensure!(
+            nix::unistd::geteuid().is_root(),
+            "{command}: must run as root, to make network namespaces"
+        );
         for name in &self.systems {
             crate::system::named(name).map_err(anyhow::Error::msg)?;
         }

@@ -217,7 +217,7 @@ impl Disturbance {
         if self.steal >= steal {
             Some(format!("{} ms stolen by the hypervisor", self.steal.as_millis()))
         } else if taken > most {
-            Some(format!("{:.1} ms of the CPU went to others", taken.as_secs_f64() * 1e3))
+            Some(format!("other processes used the CPU for {:.1} ms", taken.as_secs_f64() * 1e3))
         } else if self.switches > switches {
             Some(format!("{} involuntary switches", self.switches))
         } else {
@@ -279,7 +279,7 @@ mod tests {
         let moment = Duration::from_millis(100);
         assert_eq!(disturbance(0, 2, 4).doubt_within(moment), None);
         assert!(disturbance(1, 0, 0).doubt_within(moment).unwrap().contains("stolen"));
-        assert!(disturbance(0, 3, 0).doubt_within(moment).unwrap().contains("others"));
+        assert!(disturbance(0, 3, 0).doubt_within(moment).unwrap().contains("other processes"));
         assert!(disturbance(0, 0, 5).doubt_within(moment).unwrap().contains("switches"));
         let minute = Duration::from_secs(60);
         assert_eq!(disturbance(59, 120, 240).doubt_within(minute), None, "more time, more of all");

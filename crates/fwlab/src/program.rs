@@ -17,7 +17,7 @@ pub fn run(command: &mut Command, input: &str) -> anyhow::Result<String> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = match command.spawn() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            bail!("{name}: no such program: it is needed here, install it")
+            bail!("{name}: no such program: install it")
         }
         other => other.with_context(|| name.clone())?,
     };

@@ -38,13 +38,13 @@ pub struct Arguments {
     to: End,
     #[command(flatten)]
     load: Load,
-    /// Frames a second; by default at full speed
+    /// Frames per second; full speed by default
     #[arg(long)]
     rate: Option<f64>,
-    /// Seconds to send
+    /// Duration in seconds, 0.01 to 3600
     #[arg(long, default_value_t = 1.0, value_parser = seconds)]
     seconds: f64,
-    /// Longest IP packet of the cables in bytes
+    /// MTU of the cables in bytes, 1280 to 9000
     #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = clap::value_parser!(u32).range(1280..=9000))]
     mtu: u32,
 }
@@ -59,15 +59,15 @@ const CALIBRATION: u64 = 1 << 16;
 /// signal came.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let Arguments { topology, from, to, load, rate, .. } = arguments;
-    ensure!(from != to, "frames from an end to itself need no network");
+    ensure!(from != to, "--from and --to must be different ends");
     let third = [from, to].contains(&&End::Dmz);
     ensure!(
         !third || *topology == Topology::ThreeLegged,
-        "only the topology three-legged has a dmz"
+        "only the topology three-legged has a dmz: add --topology three-legged"
     );
-    ensure!(*topology != Topology::Proxy, "a proxy forwards no frames");
+    ensure!(*topology != Topology::Proxy, "--topology proxy: a proxy forwards no frames");
     if let Some(rate) = rate {
-        ensure!((1.0..=1e9).contains(rate), "--rate: between 1 and 1000000000 frames a second");
+        ensure!((1.0..=1e9).contains(rate), "--rate must be 1 to 1000000000 frames a second");
     }
     let interrupt = Interrupt::watch()?;
     host::sweep()?;
@@ -80,7 +80,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let at = Placement { cpu: measuring_cpu()?, priority: 1 };
     let mut flood = Flood::new(&lab, load, *from, *to)?;
     if flood.hook() == XdpMode::Generic {
-        println!("the sink is not in the driver, which cannot: frames cost more than they need to");
+        println!(
+            "the driver does not support XDP, so the sink uses generic XDP: a frame costs more"
+        );
     }
     let pace = match rate {
         Some(rate) => Pace::steady(*rate, Duration::from_secs_f64(arguments.seconds)),

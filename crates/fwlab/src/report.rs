@@ -20,7 +20,7 @@ use crate::results::Run;
 /// The flags of `fwlab report`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Result files; several make one report
+    /// Result files for one report
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// File to write, instead of standard output

@@ -174,8 +174,8 @@ pub enum Failure {
     Trial(usize, anyhow::Error),
     /// More frames came than were sent.
     #[error(
-        "{received} frames came of {sent} that were sent: something reflects or repeats them, and what is lost \
-         cannot be told"
+        "{received} frames arrived, but only {sent} were sent: the device reflects or duplicates \
+         frames, so the loss is unknown"
     )]
     Reflected {
         /// Frames sent.
@@ -184,28 +184,28 @@ pub enum Failure {
         received: u64,
     },
     /// No frame came through, up to this rate.
-    #[error(
-        "no frame came through, at {0:.0} frames a second neither: the device drops everything"
-    )]
+    #[error("no frame came through, even at {0:.0} frames a second: the device drops everything")]
     Nothing(f64),
     /// The device loses frames at any rate, and this search runs at the throughput.
-    #[error("something is lost at any rate: there is no throughput to measure this at")]
+    #[error(
+        "the device loses frames or connections at every rate: the test needs a throughput above 0"
+    )]
     NoThroughput,
     /// No connection was established.
-    #[error("no connection got its page, with as few and as slowly as was tried neither")]
+    #[error("no connection got its page, even at the lowest number and rate")]
     NoConnection,
     /// The device cannot be reset.
     #[error(
-        "not applicable: nothing but the kernel forwards here, and what can be reset of it is the whole machine"
+        "not applicable: the kernel alone forwards here, and it resets only with the whole machine"
     )]
     NoReset,
     /// No frame came between the reset and the end of the trial.
     #[error(
-        "no frame came after the reset until the trial ended: longer trials (--seconds) may show when"
+        "no frame came between the reset and the end of the trial: try longer trials (--seconds)"
     )]
     Away,
     /// The search ended after this number of trials.
-    #[error("no result after {0} trials: the device answers too differently each time")]
+    #[error("no result after {0} trials: the results of equal trials differ too much")]
     Endless(usize),
 }
 
@@ -445,13 +445,14 @@ impl Setting {
                     one => format!("with the extension headers {}", one.name()),
                 };
                 conformance.and_but_for(&format!(
-                    "RFC 5180: only traffic {what} (section 5.3: without, with each alone and with a chain, see --extension all)"
+                    "RFC 5180: only traffic {what}; section 5.3 asks for none, each alone and a \
+                     chain (--extension all)"
                 ))
             }
         };
         conformance.and_but_for(
-            "RFC 5180: frames have 84 bytes at least, more with extension headers, and not 64 (section 5.1); networks \
-             are parts of one prefix",
+            "RFC 5180: frames have at least 84 bytes, more with extension headers, instead of 64 \
+             (section 5.1); all networks are parts of one prefix",
         )
     }
 
@@ -472,9 +473,9 @@ impl Setting {
     fn missing_variety(&self) -> Option<&'static str> {
         match (self.variety.sizes, self.variety.networks) {
             (true, true) => None,
-            (true, false) => Some(
-                "one set of addresses; section 12 asks for 256 networks besides (--networks all)",
-            ),
+            (true, false) => {
+                Some("one set of addresses; section 12 asks for 256 networks, too (--networks all)")
+            }
             (false, true) => Some("not all seven frame sizes of section 9.1 (--size all)"),
             (false, false) => Some(
                 "one frame size and one set of addresses; section 9.1 asks for seven sizes (--size all), section 12 for \

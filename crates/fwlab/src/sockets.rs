@@ -31,31 +31,31 @@ pub use server::{CHARGEN, HTTP, Server, TCP_PORTS};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrafficKind {
-    /// a request, its answer, and so on, over one connection
+    /// requests and responses, one after the other, over one connection
     Rr,
-    /// connect, a request, its answer, close, and so on
+    /// connect, send a request, read the response, close; repeatedly
     Crr,
-    /// as many bytes as it goes, to the server
+    /// bytes to the server, at full speed
     Send,
-    /// as many bytes as it goes, from the server
+    /// bytes from the server, at full speed
     Receive,
-    /// both at once
+    /// bytes in both directions, at full speed
     Both,
-    /// datagrams that come back; how long that takes
+    /// datagrams that the server returns; measures the round trip
     Ping,
-    /// fetch a page, over a connection of its own
+    /// fetch a page over a new connection; repeatedly
     Http,
-    /// log in at an FTP server, fetch a file of --size bytes, leave
+    /// log in to an FTP server, fetch a file of --size bytes, log out; repeatedly
     Ftp,
     /// fetch large files in one FTP session
     FtpBulk,
-    /// what iperf3 sends to the server
+    /// bytes that iperf3 sends to the server
     Iperf3,
-    /// what iperf3 gets from the server
+    /// bytes that iperf3 receives from the server
     Iperf3Reverse,
-    /// a request, its answer, and so on, by netperf
+    /// requests and responses of netperf (TCP_RR, UDP_RR)
     NetperfRr,
-    /// the same with a connection for each, by netperf
+    /// requests and responses of netperf, each over a new connection (TCP_CRR)
     NetperfCrr,
 }
 

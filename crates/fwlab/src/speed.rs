@@ -60,25 +60,25 @@ const IPERF3: &str = "iperf3, offloads on";
 /// Parts of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// packets of few states
+    /// packets of existing states, of which there are few
     Hit,
-    /// the same on a bridge
+    /// packets of existing states, on a bridge
     Bridge,
     /// packets that rules pass without a state
     Rules,
-    /// requests and answers, and what iperf3 carries
+    /// requests and responses, and the throughput of iperf3
     Sockets,
-    /// packets of one of 1,000,000 states
+    /// packets of existing states, of which there are 1,000,000
     States,
-    /// packets that make states
+    /// packets that create states
     New,
-    /// packets about which a table of 1,000,000 addresses is asked
+    /// packets that are looked up in a table of 1,000,000 addresses
     Tables,
     /// packets that are lost while rules are replaced
     Reloads,
-    /// rules and tables as they are loaded
+    /// time to load rules and tables
     Loading,
-    /// the rule that decides, looked up among 100,000
+    /// time to find the deciding rule among 100,000
     Lookups,
     /// programs on two CPUs at once
     Cores,
@@ -87,11 +87,10 @@ enum Part {
 /// Arguments of `fwlab speed`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// Measure these parts alone
+    /// Parts to measure, by default all
     #[arg(long, value_name = "PART,...", value_delimiter = ',')]
     only: Vec<Part>,
-    /// Look up rules among ClassBench's lists, too: files in this folder as ClassBench writes them,
-    /// gzipped or not
+    /// Folder with rule lists of ClassBench, gzipped or not, for the part lookups
     #[arg(long, value_name = "FOLDER")]
     classbench: Option<PathBuf>,
     #[command(flatten)]
@@ -124,11 +123,12 @@ impl Paper for Speed {
     }
 
     fn title(&self) -> &'static str {
-        "How fast skipstep is meant to be, and is"
+        "Performance of skipstep against its targets"
     }
 
     fn source(&self) -> &'static str {
-        "targets of docs/reference/speed.md; ns of a system are its own: those of a cable in the same round are taken off"
+        "targets of docs/reference/speed.md; the time of a system is without the time of the cable \
+         in the same round"
     }
 
     fn differences(&self) -> Vec<&'static str> {
@@ -209,7 +209,7 @@ impl Part {
             Part::Rules => rules(study),
             Part::Sockets => all_sockets(study),
             Part::States if study.extent == Extent::Smoke => {
-                study.leave_out(&format!("{STATES}: it takes too long for --smoke"));
+                study.leave_out(&format!("{STATES}: takes too long for --smoke"));
                 Vec::new()
             }
             Part::States => [FEW_STATES, MANY_STATES].map(|count| many_states(study, count)).into(),

@@ -153,7 +153,7 @@ pub fn all() -> Vec<Box<dyn System>> {
 pub fn named(name: &str) -> Result<Box<dyn System>, String> {
     let names = || all().iter().map(|system| system.name()).collect::<Vec<_>>().join(", ");
     let found = all().into_iter().find(|system| system.name() == name);
-    found.ok_or_else(|| format!("{name}: no such system: there are {}", names()))
+    found.ok_or_else(|| format!("{name}: no such system: choose one of {}", names()))
 }
 
 /// Returns a program that a system needs and that is not installed.

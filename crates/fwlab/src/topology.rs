@@ -30,7 +30,7 @@ use crate::host::Host;
 /// The device between client and server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Topology {
-    /// nothing: one cable
+    /// one cable, without a device
     Direct,
     /// a host that forwards between two networks
     Router,
@@ -38,7 +38,7 @@ pub enum Topology {
     Bridge,
     /// a router with a third network, the demilitarised zone
     ThreeLegged,
-    /// a host between two networks that forwards nothing, but may speak with both sides
+    /// a host between two networks that runs a proxy and forwards no packets
     Proxy,
 }
 
@@ -57,11 +57,11 @@ impl fmt::Display for Topology {
 /// A host at which load begins or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 pub enum End {
-    /// the one that asks
+    /// the host that sends requests
     Client,
-    /// the one that answers
+    /// the host that answers requests
     Server,
-    /// the one in the third network
+    /// the host in the third network
     Dmz,
 }
 

@@ -10,23 +10,27 @@ use crate::raw::load::Load;
 use crate::results;
 use crate::topology::End;
 
+/// The advice if no frames come through between two interfaces.
+pub(crate) const NO_WAY: &str = "--next-link must be the link address of the device that forwards \
+                                 them, and this device needs a route to the server's network";
+
 /// The interfaces of the mode wire, and the receiver's link address.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Interfaces {
-    /// Interface to send by in the mode wire
+    /// Interface that sends frames in the mode wire
     #[arg(long, value_name = "NAME", requires = "server_if")]
     client_if: Option<String>,
-    /// Interface to receive by in the mode wire
+    /// Interface that receives frames in the mode wire
     #[arg(long, value_name = "NAME", requires = "client_if")]
     server_if: Option<String>,
-    /// Link address of who takes frames in the mode wire; by default that of the interface that
-    /// receives
+    /// Destination link address of frames in the mode wire; by default the receiving interface's
     #[arg(long, value_name = "ADDRESS", value_parser = link_address)]
     next_link: Option<[u8; 6]>,
 }
 
 fn link_address(text: &str) -> Result<[u8; 6], String> {
-    parse_address(text).ok_or_else(|| "no link address, as 02:00:00:00:00:01 is one".to_owned())
+    parse_address(text)
+        .ok_or_else(|| "must be a link address, such as 02:00:00:00:00:01".to_owned())
 }
 
 impl Interfaces {
@@ -42,7 +46,7 @@ impl Interfaces {
     pub fn link_addresses(&self, [client, server]: [&Link; 2]) -> anyhow::Result<[[u8; 6]; 2]> {
         let own = |link: &Link| {
             let Link { name, address, .. } = link;
-            address.with_context(|| format!("{name}: an interface without a link address"))
+            address.with_context(|| format!("{name}: the interface has no link address"))
         };
         Ok([own(client)?, self.next_link.map_or_else(|| own(server), Ok)?])
     }
@@ -60,7 +64,8 @@ impl Wire {
     /// # Errors
     /// Fails if none are named, or if one does not exist or has no link address.
     pub fn from_interfaces(interfaces: &Interfaces) -> anyhow::Result<Wire> {
-        let [client, server] = interfaces.names().context("--client-if and --server-if")?;
+        let [client, server] =
+            interfaces.names().context("--client-if and --server-if are missing")?;
         let links = [Link::named(&client)?, Link::named(&server)?];
         let addresses = interfaces.link_addresses([&links[0], &links[1]])?;
         Ok(Wire { links, addresses })
@@ -102,7 +107,7 @@ pub fn described(ends: &str, links: [&Link; 2]) -> results::Topology {
     }
     results::Topology {
         name: "wire".to_owned(),
-        description: format!("{ends}, and whatever is between them"),
+        description: format!("{ends}, and the device between them"),
         mtu: links[0].mtu.min(links[1].mtu),
         families: vec!["inet".to_owned(), "inet6".to_owned()],
         offloads,

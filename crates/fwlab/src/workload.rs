@@ -37,16 +37,16 @@ pub struct Arguments {
     /// File with the workload
     #[arg(required_unless_present = "from", conflicts_with = "from")]
     file: Option<PathBuf>,
-    /// Run nothing, but print the workload that a pcap file or pf's log shows
+    /// Capture, a pcap file or pf's log, to print as a workload instead of running one
     #[arg(long, value_name = "CAPTURE", conflicts_with_all = ["check", "json"])]
     from: Option<PathBuf>,
-    /// Server of the workload that is printed, instead of those in the capture
+    /// Server in the printed workload, instead of the servers in the capture
     #[arg(long, value_name = "ADDRESS", requires = "from")]
     server: Option<IpAddr>,
-    /// Only say whether the file is right, and how many commands it runs
+    /// Check the file and print its number of commands, but run nothing
     #[arg(long, conflicts_with = "json")]
     check: bool,
-    /// Print JSON with every command that was run; what commands print goes to standard error
+    /// Print JSON with every executed command; the commands' own output goes to standard error
     #[arg(long)]
     json: bool,
 }

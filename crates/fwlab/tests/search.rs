@@ -51,7 +51,7 @@ fn nothing_is_measured_at_a_throughput_that_is_not_there() {
         let (report, status) = json(&[test, "--simulate", "knee:5", "--seconds", "1"]);
         assert_eq!(status, Some(1), "{test}");
         let why = report["incomplete_because"].as_str().unwrap();
-        assert!(why.contains("no throughput to measure this at"), "{why}");
+        assert!(why.contains("the test needs a throughput above 0"), "{why}");
     }
     let (report, status) = json(&["throughput", "--simulate", "knee:5", "--seconds", "1"]);
     assert_eq!((status, report["result"]["rate"].as_f64()), (Some(0), Some(0.0)));
@@ -69,7 +69,7 @@ fn a_system_or_a_simulated_device_is_named() {
     };
     assert!(refused(&["mlr", "--system", "nothing-like-it"]).contains("no such system"));
     let known = ["mlr", "--simulate", "knee", "--throughput", "5"];
-    assert!(refused(&known).contains("--throughput says what mlr is to find out"));
+    assert!(refused(&known).contains("--throughput: mlr measures the throughput itself"));
     let ip4 = ["mlr", "--system", "router", "--extension", "chain"];
     assert!(refused(&ip4).contains("IPv4 has no extension headers"));
     let options = ["mlr", "--system", "router", "--ip", "6", "--extension", "hop-by-hop"];
@@ -163,21 +163,21 @@ fn flags_that_need_fwlabs_own_network_are_refused_by_name() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(said.contains(why), "{said}");
     };
-    refused(&[&["reset"], &wire], "not fwlab's to reset");
-    refused(&[&["tcp-rate"], &wire], "a network of fwlab's own");
+    refused(&[&["reset"], &wire], "fwlab cannot reset the device");
+    refused(&[&["tcp-rate"], &wire], "use --system");
     refused(&[&["latency"], &wire, &agents], "clocks of two machines");
     refused(&[&["mlr"], &wire, &agents, &["--server-address", "::1"]], "--server-address");
     refused(&[&["mlr", "--simulate", "knee"], &agents], "--client-if");
     refused(&[&["mlr"], &agents], "--client-if");
-    refused(&[&["tcp-rate"], &wire, &agents], "as the agents' machines have routes");
-    refused(&[&["tcp-rate", "--system", "router"], &agents], "through nothing else");
-    refused(&[&["tcp-rate", "--simulate", "knee"], &agents], "through nothing else");
+    refused(&[&["tcp-rate"], &wire, &agents], "the routes of the agents' machines");
+    refused(&[&["tcp-rate", "--system", "router"], &agents], "leave out --system");
+    refused(&[&["tcp-rate", "--simulate", "knee"], &agents], "leave out --system");
     refused(&[&["tcp-illegal"], &agents], "--forbidden-port");
     let forbidden = ["--forbidden-port", "82"];
     refused(&[&["tcp-rate"], &agents, &forbidden], "is for tcp-illegal");
     let ports = ["--server-ports", "80-82"];
     refused(&[&["tcp-illegal"], &agents, &forbidden, &ports], "one of --server-ports");
-    refused(&[&["mlr"], &wire, &agents, &ports], "addresses of benchmarks");
+    refused(&[&["mlr"], &wire, &agents, &ports], "benchmarking addresses");
     refused(&[&["mlr", "--simulate", "knee", "--networks", "256"]], "simulated device");
     for wrong in [&["mlr", "--system", "router"][..], &["mlr", "--simulate", "knee"]] {
         assert_eq!(search(&[wrong, &wire].concat()).status.code(), Some(2), "{wrong:?}");
@@ -206,10 +206,10 @@ fn hop_by_hop_options_are_told_by_rate() {
 fn the_text_names_figure_and_standard() {
     let output = search(&["mlr", "--simulate", "knee:3e6"]);
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.starts_with("simulated knee:3000000; no figure of this is of a real device\n"));
+    assert!(text.starts_with("simulated knee:3000000; no figure describes a real device\n"));
     assert!(text.contains("RFC 2544: conditional throughput 29"), "{text}");
     assert!(text.contains("conforms: no, the device is simulated\n"), "{text}");
     let output = search(&["mlr", "--simulate", "bump"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8(output.stderr).unwrap().contains("expected knee, slope or noise"));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("must be knee, slope or noise"));
 }

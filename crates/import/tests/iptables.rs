@@ -252,7 +252,7 @@ fn rules_that_pf_will_not_evaluate_cause_a_warning() {
     let warnings = imported(&filter(&[], rules)).warnings;
     assert_eq!(
         warnings.iter().map(|warning| warning.to_string()).collect::<Vec<_>>(),
-        ["test:5: warning: pf passes packets of a connection without asking this"]
+        ["test:5: warning: pf passes packets of a connection without evaluating this rule"]
     );
     let usual = "-A INPUT -m state --state INVALID -j DROP\n-A INPUT -i lo -j ACCEPT\n\
                  -A INPUT -m state --state RELATED,ESTABLISHED -j ACCEPT\n-A INPUT -j DROP";

@@ -147,7 +147,7 @@ fn xdp_refusal(error: &io::Error) -> String {
             "another XDP program is attached to it: `ip link show` names it".to_owned()
         }
         Some(nix::libc::EINVAL | nix::libc::ERANGE) => {
-            "its driver refuses XDP as the interface is: look at its MTU and `ethtool -k` (lro)"
+            "its driver refuses XDP with these settings: check its MTU and `ethtool -k` (lro)"
                 .to_owned()
         }
         _ => error.to_string(),

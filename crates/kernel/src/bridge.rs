@@ -185,7 +185,7 @@ impl Instance {
             }
             let number = first_free(change.memory.ports.values().map(|port| port.number));
             if number >= abi::bridge::BRIDGE_PORTS {
-                return change.refuse(wrong(name, "there are as many ports as there may be"));
+                return change.refuse(wrong(name, "the maximum number of bridge ports is reached"));
             }
             let port = Port { bridge, timeout, number, ..Port::default() };
             change.memory.ports.insert(name.clone(), port);

@@ -168,7 +168,8 @@ pub enum Error {
     Ruleset(#[from] skipstep_classifier::Error),
     /// The kernel's verifier refuses a program.
     #[error(
-        "program {program}: refused by this kernel's verifier: {log} (SKIPSTEP_LIBBPF_DEBUG=1 shows all it said)"
+        "program {program}: refused by this kernel's verifier: {log} (SKIPSTEP_LIBBPF_DEBUG=1 \
+         prints the whole log)"
     )]
     Verifier {
         /// name of the program
@@ -194,7 +195,8 @@ pub enum Error {
     },
     /// A file or folder of skipstep belongs to another user.
     #[error(
-        "{path}: belongs to user {owner}, who could stop or change the filter by it: remove it (rm -r {path}) and load the rules again", path = .path.display()
+        "{path}: belongs to user {owner}, so this user could control the filter: remove it (rm -r \
+         {path}) and load the rules again", path = .path.display()
     )]
     Foreign {
         /// path of the file or folder
@@ -204,7 +206,8 @@ pub enum Error {
     },
     /// Other users may write to the folder of the pins.
     #[error(
-        "{path}: other users may write to it (mode {mode:o}), so they could have put anything there: {remedy}", path = .path.display()
+        "{path}: other users can write to it (mode {mode:o}), so its contents are not trusted: \
+         {remedy}", path = .path.display()
     )]
     Writable {
         /// path of the folder
@@ -216,7 +219,8 @@ pub enum Error {
     },
     /// Another process has held a lock for too long.
     #[error(
-        "{path}: still locked after {seconds} s, by {holder}: wait until it is done, or end it, and try again", path = .path.display()
+        "{path}: still locked after {seconds} s, by {holder}: wait for that process or end it, and \
+         try again", path = .path.display()
     )]
     Locked {
         /// path of the lock file

@@ -41,7 +41,7 @@ impl LiveLog {
         let operation = || format!("pflog{log}: open");
         let id = id.ok_or_else(|| Error::Bpf {
             operation: operation(),
-            cause: "nobody reads it".to_owned(),
+            cause: "no program reads it".to_owned(),
         })?;
         let ring = MapHandle::from_map_id(id).context(operation)?;
         Ok(LiveLog(RingReader::with_parser(&ring, packet)?))

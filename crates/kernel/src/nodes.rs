@@ -116,7 +116,7 @@ mod tests {
     fn too_large_trees_are_refused_with_a_remedy() {
         assert!(ensure_room(4_194_304).is_ok());
         let refused = ensure_room(4_194_305).unwrap_err().to_string();
-        assert!(refused.contains("4194305 cells, there is room for 4194304"), "{refused}");
+        assert!(refused.contains("4194305 nodes, there is room for 4194304"), "{refused}");
         assert!(refused.contains("`set evaluator skip-steps`"), "{refused}");
     }
 }

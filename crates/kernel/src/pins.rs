@@ -69,7 +69,7 @@ fn check_mount(bpffs: &Path) -> Result<()> {
     let is_open = mode & WRITABLE != 0 && mode & STICKY == 0;
     let remedy = match (is_ours, is_open) {
         (true, false) => return Ok(()),
-        (true, true) => format!("close it (chmod 700 {}) and look what is in it", bpffs.display()),
+        (true, true) => format!("close it (chmod 700 {}) and check its contents", bpffs.display()),
         (false, _) => "unmount it and load the rules again".to_owned(),
     };
     Err(Error::Writable { path: bpffs.to_owned(), mode, remedy })

@@ -176,14 +176,12 @@ impl RunDir {
     /// Fails if a file cannot be read, or if another version wrote it.
     pub fn find(&self, generation: u32) -> Result<FoundRecord> {
         let (path, mut rules) = open(self.rules(generation))?;
-        let mut record =
-            Record::from_bytes(&read_all(&path, &mut rules)?).ok_or_else(|| Error::Record {
-                cause: "these are no rules of this version of skipstep".to_owned(),
-                path,
-            })?;
+        let mut record = Record::from_bytes(&read_all(&path, &mut rules)?).ok_or_else(|| {
+            Error::Record { cause: "not rules of this version of skipstep".to_owned(), path }
+        })?;
         let (path, mut lists) = open(self.lists(generation))?;
         if !record.put_lists(&read_all(&path, &mut lists)?) {
-            let cause = "these are no lists of addresses".to_owned();
+            let cause = "not lists of addresses".to_owned();
             return Err(Error::Record { cause, path });
         }
         Ok(FoundRecord { record, generation, rules, lists })

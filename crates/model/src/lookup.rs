@@ -174,7 +174,7 @@ impl Firewall {
     ) -> Lookup {
         if let Some(proxied) = self.proxy(packet, segment, id, journal) {
             if matches!(proxied, Lookup::Rejected(_)) {
-                rejected(id, "is not what the handshake with us waits for", journal);
+                rejected(id, "does not continue the handshake with synproxy", journal);
             }
             return proxied;
         }
@@ -201,7 +201,7 @@ impl Firewall {
                 journal.set_reason(Reason::StateMismatch);
             }
             Tracked::BadTimestamp => {
-                rejected(id, "its timestamp does not go on from those before", journal);
+                rejected(id, "its timestamp does not follow the previous ones", journal);
                 journal.set_reason(Reason::BadTimestamp);
             }
             Tracked::HandshakeMismatch => {

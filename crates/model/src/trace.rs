@@ -207,11 +207,11 @@ impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Stage::Skipped => write!(f, "interface: skipped"),
-            Stage::Labelled => write!(f, "link header: an MPLS label, not looked behind"),
+            Stage::Labelled => write!(f, "link header: an MPLS label, not parsed further"),
             Stage::ForOtherStation => write!(f, "link header: for another station"),
             Stage::Malformed(reason) => write!(f, "headers: refused, {}", reason.name()),
             Stage::Refused(reason) => write!(f, "normalize: refused, {}", reason.name()),
-            Stage::Held => write!(f, "fragment: held until the others come"),
+            Stage::Held => write!(f, "fragment: held until the other fragments arrive"),
             Stage::Reassembled(bytes) => write!(f, "fragment: the last one, {bytes} bytes go on"),
             Stage::Repaired => write!(f, "normalize: repaired"),
             Stage::Searched { key, found } => {
@@ -228,7 +228,7 @@ impl fmt::Display for Stage {
             Stage::Rejected { state, reason } => {
                 write!(f, "state: {state} rejects the packet: {reason}")
             }
-            Stage::Reused(id) => write!(f, "state: {id} has ended and makes way"),
+            Stage::Reused(id) => write!(f, "state: {id} is closed and is replaced"),
             Stage::Rule { rule, line, action, failed } => {
                 write!(f, "rule {rule} (line {line}, {}): ", action.map_or("anchor", action_name))?;
                 match failed {
@@ -248,8 +248,8 @@ impl fmt::Display for Stage {
                 let (from, to) = (Endpoint(ends.source), Endpoint(ends.destination));
                 write!(f, "translate: {from} -> {to}")
             }
-            Stage::Created(id) => write!(f, "state: {id} made"),
-            Stage::NotCreated(reason) => write!(f, "state: not made, {}", reason.name()),
+            Stage::Created(id) => write!(f, "state: {id} created"),
+            Stage::NotCreated(reason) => write!(f, "state: not created, {}", reason.name()),
             Stage::OptionsRefused => write!(f, "options: refused, the rule has no allow-opts"),
             Stage::TooLong { longest } => write!(f, "length: refused, max-pkt-size {longest}"),
             Stage::Routed { interface, next_hop } => {

@@ -291,6 +291,6 @@ fn the_trace_lists_rules_and_the_decision() {
          rule 1 (line 2, pass): no match, on\n\
          rule 2 (line 3, pass): match\n\
          rules: pass by rule 2\n\
-         state: 1 made\n"
+         state: 1 created\n"
     );
 }

@@ -155,7 +155,8 @@ fn words_at_fault(message: &str) -> &'static [&'static str] {
 pub(crate) fn help(message: &str) -> Option<String> {
     let help = match message {
         "r.rpool.opts must be PF_POOL_ROUNDROBIN" => {
-            "several next hops have their turn: leave out how one is chosen, or write `round-robin`"
+            "several next hops are used in rotation: leave out the pool type, or write \
+             `round-robin`"
         }
         "port only applies to tcp/udp"
         | "user only applies to tcp/udp"
@@ -172,7 +173,7 @@ pub(crate) fn help(message: &str) -> Option<String> {
         }
         "return-rst can only be applied to TCP rules" => "add `proto tcp`, or write `block return`",
         "keep state is great, but only for pass rules" => "leave out `keep state`",
-        "flags always false" => "the flags in front of `/` must be among those behind it",
+        "flags always false" => "the mask behind `/` must contain all flags in front of it",
         "os only applies to tcp" | "flags only apply to tcp" => "add `proto tcp`",
         "nat-to and rdr-to require a direction" => {
             "packets get another source when they go `out`, another destination when they come `in`"
@@ -180,7 +181,7 @@ pub(crate) fn help(message: &str) -> Option<String> {
         "direction must be explicit with rules that specify routing" => "add `in` or `out`",
         "tables are not supported by pool type" => "use round-robin, random or least-states",
         "dynamic interfaces must be used with :0 in a binat-to rule" => {
-            "with `:0` an interface stands for its first address"
+            "write `:0` behind the interface to select its first address"
         }
         _ => return None,
     };

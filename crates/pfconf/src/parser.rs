@@ -279,7 +279,7 @@ impl<'a> Parser<'a> {
         }
         if self.at_sign('{') {
             let here = self.place();
-            let help = format!("a list as a value stands in quotes: `{word} = \"{{ a, b }}\"`");
+            let help = format!("write a list as a value in quotes: `{word} = \"{{ a, b }}\"`");
             return self.syntax_error_at(here, |_| Some(help));
         }
         let mut words = vec![self.word_or_number()?];

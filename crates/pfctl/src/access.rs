@@ -38,7 +38,7 @@ pub fn open(args: &Args) -> Result<Option<Instance>> {
 /// a wrong answer.
 fn need_root() -> Result<()> {
     if !geteuid().is_root() {
-        bail!("the packet filter: Permission denied (only root may ask for it or change it)");
+        bail!("the packet filter: Permission denied (only root may read or change it)");
     }
     Ok(())
 }

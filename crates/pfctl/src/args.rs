@@ -194,7 +194,7 @@ mod tests {
             ("--json=1", "--json takes no argument"),
             ("--junit", "option requires an argument --junit"),
             ("test", "test: no scenario file given"),
-            ("diff old.conf", "diff: two files are compared"),
+            ("diff old.conf", "diff: two files needed, the old one and the new one"),
         ] {
             assert_eq!(args(line), Err(Refusal::Usage(message.into())), "{line}");
         }

@@ -22,10 +22,10 @@ const LANGUAGES: [(&str, Importer); 2] = [("iptables", iptables::import), ("pcf"
 pub fn run(args: &Args) -> Result<ExitCode> {
     let names = LANGUAGES.map(|(name, _)| name).join(", ");
     let [language, file] = args.operands.as_slice() else {
-        bail!("import: a language ({names}) and a file are expected");
+        bail!("import: give a language ({names}) and a file");
     };
     let Some((_, import)) = LANGUAGES.into_iter().find(|(name, _)| name == language) else {
-        bail!("import: no language is called '{language}'; there are {names}");
+        bail!("import: unknown language '{language}': use {names}");
     };
     let source = Source::read(file)?;
     match import(&source.text, &source.name) {

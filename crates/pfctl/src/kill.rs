@@ -46,7 +46,7 @@ fn network(text: &str) -> Result<IpNet> {
     }
     match addresses_of(text).first() {
         Some(address) => Ok((*address).into()),
-        None => bail!("{text} is neither an address nor a network nor a host's name"),
+        None => bail!("{text} is not an address, network or host name"),
     }
 }
 
@@ -114,12 +114,12 @@ fn limited(instance: Option<&Instance>, args: &Args) -> Result<String> {
         _ => bail!("no source specified"),
     };
     let Some(address) = addresses_of(source).first().copied() else {
-        bail!("{source} is neither an address nor a host's name");
+        bail!("{source} is not an address or host name");
     };
     let rdomain = args.rdomain.unwrap_or(0);
     match instance.map_or(Ok(None), |instance| instance.forget_limited(id, rdomain, address))? {
-        None => bail!("there is no source limiter {id}"),
-        Some(false) => bail!("source limiter {id} does not know {source}"),
+        None => bail!("no source limiter has the id {id}"),
+        Some(false) => bail!("source limiter {id} has no entry for {source}"),
         Some(true) => Ok(format!("killed source {source} of limiter {id}")),
     }
 }

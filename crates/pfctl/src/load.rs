@@ -107,7 +107,7 @@ pub fn make_room(args: &Args, file: &str) -> Result<()> {
     let source = match Source::read(file) {
         Ok(source) => source,
         Err(error) => {
-            eprintln!("pfctl: warning: {error:#}: no room is made for its rules");
+            eprintln!("pfctl: warning: {error:#}: no memory is reserved for its rules");
             return Ok(());
         }
     };
@@ -120,7 +120,7 @@ pub fn make_room(args: &Args, file: &str) -> Result<()> {
     match Instance::open_with_room(&instance_name(args), limits, rules) {
         Ok(_) => {}
         Err(error @ Error::Bpf { .. }) => eprintln!(
-            "pfctl: warning: no room for what {file} asks for ({} states, {} source nodes, \
+            "pfctl: warning: no memory for the limits of {file} ({} states, {} source nodes, \
              {rules} rules): {error}: lower its limits",
             limits.states, limits.src_nodes
         ),
@@ -308,8 +308,8 @@ fn commit(
 ) -> Result<()> {
     for setting in routing::closed_across(&ruleset) {
         eprintln!(
-            "pfctl: warning: this host does not forward, and drops what af-to takes across: \
-             sysctl -w {setting}=1"
+            "pfctl: warning: this host does not forward, so it drops packets that af-to \
+             translates: run sysctl -w {setting}=1"
         );
     }
     let path = args.anchor.as_ref().map_or("", |anchor| &anchor.path);
@@ -353,11 +353,11 @@ fn warn_of_long_walk(instance: &Instance) -> Result<()> {
             "`set evaluator compiled` searches most rules instead of walking them"
         }
         Evaluator::Compiled if !options.reassemble => {
-            "no tree searches rules for fragments, which `set reassemble yes` puts together first"
+            "trees cannot contain rules for fragments: write `set reassemble yes`"
         }
         Evaluator::Compiled => {
-            "no tree can search some of them: put a `quick` rule for most packets before these, or \
-             put them into an anchor that few packets enter"
+            "trees cannot contain some of these rules: put a `quick` rule for most packets in \
+             front of them, or put them into an anchor that few packets enter"
         }
     };
     eprintln!(
@@ -376,14 +376,14 @@ pub fn warn_of_interfaces(instance: &Instance) -> Result<()> {
     let fate = if instance.is_guarded() { "are dropped" } else { "pass" };
     for (interface, why) in instance.unattached()? {
         eprintln!(
-            "pfctl: warning: {interface}: not filtered, its packets {fate}: {why}: mend that, \
-             then run `pfctl -e` again"
+            "pfctl: warning: {interface}: not filtered, its packets {fate}: {why}: fix this, then \
+             run `pfctl -e` again"
         );
     }
     if instance.lacks_guard() {
         eprintln!(
-            "pfctl: warning: this kernel has no BPF programs for netfilter: interfaces that appear \
-             are open until skipstepd attaches them; write `set unattached pass` if you know"
+            "pfctl: warning: this kernel has no BPF programs for netfilter: new interfaces pass \
+             all packets until skipstepd attaches them; write `set unattached pass` to accept this"
         );
     }
     for (interface, why) in instance.without_xdp()? {

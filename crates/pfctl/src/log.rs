@@ -28,7 +28,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let path = match &args.operands[..] {
         [] => FILE,
         [path] => path,
-        _ => bail!("one log is followed at a time"),
+        _ => bail!("give one log file"),
     };
     let mut follower =
         Follower::open(Path::new(path), args.all).with_context(|| path.to_owned())?;

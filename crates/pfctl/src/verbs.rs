@@ -50,13 +50,13 @@ const EXPLAIN: Row = Row {
     name: "explain",
     usage: "[--json] [-D macro=value] [-f file] [-p instance] packet",
     operands: Completion::None,
-    brief: "what happens to a packet and why",
-    text: "Say what would happen to a packet, and why: what each stage did, the verdict, the deciding \
-           rule and\nthe line it was written on.\n\
+    brief: "print the verdict on a packet, and the rules that decide",
+    text: "Print the verdict on a packet, with the result of each stage, the deciding rule and its\n\
+           line.\n\
            The packet is written as in scenario files, for instance\n\
            .Dl in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S\n\
-           The rules are those of the\n.Ar file\ngiven with\n.Fl f ,\nor else those in force.\n\
-           States do not take part; nothing is changed.",
+           The rules are read from the\n.Ar file\ngiven with\n.Fl f ,\nor else from the kernel.\n\
+           States are ignored, and nothing is changed.",
     has_commands: false,
     lacks: |operands| (operands == 0).then_some("no packet given"),
 };
@@ -67,7 +67,7 @@ const TEST: Row = Row {
     usage: "[--junit file] file ...",
     operands: Completion::File,
     brief: "run scenario files on the model of the filter, without root",
-    text: "Run scenario files: rules, packets and what is expected of them.\n\
+    text: "Run scenario files, which contain rules, packets and expected results.\n\
            They run on a model of the filter, without privileges.\n\
            The exit status is 1 if an expectation is not met.",
     has_commands: false,
@@ -79,16 +79,17 @@ const DIFF: Row = Row {
     name: "diff",
     usage: "[--json] [--examples number] [-D macro=value] old new",
     operands: Completion::File,
-    brief: "what changes from one rule set to another, for rules and for packets",
-    text: "Compare two rule sets by what they mean.\n\
+    brief: "compare two rule sets, by their rules and by their verdicts on packets",
+    text: "Compare two rule sets by meaning.\n\
            Each rule, setting and table address that was removed\n.Pq \\- ,\nadded\n.Pq +\nor moved\n\
-           .Pq >\nis printed with its line; then packets that would fare differently, as scenario files \
-           write\nthem, each with both fates and the rules that decide.\n\
-           The packets are looked for at the edges of what the rules ask for, on a model of the filter\n\
+           .Pq >\nis printed with its line.\n\
+           Then packets with different verdicts are printed, in the notation of scenario files, each\n\
+           with both verdicts and the deciding rules.\n\
+           The packets are chosen at the boundaries of the rules' criteria, on a model of the filter\n\
            without states, one for each pair of deciding rules.\n\
-           The exit status is 0 if the rule sets mean the same, 1 if not, 2 if they cannot be compared.",
+           The exit status is 0 if the rule sets are equivalent, 1 if not, 2 if they cannot be compared.",
     has_commands: false,
-    lacks: |operands| (operands != 2).then_some("two files are compared"),
+    lacks: |operands| (operands != 2).then_some("two files needed, the old one and the new one"),
 };
 
 const FMT: Row = Row {
@@ -99,8 +100,8 @@ const FMT: Row = Row {
     brief: "print rule sets, or standard input, in canonical spacing",
     text: "Print rule sets, or standard input, in canonical spacing: one blank between words, lists and \
            the\nrules of anchors indented, lines broken behind column 100, comments aligned.\n\
-           Only what stands between words changes.\n\
-           A file with a syntax error is left alone.",
+           Only white space changes.\n\
+           A file with a syntax error is not changed.",
     has_commands: false,
     lacks: |_| None,
 };
@@ -111,12 +112,12 @@ const IMPORT: Row = Row {
     usage: "language file",
     operands: Completion::File,
     brief: "convert rules in another language (iptables, pcf) to pf.conf",
-    text: "Print a pf.conf that means the same as\n.Ar file\n.Po or, if it is\n.Sq - ,\nstandard input\n\
+    text: "Print a pf.conf with the meaning of\n.Ar file\n.Po or, if it is\n.Sq - ,\nstandard input\n\
            .Pc ,\nwhich is in another language:\n.Bl -tag -width iptables\n.It Cm iptables\n\
-           what iptables-save prints: the tables filter and nat\n.It Cm pcf\n\
+           output of iptables-save: the tables filter and nat\n.It Cm pcf\n\
            the filter language of an old packet filtering bridge\n.El\n.Pp\n\
-           A comment says for each rule from which line it came.\n\
-           What has no equivalent in pf is an error with its line, and nothing is printed then.",
+           A comment gives the line of each original rule.\n\
+           A rule without an equivalent in pf is an error with its line, and then nothing is printed.",
     has_commands: false,
     lacks: |operands| (operands == 0).then_some("no language and file given"),
 };
@@ -126,11 +127,11 @@ const LOG: Row = Row {
     name: "log",
     usage: "[--all] [--json] [file]",
     operands: Completion::File,
-    brief: "print the packets that are logged, as they come",
-    text: "Follow a\n.Ar file\nthat\n.Xr skipstepd 8\nwrites,\n.Pa /var/log/skipstep/pflog0\nif none is \
-           named: each packet that is logged is printed as a line, with its time, the\nrule that it matched \
-           with that of the anchor behind it, the reason, and what became of it.\n\
-           A file that is rotated is followed to the next one.",
+    brief: "print logged packets as they arrive",
+    text: "Follow a log\n.Ar file\nof\n.Xr skipstepd 8 ,\nby default\n.Pa /var/log/skipstep/pflog0 .\n\
+           Each logged packet is printed as a line, with its time, the matching rule with the rule of the\n\
+           anchor behind it, the reason and the action.\n\
+           After a rotation the new file is followed.",
     has_commands: false,
     lacks: |_| None,
 };
@@ -140,33 +141,33 @@ const BRIDGE: Row = Row {
     name: "bridge",
     usage: "[-p instance] [-v] [--json] command ...",
     operands: Completion::None,
-    brief: "join interfaces by a transparent bridge, or show it",
-    text: "Join interfaces by a bridge that is none of the kernel's.\n\
-           What comes in by one port leaves by another, without any address or route; the filter sees it\n\
-           on its way in and on its way out.\n\
-           While the filter is disabled everything crosses.\n\
+    brief: "manage transparent bridges between interfaces",
+    text: "Manage transparent bridges of skipstep, which are independent of the kernel's bridges.\n\
+           A frame that comes in by one port leaves by another, without addresses or routes.\n\
+           The filter evaluates it where it comes in and where it leaves.\n\
+           While the filter is disabled, all frames are forwarded.\n\
            The commands are those of\n.Xr ifconfig 8\non\n.Ox :\n\
            .Bl -tag -width Ds\n\
            .It Cm add Ar interface ...\n\
-           Make interfaces ports of a bridge: of the one that some of them are on, or of a new one.\n\
+           Add interfaces as ports to the bridge that some of them belong to, or to a new bridge.\n\
            .It Cm delete Ar interface ...\n\
-           Take them off it.\n\
+           Remove interfaces from their bridge.\n\
            .It Cm show\n\
-           Show bridges with their ports, and the stations that are known behind each, with the seconds\n\
-           since the last frame from them; with\n.Fl v\ncounters and rules too.\n\
+           Show bridges with their ports and with the stations behind each port, with the seconds since\n\
+           the last frame from a station; with\n.Fl v ,\ncounters and rules, too.\n\
            .It Cm flush\n\
            Forget all stations.\n\
            .It Cm timeout Ar interface seconds\n\
-           Have the bridge with this port forget stations that nothing has come from for so long, 240 seconds by\n\
-           default, or, with 0, none.\n\
+           Set the time after which the bridge of this port forgets a station without frames.\n\
+           The default is 240 seconds; 0 means never.\n\
            .It Cm blocknonip Ar interface\n\
-           Let nothing but IPv4, IPv6, ARP and reverse ARP through a port.\n\
+           Block all frames on a port except IPv4, IPv6, ARP and reverse ARP.\n\
            .It Cm passnonip Ar interface\n\
-           Let everything through again, as by default.\n\
+           Pass all frames on a port, which is the default.\n\
            .It Xo\n.Cm rule add Cm pass | block Cm in | out | in/out Cm on Ar interface\n\
            .Op Cm src Ar address\n.Op Cm dst Ar address\n.Op Cm type Ar type | Cm arp | rarp\n.Xc\n\
-           Add a rule for frames behind those that the port has.\n\
-           The first that matches decides; what none matches passes.\n\
+           Append a rule for frames to the rules of the port.\n\
+           The first matching rule decides; a frame without a matching rule passes.\n\
            A type is a number, or\n.Cm ip , ip6 , arp , rarp , vlan , pppoe\nor\n.Cm lldp .\n\
            .It Cm rule show Op Ar interface\n\
            Show rules for frames.\n\
@@ -193,7 +194,7 @@ mod tests {
 
     #[test]
     fn operands_are_counted() {
-        assert_eq!((DIFF.lacks)(1), Some("two files are compared"));
+        assert_eq!((DIFF.lacks)(1), Some("two files needed, the old one and the new one"));
         assert_eq!((DIFF.lacks)(2), None);
         assert_eq!((FMT.lacks)(0), None);
     }

@@ -32,7 +32,7 @@ fn an_added_rule_is_shown_with_a_packet() {
         "--- old.conf\n\
          +++ new.conf\n\
          + pass in on em0 proto tcp from any to any port = 22 flags S/SA  # new.conf:2\n\
-         # packets that fare differently\n\
+         # packets with different verdicts\n\
          in em0 tcp 192.0.2.1:4000 > 198.51.100.2:22 S   \
          block by old.conf:1  →  pass by new.conf:2\n"
     );
@@ -48,7 +48,7 @@ fn a_moved_rule_is_said_to_be_moved() {
         "--- old.conf\n\
          +++ new.conf\n\
          > pass in proto tcp from any to any port = 22 flags S/SA  # from old.conf:1 to new.conf:3\n\
-         # packets that fare differently\n\
+         # packets with different verdicts\n\
          in em0 tcp 192.0.2.1:4000 > 198.51.100.2:22 S   \
          block by old.conf:2  →  pass by new.conf:3\n"
     );
@@ -107,7 +107,7 @@ fn a_table_is_compared_address_by_address() {
         "--- old.conf\n\
          +++ new.conf\n\
          + table <bad> { !10.9.1.0/24 }\n\
-         # packets that fare differently\n\
+         # packets with different verdicts\n\
          in em0 tcp 10.9.1.0:4000 > 198.51.100.2:80 S   \
          block by old.conf:2  →  pass by new.conf:3\n"
     );
@@ -124,7 +124,7 @@ fn a_change_without_effect_has_no_example() {
          +++ new.conf\n\
          - block drop in proto tcp from any to any port = 22  # old.conf:1\n\
          + block drop in proto tcp from any to any port = 23  # new.conf:1\n\
-         # no packet was found that fares differently\n"
+         # no packet with different verdicts was found\n"
     );
 }
 

@@ -501,7 +501,7 @@ impl StateWords {
     fn compare(&self, number: u32, observation: &Observation, differences: &mut Differences) {
         let Some(found) = observation.view(number) else {
             if *self != StateWords::default() {
-                differences.0.push(format!("state {number}: expected it to be there, it is gone"));
+                differences.0.push(format!("state {number}: expected, but missing"));
             }
             return;
         };

@@ -81,7 +81,7 @@ impl LimiterCheck {
                 "rate" => &mut check.rate,
                 "entries" => &mut check.entries,
                 "made" => &mut check.made,
-                other => return Err(word.fault(format!("`{other}` is no counter of a limiter"))),
+                other => return Err(word.fault(format!("`{other}` is not a counter of a limiter"))),
             };
             *counter = Some(line.number("a number")?);
         }

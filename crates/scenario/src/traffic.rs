@@ -93,7 +93,9 @@ impl TrafficCheck {
                 (_, _, Some(name)) => {
                     check.counters.push((name, line.value("packets and bytes as 1:40", pair)?));
                 }
-                (other, ..) => return Err(word.fault(format!("`{other}` is no counter of it"))),
+                (other, ..) => {
+                    return Err(word.fault(format!("`{other}` is not one of its counters")));
+                }
             }
         }
         Ok(check)

@@ -146,8 +146,8 @@ fn messages_show_the_word() {
         ("rules { pass }\nin em0 udp 10.0.0.1:1", "x.scn:2: ", "`>` is missing"),
         ("rules { pass }\nin em0 udp 10.0.0.1:1 > 2001:db8::1[2]", "x.scn:2: ", "one family"),
         ("rules { pass }\nin em0 hex 450", "x.scn:2: ", "is not bytes in hexadecimal"),
-        ("rules { pass }\nin em0 hex 45 => pass, block", "x.scn:2: ", "already said"),
-        ("rules { pass }\nin em0 hex 45 => perhaps", "x.scn:2: ", "nothing that can be expected"),
+        ("rules { pass }\nin em0 hex 45 => pass, block", "x.scn:2: ", "is repeated"),
+        ("rules { pass }\nin em0 hex 45 => perhaps", "x.scn:2: ", "not an expectation"),
         (
             "rules { pass }\nin em0 icmp 2001:db8::1 > 2001:db8::2 echoreq",
             "x.scn:2: ",
@@ -164,7 +164,7 @@ fn messages_show_the_word() {
         ("=> pass", "x.scn:1: ", "no packet before"),
         ("rules { pass }\nwait => expired 1", "x.scn:2: ", "is missing"),
         ("scenario \"open", "x.scn:1: ", "quote is not closed"),
-        ("rules { pass }\njump em0", "x.scn:2: ", "is no step"),
+        ("rules { pass }\njump em0", "x.scn:2: ", "is not a step"),
         ("interfaces { em0 10.0.0.1 }\nrules { pass }", "x.scn:1: ", "prefix length"),
     ] {
         let message = message(text);

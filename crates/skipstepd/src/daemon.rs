@@ -132,13 +132,13 @@ pub fn run(options: &Options) -> Result<()> {
     write_log(&signals, &name, options);
     signals.stop.store(true, Ordering::Relaxed);
     for (thread, task) in [
-        (reassembler, "puts fragments together"),
+        (reassembler, "reassembles fragments"),
         (reporter, "reports flows"),
         (diverter, "hands packets to programs"),
         (delayer, "holds delayed packets"),
         (attacher, "attaches interfaces"),
         (follower, "follows interfaces"),
-        (janitor, "removes what dead processes have left"),
+        (janitor, "removes records of dead processes"),
     ] {
         if thread.join().is_err() {
             print_message(&format!("the thread that {task} has failed"));

@@ -8,31 +8,31 @@ use clap::Parser;
 use crate::pflog::MAX_SNAPLEN;
 use crate::task::Task;
 
-/// Attach interfaces that appear, follow their addresses, write the packet filter's log
+/// Attach new interfaces to the packet filter, track their addresses, and write the filter's log
 #[derive(Debug, Clone, Parser)]
 #[command(name = "skipstepd", version)]
 pub struct Options {
-    /// Send IPFIX reports from this address
+    /// Source address of IPFIX reports
     #[arg(short = 'a', value_name = "address")]
     pub source: Option<IpAddr>,
 
-    /// Print what happens, not only what goes wrong
+    /// Print all events, not only errors
     #[arg(short = 'D')]
     pub debug: bool,
 
-    /// Send IPFIX reports of states with pflow there; may be given several times
+    /// Collector of IPFIX reports on states with pflow; may be given several times
     #[arg(short = 'e', value_name = "address:port")]
     pub collectors: Vec<SocketAddr>,
 
-    /// Log files are named like this, with the number of the pflog interface behind it
+    /// Path of log files, to which the number of the pflog interface is appended
     #[arg(short = 'f', value_name = "path", default_value = "/var/log/skipstep/pflog")]
     pub file: PathBuf,
 
-    /// Instance of the filter, as for pfctl
+    /// Name of the instance of the filter, as for pfctl
     #[arg(short = 'p', value_name = "instance")]
     pub instance: Option<String>,
 
-    /// Bytes of each packet that are written
+    /// Maximum number of bytes of a packet in the log, 20 to 160
     #[arg(short = 's', value_name = "snaplen", default_value_t = MAX_SNAPLEN, value_parser = snaplen)]
     pub snaplen: usize,
 
@@ -44,7 +44,7 @@ pub struct Options {
 fn snaplen(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(bytes) if (20..=MAX_SNAPLEN).contains(&bytes) => Ok(bytes),
-        _ => Err(format!("must be 20 to {MAX_SNAPLEN}, as much as the filter hands over")),
+        _ => Err(format!("must be 20 to {MAX_SNAPLEN} bytes")),
     }
 }
 

@@ -43,7 +43,7 @@ impl Task {
     /// Returns a description of the task for messages.
     pub fn work(self) -> &'static str {
         match self {
-            Task::Fragments => "puts fragments together",
+            Task::Fragments => "reassembles fragments",
             Task::Divert => "hands packets to programs",
             Task::Delay => "holds delayed packets",
             Task::Log => "writes the log",

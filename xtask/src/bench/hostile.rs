@@ -68,9 +68,7 @@ const READERS: [(&str, Reader); 5] = [
 /// # Errors
 /// Fails if a process cannot be started, or if a reader accepts a text.
 pub fn run() -> anyhow::Result<()> {
-    println!(
-        "Seconds on a processor until it is refused, and the peak of memory in MB, the text itself included\n"
-    );
+    println!("CPU seconds until refusal, and peak memory in MB including the text\n");
     print!("{:<30}", "");
     READERS.iter().for_each(|(reader, _)| print!("{reader:>18}"));
     println!();

@@ -70,7 +70,7 @@ pub fn run(rounds: u32, among: Option<usize>, lists: Option<&Path>) -> anyhow::R
         }
     }
     if differ > 0 {
-        println!("\n{differ} lookups came to something else than the model");
+        println!("\n{differ} lookups differ from the model's");
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)

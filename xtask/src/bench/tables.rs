@@ -55,7 +55,7 @@ pub fn run(rounds: u32) -> anyhow::Result<ExitCode> {
         }
     }
     if differ > 0 {
-        println!("\n{differ} lookups came to something else than the entries say");
+        println!("\n{differ} lookups differ from the entries");
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)

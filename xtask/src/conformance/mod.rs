@@ -36,28 +36,28 @@ pub struct Arguments {
     /// Directory of the vectors
     #[arg(long, value_name = "DIR", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/vectors"))]
     vectors: PathBuf,
-    /// Only these files, by name without .jsonl.gz
+    /// Files to replay, named without .jsonl.gz; by default all
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     file: Vec<String>,
-    /// On which evaluator
+    /// Evaluator to use
     #[arg(long, value_enum, default_value = "all")]
     engine: Choice,
-    /// Only the vector with this id
+    /// Id of the only vector to replay
     #[arg(long, value_name = "ID")]
     id: Option<String>,
-    /// Only the first N vectors of each file
+    /// Maximum number of vectors of each file, from its beginning
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Only N vectors of each file, spread evenly
+    /// Maximum number of vectors of each file, spread evenly
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
-    /// Threads
+    /// Number of threads
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
-    /// Differences to print for each file and evaluator
+    /// Maximum number of differences to print for each file and evaluator
     #[arg(long, value_name = "N", default_value_t = 3)]
     show: usize,
-    /// Where differences are written as scenario files
+    /// Directory for the scenario files of differences
     #[arg(long, value_name = "DIR", default_value = "target/conformance")]
     output: PathBuf,
 }

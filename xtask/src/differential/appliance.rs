@@ -17,11 +17,11 @@ use super::rules;
 /// The form of drawn rule sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Drawn {
-    /// Anything that both dialects have
+    /// Random statements of both dialects
     Random,
-    /// As pfSense generates them
+    /// Rule sets in the form that pfSense generates
     Pfsense,
-    /// As OPNsense generates them
+    /// Rule sets in the form that OPNsense generates
     Opnsense,
 }
 

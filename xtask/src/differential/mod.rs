@@ -44,41 +44,41 @@ use crate::engines::Choice;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// How many packets at least
+    /// Minimum number of packets
     #[arg(long, default_value_t = 200_000)]
     packets: u64,
-    /// Where the random sequence begins; the same seed makes the same cases
+    /// Seed of the random sequence; the same seed gives the same cases
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Which rule sets are drawn
+    /// Form of the random rule sets
     #[arg(long, value_enum, default_value = "random")]
     rules: appliance::Drawn,
-    /// Compare the model with this evaluator
+    /// Evaluator to compare with the model
     #[arg(long, value_enum, default_value = "all")]
     engine: Choice,
-    /// Play each case on one of the evaluators, the next case on the next one: thrice as many cases
-    /// in the same time
+    /// Play each case on one evaluator, and the next case on the next evaluator: three times as
+    /// many cases in the same time
     #[arg(long)]
     in_turn: bool,
-    /// Give all tables of the trees' evaluator an index, which makes changes of tables slow
+    /// Give all tables of the evaluator bpf-compiled an index; changes of tables become slow
     #[arg(long)]
     index_tables: bool,
     /// Compare the model before and after the rule set optimizer instead
     #[arg(long, conflicts_with_all = ["engine", "in_turn", "index_tables", "jobs", "resume"])]
     optimizer: bool,
-    /// Play the cases of this file, which --optimizer wrote, and no random ones
+    /// File of cases that --optimizer wrote, to play instead of random cases
     #[arg(long, value_name = "FILE", requires = "optimizer")]
     again: Option<PathBuf>,
-    /// Threads
+    /// Number of threads
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
-    /// Disagreements to look for before stopping
+    /// Number of disagreements after which the test stops
     #[arg(long, value_name = "N", default_value_t = 1)]
     failures: usize,
-    /// Keep in this file how far the seed got, and go on from there
+    /// File that stores the progress of a seed; the test continues from there
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
-    /// Where disagreements are written as scenario files
+    /// Directory for the scenario files of disagreements
     #[arg(long, value_name = "DIR", default_value = "target/differential")]
     output: PathBuf,
 }

@@ -24,13 +24,13 @@ pub struct Arguments {
     /// Number of rule sets
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     rule_sets: u64,
-    /// Where the random sequence begins; the same seed draws the same rule sets
+    /// Seed of the random sequence; the same seed gives the same rule sets
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Which rule sets are drawn; those of appliances must be read as they are, too
+    /// Form of the random rule sets; rule sets of appliances must be accepted unchanged, too
     #[arg(long, value_enum, default_value = "random")]
     rules: Drawn,
-    /// Differences to look for before stopping
+    /// Number of differences after which the test stops
     #[arg(long, value_name = "N", default_value_t = 1)]
     failures: usize,
 }

@@ -178,7 +178,7 @@ impl Flow {
             self.hosts[side].next = self.hosts[side].next.wrapping_add(words.len() as u32);
             let heard = std::mem::take(&mut self.hosts[1 - side].heard);
             let place = if side == 0 { "client" } else { "server" };
-            ensure!(heard == [words], "{}: what the {place} said is not heard", self.name);
+            ensure!(heard == [words], "{}: the data of the {place} did not arrive", self.name);
         }
         Ok(())
     }
@@ -281,7 +281,7 @@ impl Flow {
             for bytes in arrived {
                 let line = skipstep_wire::print::line(&bytes);
                 let name = self.name;
-                let what = || format!("{name}: what arrives: {line}");
+                let what = || format!("{name}: arrived: {line}");
                 let segment = segment::read(&bytes).with_context(what)?;
                 let to = usize::from(segment.to.0 == self.hosts[1].own.0);
                 let answer = self.receive(to, segment).with_context(what)?;
@@ -301,8 +301,18 @@ impl Flow {
                 (host.own.1, host.peer.1) = (segment.to.1, segment.to.1);
             }
         }
-        ensure!(segment.to == host.own, "it is for {:?}, not for {:?}", segment.to, host.own);
-        ensure!(segment.from == host.peer, "it is from {:?}, not {:?}", segment.from, host.peer);
+        ensure!(
+            segment.to == host.own,
+            "the segment is for {:?}, not for {:?}",
+            segment.to,
+            host.own
+        );
+        ensure!(
+            segment.from == host.peer,
+            "the segment is from {:?}, not {:?}",
+            segment.from,
+            host.peer
+        );
         if self.kind != Protocol::Tcp {
             host.heard.push(segment.payload);
             return Ok(None);

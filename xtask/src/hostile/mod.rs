@@ -38,13 +38,13 @@ const CROWD: usize = 10;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// How many hostile packets
+    /// Number of hostile packets
     #[arg(long, default_value_t = 10_000)]
     packets: u32,
-    /// Where the random sequence begins
+    /// Seed of the random sequence
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// On which evaluator
+    /// Evaluator to use
     #[arg(long, value_enum, default_value = "all")]
     engine: Choice,
 }

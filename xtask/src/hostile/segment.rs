@@ -35,7 +35,8 @@ pub fn read(packet: &[u8]) -> anyhow::Result<Segment> {
         }
     };
     let [source, destination] = addresses;
-    let data = packet.get(header..skipstep_wire::ip_length(packet)).context("it is cut off")?;
+    let data =
+        packet.get(header..skipstep_wire::ip_length(packet)).context("the packet is truncated")?;
     let half = |at: usize| u16::from_be_bytes([data[at], data[at + 1]]);
     let long = |at: usize| u32::from(half(at)) << 16 | u32::from(half(at + 2));
     let right = match protocol {

@@ -31,9 +31,9 @@ pub struct Arguments {
     /// Folder with openbsd/, freebsd/ and realworld/
     #[arg(long, value_name = "DIR", default_value = "../shared/pf-regress")]
     cases: PathBuf,
-    /// Only these kinds or cases, such as pfail or pf12 [default: all]
+    /// Kinds or cases to run, such as pfail or pf12 [default: all]
     names: Vec<String>,
-    /// Show how the output of failed cases differs
+    /// Print the differences of failed cases' output
     #[arg(long)]
     diff: bool,
     /// Set by the program itself when it has entered the namespaces

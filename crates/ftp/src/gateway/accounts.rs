@@ -42,7 +42,7 @@ impl Accounts {
         let mut file = File::open(path).with_context(|| name.clone())?;
         let mode = file.metadata().with_context(|| name.clone())?.permissions().mode();
         if mode & 0o007 != 0 {
-            bail!("{name}: everybody has access to it\nhelp: chmod o= {name}");
+            bail!("{name}: all users can access it\nhelp: chmod o= {name}");
         }
         let mut text = String::new();
         file.read_to_string(&mut text).with_context(|| name.clone())?;
@@ -63,19 +63,19 @@ impl Accounts {
             }
             let account = line.split_once(':').filter(|(name, _)| is_name(name));
             let Some((name, hash)) = account else {
-                bail!("{file}:{number}: no line of a name and a hash\n{HELP}");
+                bail!("{file}:{number}: not a name and a hash\n{HELP}");
             };
             let hash = hash.trim_end();
             let is_hash = PasswordHash::new(hash).is_ok_and(|hash| {
                 hash.algorithm.as_str().starts_with("argon2") && hash.hash.is_some()
             });
             if !is_hash {
-                bail!("{file}:{number}: what stands behind {name} is no hash by Argon2\n{HELP}");
+                bail!("{file}:{number}: the hash of {name} is not an Argon2 hash\n{HELP}");
             }
             let hash: Arc<str> = hash.into();
             any.get_or_insert_with(|| hash.clone());
             if hashes.insert(name.to_string(), hash).is_some() {
-                bail!("{file}:{number}: {name} stands there twice");
+                bail!("{file}:{number}: {name} is given twice");
             }
         }
         let any = any.ok_or_else(|| anyhow!("{file}: no accounts\n{HELP}"))?;
@@ -109,7 +109,7 @@ fn is_name(name: &str) -> bool {
 /// Fails if the name or the password is not valid, or if standard input cannot be read.
 pub fn print_line(name: &str) -> Result<()> {
     if !is_name(name) {
-        bail!("'{name}' is no name: signs of ASCII, without '@', ':' and '#'");
+        bail!("'{name}' is not a name: use ASCII characters without '@', ':' and '#'");
     }
     println!("{}", line(name, &read_password()?)?);
     Ok(())
@@ -170,11 +170,11 @@ mod tests {
         let good = line("alice", "secret").unwrap();
         for (text, wrong) in [
             ("", "a: no accounts"),
-            ("alice", "a:1: no line"),
-            ("# x\nal ice:x", "a:2: no line"),
-            ("alice:secret", "a:1: what stands behind alice"),
-            ("alice:$2b$12$abcdefghijklmnopqrstuv", "a:1: what stands behind alice"),
-            (&format!("{good}\n{good}"), "a:2: alice stands there twice"),
+            ("alice", "a:1: not a name and a hash"),
+            ("# x\nal ice:x", "a:2: not a name and a hash"),
+            ("alice:secret", "a:1: the hash of alice is not"),
+            ("alice:$2b$12$abcdefghijklmnopqrstuv", "a:1: the hash of alice is not"),
+            (&format!("{good}\n{good}"), "a:2: alice is given twice"),
         ] {
             let said = Accounts::parse("a", text).unwrap_err().to_string();
             assert!(said.starts_with(wrong), "{said}");
@@ -186,7 +186,7 @@ mod tests {
         let file = std::env::temp_dir().join(format!("ftp-gw-accounts-{}", std::process::id()));
         fs::write(&file, line("alice", "secret").unwrap()).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(Accounts::read(&file).unwrap_err().to_string().contains("everybody"));
+        assert!(Accounts::read(&file).unwrap_err().to_string().contains("all users"));
         fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
         assert!(Accounts::read(&file).is_ok());
         fs::remove_file(&file).unwrap();

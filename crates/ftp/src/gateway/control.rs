@@ -73,7 +73,7 @@ impl Control {
     pub async fn send(&mut self, text: impl AsRef<[u8]>) -> Result<()> {
         let bytes = as_sent(text.as_ref());
         let sent = timeout(self.patience, self.stream.write_all(&bytes)).await;
-        sent.with_context(|| format!("{} does not read", self.name))?.context(self.name)
+        sent.with_context(|| format!("{} does not read in time", self.name))?.context(self.name)
     }
 }
 

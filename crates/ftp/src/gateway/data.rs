@@ -40,7 +40,7 @@ impl DataConnection {
                 DataConnection::Connecting(to, from) => network.connect(to, from).await,
             }
         };
-        timeout(patience, meeting).await.context("nobody comes")?
+        timeout(patience, meeting).await.context("no data connection in time")?
     }
 }
 

@@ -7,38 +7,37 @@ use clap::{ArgAction, Parser, Subcommand};
 /// The configuration that is read if none is named.
 const CONFIG: &str = "/etc/ftp-gw.conf";
 
-/// An application proxy for FTP: it speaks with clients as a server and with servers as a client,
-/// and passes on what its rules allow.
+/// Run an application proxy for FTP, which forwards the commands and data that its rules allow
 #[derive(Debug, Clone, Parser)]
 #[command(name = "ftp-gw", version, disable_help_flag = true)]
 pub struct Options {
-    /// How much to tell, by syslog's levels
+    /// Highest level of messages to log, 0 (emerg) to 7 (debug)
     #[arg(short = 'D', value_name = "LEVEL", default_value_t = 6,
           value_parser = clap::value_parser!(u8).range(0..=7))]
     pub level: u8,
-    /// Stay in the foreground and tell by standard error
+    /// Stay in the foreground and log to standard error
     #[arg(short = 'd')]
     pub foreground: bool,
-    /// The configuration
+    /// Configuration file
     #[arg(short = 'f', value_name = "FILE", default_value = CONFIG)]
     pub config: PathBuf,
-    /// Read the configuration, say what is wrong with it, and end
+    /// Check the configuration, print its errors, and exit
     #[arg(short = 'n')]
     pub check: bool,
-    /// This text
+    /// Print this help
     #[arg(short = 'h', long, action = ArgAction::Help)]
     help: Option<bool>,
-    /// What to do besides serving
+    /// Task to do instead of serving
     #[command(subcommand)]
     pub chore: Option<Chore>,
 }
 
-/// What the program does besides serving.
+/// A task of the program other than serving.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Chore {
-    /// Asks for a password and prints the line of the accounts' file that lets NAME in with it
+    /// Read a password, and print the line of the accounts file for NAME with this password
     Password {
-        /// Of the account
+        /// Name of the account
         name: String,
     },
 }

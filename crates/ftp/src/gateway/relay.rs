@@ -145,7 +145,7 @@ impl<'a> Relay<'a> {
                 }
             }
         };
-        timeout(idle, hearing).await.context("nothing was said for too long")?
+        timeout(idle, hearing).await.context("idle for too long")?
     }
 
     async fn command(&mut self, command: &Command) -> Result<Next> {
@@ -260,7 +260,7 @@ impl<'a> Relay<'a> {
         let idle = self.session.gateway.config.timeouts.idle;
         loop {
             let line = timeout(idle, self.server.line()).await;
-            let (line, reply) = line.context("the server says nothing")??;
+            let (line, reply) = line.context("no reply from the server in time")??;
             match reply {
                 // a server without FEAT has the gateway's features only
                 Some(reply) if !reply.is_preliminary() => break,
@@ -332,7 +332,7 @@ impl<'a> Relay<'a> {
                     return Ok(Err(replies::NOT_YOURS.into()));
                 }
                 let connection = DataConnection::Connecting(to, self.own_address()?);
-                Ok(Ok((Some(connection), format!("200 {} it is", command.verb))))
+                Ok(Ok((Some(connection), format!("200 {} accepted", command.verb))))
             }
             Verb::OnlyExtendedPassive => Ok(Ok((None, "200 EPSV only".into()))),
             Verb::ExtendedPassive => {

@@ -7,7 +7,7 @@ pub const NO_ACCOUNT: &str = "530 Log in at the gateway first";
 /// Sent if the line has no verb.
 pub const UNKNOWN: &str = "500 Unknown command";
 /// Sent for `AUTH`, which no rule can allow.
-pub const NO_TLS: &str = "502 No TLS through this gateway: it reads what it passes on";
+pub const NO_TLS: &str = "502 No TLS through this gateway: it reads all commands";
 /// Sent for other commands that no rule can allow.
 pub const NEVER: &str = "502 Not through this gateway";
 /// Sent for a command that the rules do not allow.

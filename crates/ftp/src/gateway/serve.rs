@@ -114,12 +114,12 @@ impl Listener {
         if self.transparent {
             let wanted = stream.local_addr()?;
             if wanted == self.address {
-                log::warn!("{from} speaks to the gateway itself: is there a divert-to rule?");
+                log::warn!("{from} connects to the gateway itself: is there a divert-to rule?");
                 return Ok(());
             }
             if gateway.config.data_ports.contains(&wanted.port()) {
                 if !gateway.expectations.deliver(stream, from.ip(), wanted) {
-                    log::info!("nobody expects a data connection from {from} to {wanted}");
+                    log::info!("unexpected data connection from {from} to {wanted}");
                 }
                 return Ok(());
             }

@@ -85,7 +85,7 @@ impl Server {
     pub async fn reply(&mut self, mut client: Option<&mut Control>) -> Result<Reply> {
         loop {
             let line = timeout(self.patience, self.line()).await;
-            let (line, reply) = line.context("the server says nothing")??;
+            let (line, reply) = line.context("no reply from the server in time")??;
             if let Some(client) = &mut client {
                 client.send(&line.text).await?;
             }

@@ -114,7 +114,7 @@ async fn write_requests(
 async fn deliver_answers(stream: OwnedReadHalf, waiting: Waiting) -> Result<()> {
     let mut lines = BufReader::new(stream).lines();
     while let Some(answer) = lines.next_line().await? {
-        let asker = waiting.borrow_mut().pop_front().context("an answer that nobody asked for")?;
+        let asker = waiting.borrow_mut().pop_front().context("an answer without a request")?;
         let _ = asker.send(answer);
     }
     Ok(())

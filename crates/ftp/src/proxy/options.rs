@@ -4,12 +4,12 @@ use std::net::IpAddr;
 
 use clap::{ArgAction, Parser};
 
-/// A proxy for FTP: rewrites what client and server tell each other, and opens the filter for the
-/// data connections that they agree upon.
+/// Run a proxy for FTP, which rewrites addresses in commands and replies, and adds rules for the
+/// data connections
 #[derive(Debug, Clone, Parser)]
 #[command(name = "ftp-proxy", version, disable_help_flag = true)]
 pub struct Options {
-    /// IPv6: expect and use its addresses; only EPSV and EPRT are allowed
+    /// Use IPv6 addresses, and allow only EPSV and EPRT
     #[arg(short = '6')]
     pub inet6: bool,
     /// Only permit anonymous FTP: user "ftp" or "anonymous"
@@ -18,52 +18,52 @@ pub struct Options {
     /// Source address of connections to servers
     #[arg(short = 'a', value_name = "ADDRESS")]
     pub source: Option<IpAddr>,
-    /// Address to listen at; 127.0.0.1 or ::1 otherwise
+    /// Address to listen on; by default 127.0.0.1, or ::1 with -6
     #[arg(short = 'b', value_name = "ADDRESS")]
     pub listen: Option<IpAddr>,
-    /// How much to tell, by syslog's levels
+    /// Highest level of messages to log, 0 (emerg) to 7 (debug)
     #[arg(short = 'D', value_name = "LEVEL", default_value_t = 5,
           value_parser = clap::value_parser!(u8).range(0..=7))]
     pub level: u8,
-    /// Stay in the foreground and tell by standard error
+    /// Stay in the foreground and log to standard error
     #[arg(short = 'd')]
     pub foreground: bool,
-    /// Most sessions at once
+    /// Maximum number of simultaneous sessions, 1 to 100000
     #[arg(short = 'm', value_name = "SESSIONS", default_value_t = 100,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub sessions: u32,
     /// Port of the server of -R
     #[arg(short = 'P', value_name = "PORT", default_value_t = 21)]
     pub server_port: u16,
-    /// Port to listen at
+    /// Port to listen on
     #[arg(short = 'p', value_name = "PORT", default_value_t = 8021)]
     pub port: u16,
-    /// Queue of data connections
+    /// Queue for data connections
     #[arg(short = 'q', value_name = "QUEUE")]
     pub queue: Option<String>,
-    /// Always connect to this server, whatever the client wanted
+    /// Server for all sessions, instead of the server that the client connects to
     #[arg(short = 'R', value_name = "ADDRESS")]
     pub server: Option<IpAddr>,
-    /// Let active data connections come from port 20
+    /// Use the source port 20 for active data connections
     #[arg(short = 'r')]
     pub rfc: bool,
-    /// Tag data connections and leave it to other rules to pass them
+    /// Tag of data connections, which other rules must pass
     #[arg(short = 'T', value_name = "TAG")]
     pub tag: Option<String>,
-    /// Seconds that a session may be idle
+    /// Timeout of idle sessions in seconds, 1 to 86400
     #[arg(short = 't', value_name = "SECONDS", default_value_t = 86_400,
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub timeout: u32,
-    /// Log data connections; twice: all of their packets
+    /// Log data connections; with -vv, all their packets
     #[arg(short = 'v', action = ArgAction::Count)]
     pub verbose: u8,
-    /// Instance of the filter
+    /// Name of the instance of the filter
     #[arg(short = 'I', value_name = "INSTANCE")]
     pub instance: Option<String>,
     /// This process is the one that speaks with the world.
     #[arg(long = "worker", hide = true)]
     pub worker: bool,
-    /// This text
+    /// Print this help
     #[arg(short = 'h', long, action = ArgAction::Help)]
     help: Option<bool>,
 }

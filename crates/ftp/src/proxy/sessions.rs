@@ -75,7 +75,7 @@ impl Sessions {
                 let session = self.all.get_mut(id);
                 let session = session.with_context(|| format!("there is no session #{id}"))?;
                 let hosts = session.hosts(*proxy, options)?;
-                ensure!(is_own(*proxy)?, "{proxy} is no address of this host");
+                ensure!(is_own(*proxy)?, "{proxy} is not an address of this host");
                 check(&hosts, expected)?;
                 session.is_open = true;
                 Ok(Some(Order::Open(*id, rules::rules(&hosts, expected, options))))
@@ -106,7 +106,7 @@ fn check(hosts: &Hosts, expected: &Expected) -> Result<()> {
     }
     let Expected { port, told, extended, .. } = *expected;
     ensure!(port >= LOWEST_PORT, "no data connection goes to port {port}");
-    ensure!(TOLD_PORTS.contains(&told), "port {told} is none that clients and servers are told");
+    ensure!(TOLD_PORTS.contains(&told), "port {told} is outside the proxy's range of ports");
     ensure!(is_ipv4 || extended, "PORT and PASV are not for IPv6");
     Ok(())
 }
@@ -200,8 +200,8 @@ mod tests {
     #[test]
     fn a_strangers_address_is_not_the_proxys() {
         let mut evil = Evil::new(&[]);
-        evil.is_refused(1, "10.0.0.9", EXPECTED, "no address of this host");
-        evil.is_refused(1, "192.0.2.1", EXPECTED, "no address of this host");
+        evil.is_refused(1, "10.0.0.9", EXPECTED, "not an address of this host");
+        evil.is_refused(1, "192.0.2.1", EXPECTED, "not an address of this host");
         let mut evil = Evil::new(&["-a", "198.51.100.7"]);
         evil.is_refused(1, PROXY, EXPECTED, "not the address of -a");
     }
@@ -214,7 +214,12 @@ mod tests {
             evil.is_refused(1, PROXY, expected, "no data connection goes to port");
         }
         for told in [0, 22, 8021, TOLD_PORTS.start() - 1] {
-            evil.is_refused(1, PROXY, Expected { told, ..EXPECTED }, "is none that clients");
+            evil.is_refused(
+                1,
+                PROXY,
+                Expected { told, ..EXPECTED },
+                "is outside the proxy's range",
+            );
         }
     }
 

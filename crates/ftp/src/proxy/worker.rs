@@ -102,7 +102,7 @@ impl Worker {
             None => original,
         };
         if to == self.options.listen() {
-            bail!("{from} speaks to the proxy itself: is there a divert-to rule?");
+            bail!("{from} connects to the proxy itself: is there a divert-to rule?");
         }
         let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
         let socket = socket.context("server")?;

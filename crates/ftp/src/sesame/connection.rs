@@ -22,13 +22,13 @@ pub enum EndReason {
     #[error("ended")]
     Ended,
     /// A new SYN uses the same addresses and ports.
-    #[error("begun anew")]
+    #[error("restarted")]
     BegunAnew,
     /// The connection was silent for too long.
     #[error("silent")]
     Silent,
     /// The limit of connections is reached.
-    #[error("makes room for others")]
+    #[error("displaced by newer connections")]
     Displaced,
     /// A SYN has data.
     #[error("data in a SYN")]

@@ -3,48 +3,47 @@
 
 use clap::{ArgAction, Parser};
 
-/// Watches FTP control connections that the filter logs, and opens it for the data connections that
-/// they agree upon.
+/// Watch logged FTP control connections, and add rules for their data connections
 #[derive(Debug, Clone, Parser)]
 #[command(name = "ftpsesame", version, disable_help_flag = true)]
 pub struct Options {
-    /// How much to tell, by syslog's levels
+    /// Highest level of messages to log, 0 (emerg) to 7 (debug)
     #[arg(short = 'D', value_name = "LEVEL", default_value_t = 5,
           value_parser = clap::value_parser!(u8).range(0..=7))]
     pub level: u8,
-    /// Stay in the foreground and tell by standard error
+    /// Stay in the foreground and log to standard error
     #[arg(short = 'd')]
     pub foreground: bool,
-    /// Seconds that the filter is open for a data connection
+    /// Lifetime of the rules for a data connection in seconds, 1 to 3600
     #[arg(short = 'e', value_name = "SECONDS", default_value_t = 30,
           value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub expiry: u32,
-    /// Instance of the filter
+    /// Name of the instance of the filter
     #[arg(short = 'I', value_name = "INSTANCE")]
     pub instance: Option<String>,
-    /// The log to read
+    /// Log to read, pflog0 to pflog255
     #[arg(short = 'i', value_name = "PFLOGN", default_value = "pflog1", value_parser = log)]
     pub log: u8,
-    /// Most control connections at once
+    /// Maximum number of simultaneous control connections, 1 to 100000
     #[arg(short = 'm', value_name = "CONNECTIONS", default_value_t = 10_000,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub connections: u32,
-    /// Queue of data connections
+    /// Queue for data connections
     #[arg(short = 'q', value_name = "QUEUE")]
     pub queue: Option<String>,
-    /// Let active data connections come from port 20 only
+    /// Require the source port 20 for active data connections
     #[arg(short = 'r')]
     pub rfc: bool,
-    /// Tag data connections
+    /// Tag of data connections
     #[arg(short = 't', value_name = "TAG")]
     pub tag: Option<String>,
-    /// Log data connections; twice: all of their packets
+    /// Log data connections; with -vv, all their packets
     #[arg(short = 'v', action = ArgAction::Count)]
     pub verbose: u8,
     /// This process is the one that reads packets.
     #[arg(long = "worker", hide = true)]
     pub worker: bool,
-    /// This text
+    /// Print this help
     #[arg(short = 'h', long, action = ArgAction::Help)]
     help: Option<bool>,
 }

@@ -92,7 +92,7 @@ impl Sessions {
                 Ok(())
             }
             (Some(known), _) if *known == ends => Ok(()),
-            (Some(_), _) => bail!("#{id} is another connection than {client} to {server}"),
+            (Some(_), _) => bail!("#{id} is not the connection from {client} to {server}"),
             (None, Some(known)) => bail!("{client} to {server} is connection #{known}"),
         }
     }
@@ -209,7 +209,7 @@ mod tests {
         let client = "10.0.0.9:40000".parse().unwrap();
         evil.shows(&Segment { from: client, ..evil.player.syn() });
         evil.shows(&Segment { to: client, ..evil.player.answer() });
-        evil.is_refused(7, Expected { client, ..expected }, "#7 is another connection");
+        evil.is_refused(7, Expected { client, ..expected }, "#7 is not the connection");
     }
 
     #[test]

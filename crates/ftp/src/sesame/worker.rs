@@ -102,7 +102,7 @@ pub fn run(options: &Options) -> Result<()> {
         }
         if watch.displaced() > displaced {
             warn!(
-                "more than {} connections, {} were let go",
+                "more than {} connections, {} were dropped",
                 options.connections,
                 watch.displaced()
             );

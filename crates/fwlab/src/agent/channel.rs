@@ -31,7 +31,7 @@ pub enum Broken {
     #[error("the connection was closed")]
     Closed,
     /// The peer has not sent a message within this time, but may still be there.
-    #[error("no word for {} s", .0.as_secs())]
+    #[error("no message for {} s", .0.as_secs())]
     Silent(Duration),
     /// The handshake failed.
     #[error(transparent)]
@@ -285,7 +285,10 @@ mod tests {
     fn both_sides_report_another_key() {
         let (agent, controller) = greet(Key::new([1; 32]), Key::new([2; 32]));
         for refused in [agent.err(), controller.err()] {
-            assert_eq!(refused.unwrap().to_string(), "it has another key");
+            assert_eq!(
+                refused.unwrap().to_string(),
+                "the peer has another key: copy the key file to both ends"
+            );
         }
     }
 
@@ -306,7 +309,7 @@ mod tests {
         assert!(Hello::read(opening.first_chunk().unwrap()).is_ok(), "its version is in it");
         assert_eq!(opening[HELLO..], [0; CODE], "who has another version gets no code");
         let refused = controller.join().unwrap().err().unwrap().to_string();
-        assert!(refused.starts_with("it is fwlab 9.9.9, this is"), "{refused}");
+        assert!(refused.starts_with("the peer is fwlab 9.9.9, this is"), "{refused}");
     }
 
     #[test]

@@ -31,16 +31,16 @@ const AFTERMATH: Duration = Duration::from_millis(300);
 /// The agents at the ends of a measurement, if the ends are other machines.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Agents {
-    /// Let the `fwlab agent` at this address be the client
+    /// Address of the `fwlab agent` that is the client; the port is 19818 by default
     #[arg(long, value_name = "HOST[:PORT]", requires_all = ["server_agent", "key"])]
     client_agent: Option<String>,
-    /// Let the `fwlab agent` at this address be the server
+    /// Address of the `fwlab agent` that is the server; the port is 19818 by default
     #[arg(long, value_name = "HOST[:PORT]", requires_all = ["client_agent", "key"])]
     server_agent: Option<String>,
     /// Address of the server that the client connects to, by default that of its agent
     #[arg(long, value_name = "ADDRESS", requires = "server_agent")]
     server_address: Option<IpAddr>,
-    /// File with the key of the agents
+    /// File with the agents' key, made with `fwlab agent --make-key`
     #[arg(long, value_name = "FILE", requires = "server_agent")]
     key: Option<PathBuf>,
 }
@@ -127,7 +127,7 @@ impl Remote {
     }
 
     fn unexpected<T>(&self) -> anyhow::Result<T> {
-        bail!("{}: another answer than to what it was told", self.name)
+        bail!("{}: unexpected answer to an order", self.name)
     }
 }
 
@@ -149,11 +149,13 @@ impl Pair {
     pub fn connect(agents: &Agents, interrupt: &Interrupt) -> anyhow::Result<Pair> {
         ensure!(
             agents.client_agent != agents.server_agent,
-            "--client-agent and --server-agent: two agents, one for each end"
+            "--client-agent and --server-agent name the same agent: name one for each end"
         );
-        let key = Key::read(agents.key.as_ref().context("--key: a file with a key")?)?;
+        let key = Key::read(
+            agents.key.as_ref().context("--key FILE is missing: it names the agents' key")?,
+        )?;
         let connect = |role: &str, text: &Option<String>| {
-            let text = text.as_ref().with_context(|| format!("no {role} agent"))?;
+            let text = text.as_ref().with_context(|| format!("--{role}-agent is missing"))?;
             Remote::connect(role, text, &key, interrupt)
         };
         let client = connect("client", &agents.client_agent)?;
@@ -213,7 +215,7 @@ impl Pair {
     pub fn tallies(&mut self) -> anyhow::Result<[Tally; 2]> {
         match self.trial()? {
             [Answer::Frames(sent), Answer::Frames(counted)] => Ok([sent, counted]),
-            _ => bail!("the agents have other parts than they were told"),
+            _ => bail!("unexpected answers: the agents do not have the roles that they were given"),
         }
     }
 
@@ -224,7 +226,7 @@ impl Pair {
     pub fn connections(&mut self) -> anyhow::Result<(Made, Served)> {
         match self.trial()? {
             [Answer::Made(made), Answer::Served(served)] => Ok((*made, served)),
-            _ => bail!("the agents have other parts than they were told"),
+            _ => bail!("unexpected answers: the agents do not have the roles that they were given"),
         }
     }
 
@@ -288,7 +290,9 @@ fn reach(text: &str) -> anyhow::Result<TcpStream> {
         }
     }
     let (address, error): (SocketAddr, _) = last.context("no such host")?;
-    Err(error).with_context(|| format!("no agent at {address}: fwlab agent has to run there"))
+    Err(error).with_context(|| {
+        format!("no agent at {address}: run fwlab agent --key FILE --listen ADDRESS:PORT there")
+    })
 }
 
 /// Splits `host`, `host:port`, `address` or `[address]:port` into host and port.
@@ -303,8 +307,9 @@ fn split(text: &str) -> anyhow::Result<(String, u16)> {
         Some((host, port)) => (host, port.parse().ok()),
         None => (text, Some(PORT)),
     };
-    let port =
-        port.filter(|_| !host.is_empty()).context("no host with a port: HOST or HOST:PORT")?;
+    let port = port
+        .filter(|_| !host.is_empty())
+        .context("not a host with a port: write HOST or HOST:PORT")?;
     Ok((host.to_owned(), port))
 }
 

@@ -20,13 +20,13 @@ const LENGTH: usize = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// The length is above [`LONGEST`].
-    #[error("a message of {0} bytes, which is more than any has")]
+    #[error("a message of {0} bytes exceeds the limit of {LONGEST}")]
     TooLong(usize),
     /// The code does not match.
-    #[error("a message that was changed on its way, or comes out of turn")]
+    #[error("a message was modified on its way, or came out of order")]
     Forged,
     /// The code matches, but this program does not know such a message.
-    #[error("a message that is not understood")]
+    #[error("a message is malformed")]
     Meaningless,
 }
 

@@ -42,13 +42,13 @@ pub struct Hello([u8; HELLO]);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The peer is not fwlab, or speaks another protocol.
-    #[error("it does not speak the protocol of this version of fwlab agent")]
+    #[error("the peer does not speak the protocol of this version of fwlab agent")]
     Stranger,
     /// The peer has this other version.
-    #[error("it is fwlab {0}, this is {OWN_VERSION}: both ends have to be of one version")]
+    #[error("the peer is fwlab {0}, this is fwlab {OWN_VERSION}: install one version on both")]
     Version(String),
     /// The peer has another key.
-    #[error("it has another key")]
+    #[error("the peer has another key: copy the key file to both ends")]
     Key,
 }
 

@@ -65,7 +65,10 @@ impl Key {
         let mut text = String::new();
         file.take(1024).read_to_string(&mut text).with_context(|| name.to_string())?;
         parse(text.trim()).with_context(|| {
-            format!("{name}: no key, which is 64 hexadecimal digits: make one with fwlab agent --make-key FILE")
+            format!(
+                "{name}: not a key of 64 hexadecimal digits: make one with fwlab agent --make-key \
+                 FILE"
+            )
         })
     }
 

@@ -206,7 +206,7 @@ fn check_interface(name: &str) -> anyhow::Result<()> {
     let usual = |byte: u8| byte.is_ascii_graphic() && byte != b'/';
     ensure!(
         (1..16).contains(&name.len()) && name.bytes().all(usual) && !name.starts_with('-'),
-        "no name of an interface"
+        "invalid name of an interface"
     );
     Ok(())
 }
@@ -222,7 +222,7 @@ fn check_length(length: Duration) -> anyhow::Result<()> {
 fn check_talk(talk: &Talk) -> anyhow::Result<()> {
     let Talk { kind, transport, size, duration, clients, .. } = talk;
     let name = kind.name();
-    ensure!(kind.takes(*transport), "{name} does not go over {transport}");
+    ensure!(kind.takes(*transport), "{name} does not support {transport}");
     ensure!(SIZES.contains(size), "{size} bytes: between {} and {}", SIZES.start(), SIZES.end());
     check_length(*duration)?;
     ensure!((1..=MOST_CLIENTS).contains(clients), "{clients} clients: at most {MOST_CLIENTS}");
@@ -232,10 +232,10 @@ fn check_talk(talk: &Talk) -> anyhow::Result<()> {
 fn check_frames(frames: &Frames) -> anyhow::Result<()> {
     let Frames { load, interface, addresses, pace, .. } = frames;
     check_interface(interface)?;
-    ensure!(!load.has_lists(), "lists are files, and an agent reads none");
+    ensure!(!load.has_lists(), "an agent reads no files, so it supports no list: and random-list:");
     ensure!(
         addresses.iter().all(|address| address.is_ipv4() == (load.ip == Family::V4)),
-        "addresses that are not of {}",
+        "some addresses are not of {}",
         load.ip
     );
     check_pace(pace)
@@ -247,9 +247,9 @@ fn check_pace(pace: &Pace) -> anyhow::Result<()> {
         "{} frames: at most {MOST_FRAMES}",
         pace.frames
     );
-    ensure!(pace.patience <= LONGEST_DELAY, "a patience of {:?}", pace.patience);
+    ensure!(pace.patience <= LONGEST_DELAY, "a time limit of {:?} is too long", pace.patience);
     let Some(rate) = pace.rate else {
-        ensure!(pace.turn.is_none(), "frames as fast as it goes have no second rate");
+        ensure!(pace.turn.is_none(), "frames at full speed cannot have a second rate");
         return Ok(());
     };
     if let Some((at, _)) = pace.turn {
@@ -261,7 +261,7 @@ fn check_pace(pace: &Pace) -> anyhow::Result<()> {
     let most = LONGEST_TRIAL + Duration::from_secs(1);
     ensure!(
         pace.length().is_some_and(|length| length <= most),
-        "a longer trial than {LONGEST_TRIAL:?}"
+        "a trial is longer than {LONGEST_TRIAL:?}"
     );
     Ok(())
 }
@@ -347,7 +347,7 @@ mod tests {
         assert!(refused(|talk| talk.duration = Duration::ZERO).contains("trial"));
         assert!(refused(|talk| talk.duration = Duration::MAX).contains("at most 3600s"));
         assert!(
-            refused(|talk| talk.kind = TrafficKind::Ping).contains("ping does not go over tcp")
+            refused(|talk| talk.kind = TrafficKind::Ping).contains("ping does not support tcp")
         );
         assert!(Order::Begin(Start { delay: Duration::MAX, ..start() }).check().is_err());
         assert!(Order::Begin(Start { length: Duration::ZERO, ..start() }).check().is_err());
@@ -365,7 +365,7 @@ mod tests {
         };
         let secret =
             |frames: &mut Frames| frames.load.sources = "list:/etc/shadow".parse().unwrap();
-        assert!(refused(secret).contains("reads none"));
+        assert!(refused(secret).contains("reads no files"));
         assert!(refused(|frames| frames.load.ip = Family::V6).contains("IPv6"));
         assert!(refused(|frames| frames.pace.frames = 0).contains("0 frames"));
         assert!(refused(|frames| frames.pace.frames = 1 << 40).contains("at most"));

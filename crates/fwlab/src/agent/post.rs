@@ -111,7 +111,7 @@ impl<'h> Post<'h> {
                 let server = server.and_then(|server| {
                     sockets::serve(self.host, &talk, self.at, address).map(|()| server)
                 });
-                let why = "no server (--server-address says where it listens)";
+                let why = "cannot start the server: check --server-address";
                 Ready::Server(server.context(why)?)
             }
             Part::Source(frames) => {
@@ -163,7 +163,7 @@ impl<'h> Post<'h> {
                     *pace = next;
                     Ok(Answer::Done)
                 }
-                _ => bail!("who sends no frames has no pace"),
+                _ => bail!("this agent sends no frames, so it cannot change their rate"),
             },
             Order::Begin(start) => self.begin(&start, channel, interrupt),
             Order::Collect => self.collect(),
@@ -178,7 +178,7 @@ impl<'h> Post<'h> {
         interrupt: &Interrupt,
     ) -> anyhow::Result<Answer> {
         match &mut self.ready {
-            Ready::Nothing => bail!("no part to begin with"),
+            Ready::Nothing => bail!("the trial begins before the agent has a role"),
             Ready::Client(talk) => {
                 let heard = attend(channel, start, interrupt, &|interrupt| {
                     sockets::talk_from(self.host, Vec::new(), talk, self.at, interrupt)
@@ -211,7 +211,7 @@ impl<'h> Post<'h> {
 
     /// Returns the observations of a trial in which others were active.
     fn collect(&mut self) -> anyhow::Result<Answer> {
-        let watched = self.watched.take().context("no trial to tell of")?;
+        let watched = self.watched.take().context("there is no trial to report")?;
         match &mut self.ready {
             Ready::Called(server) => server.collect().map(Answer::Served),
             Ready::Sink(sink) => {
@@ -287,7 +287,7 @@ fn attend<T: Send>(
         let outcome = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         match said? {
             0 => outcome,
-            bytes => bail!("the controller said {bytes} bytes in a trial"),
+            bytes => bail!("the controller sent {bytes} bytes during a trial"),
         }
     })
 }

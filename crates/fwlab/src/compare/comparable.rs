@@ -1,10 +1,14 @@
 //! The checks of two runs before a comparison.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 use serde_json::Value;
 
 use crate::results::Run;
+
+/// Number of differing fields of an object that a message names.
+const MOST_FIELDS: usize = 3;
 
 /// Refuses runs whose figures have different meanings. Returns all reasons.
 pub(super) fn check(before: &Run, after: &Run) -> Result<(), Vec<String>> {
@@ -12,7 +16,7 @@ pub(super) fn check(before: &Run, after: &Run) -> Result<(), Vec<String>> {
     let mut same = |what: &str, earlier: &dyn std::fmt::Display, later: &dyn std::fmt::Display| {
         let (earlier, later) = (earlier.to_string(), later.to_string());
         if earlier != later {
-            reasons.push(format!("{what}: {earlier} against {later}"));
+            reasons.push(format!("{what}: {earlier} before, {later} after"));
         }
     };
     same("mode", &before.mode.name(), &after.mode.name());
@@ -59,9 +63,30 @@ fn differences<T: serde::Serialize + Debug>(what: &str, earlier: &T, later: &T) 
         .iter()
         .filter(|(field, value)| *field != "description" && later.get(*field) != Some(value))
         .map(|(field, value)| {
-            format!("{what}{separator} {field}: {value} against {}", later[field])
+            format!("{what}{separator} {field}: {}", change(value, &later[field]))
         })
         .collect()
+}
+
+/// Returns both values. Of two objects it returns the fields that differ, [`MOST_FIELDS`] at most.
+fn change(earlier: &Value, later: &Value) -> String {
+    let (Value::Object(before), Value::Object(after)) = (earlier, later) else {
+        return format!("{earlier} before, {later} after");
+    };
+    let shown = |value: Option<&Value>| value.map_or("absent".to_owned(), Value::to_string);
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let mut changes: Vec<String> = names
+        .into_iter()
+        .map(|name| (name, before.get(name), after.get(name)))
+        .filter(|(_, one, other)| one != other)
+        .map(|(name, one, other)| format!("{name} {} before, {} after", shown(one), shown(other)))
+        .collect();
+    let more = changes.len().saturating_sub(MOST_FIELDS);
+    changes.truncate(MOST_FIELDS);
+    if more > 0 {
+        changes.push(format!("and {more} more"));
+    }
+    changes.join("; ")
 }
 
 /// Returns notes on differences that permit a comparison, but may explain its result.
@@ -69,33 +94,34 @@ pub(super) fn notes(before: &Run, after: &Run) -> Vec<String> {
     let mut notes = Vec::new();
     let [earlier, later] = [&before.environment, &after.environment];
     if earlier.kernel != later.kernel {
-        notes.push(format!("kernel: {} against {}", earlier.kernel, later.kernel));
+        notes.push(format!("kernel: {} before, {} after", earlier.kernel, later.kernel));
     }
     for (earlier, later) in before.agents.iter().zip(&after.agents) {
         let kernels = [&earlier.environment.kernel, &later.environment.kernel];
         if kernels[0] != kernels[1] {
             notes.push(format!(
-                "the {}'s kernel: {} against {}",
+                "the {}'s kernel: {} before, {} after",
                 earlier.end, kernels[0], kernels[1]
             ));
         }
     }
     for (program, version) in &earlier.programs {
         if let Some(other) = later.programs.get(program).filter(|other| *other != version) {
-            notes.push(format!("{program}: {version} against {other}"));
+            notes.push(format!("{program}: {version} before, {other} after"));
         }
     }
     for (name, value) in &earlier.sysctls {
         if let Some(other) = later.sysctls.get(name).filter(|other| *other != value) {
-            notes.push(format!("{name}: {value} against {other}"));
+            notes.push(format!("{name}: {value} before, {other} after"));
         }
     }
     if earlier.mitigations != later.mitigations {
-        notes.push("the answers to faults of the processor differ".to_string());
+        notes.push("the mitigations of CPU vulnerabilities differ".to_string());
     }
     if earlier.boot.is_some() && earlier.boot == later.boot {
         notes.push(
-            "both are of one start of the machine, and share what it was unlucky with".to_string(),
+            "both runs are of the same boot: effects of its memory layout do not show as noise"
+                .to_string(),
         );
     }
     for (which, run) in [("earlier", before), ("later", after)] {

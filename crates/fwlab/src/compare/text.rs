@@ -24,7 +24,7 @@ pub(super) fn comparison_text(comparison: &Comparison) -> String {
     let count = |verdict| comparison.cells.iter().filter(|cell| cell.verdict == verdict).count();
     let (better, worse) = (count(Verdict::Better), count(Verdict::Worse));
     let noise = count(Verdict::Noise);
-    let _ = writeln!(out, "\n{better} better, {worse} worse, {noise} not to be told from noise");
+    let _ = writeln!(out, "\n{better} better, {worse} worse, {noise} within the noise");
     out
 }
 
@@ -70,6 +70,9 @@ fn write_table(out: &mut String, cells: &[ComparedSystem]) {
         out.push_str(if cell.configuration_differs { ", another configuration\n" } else { "\n" });
     }
     if cells.iter().any(|cell| cell.reference.is_some()) {
-        out.push_str("change: of the ratio to the plain router or bridge of the same rounds, or to the null firewall\n");
+        out.push_str(
+            "change: of the ratio to the plain router or bridge of the same round, or to the \
+             cable\n",
+        );
     }
 }

@@ -159,7 +159,7 @@ impl Client<'_> {
             setsockopt(&socket, sockopt::IpBindAddressNoPort, &true)
                 .context("a client's socket")?;
             bind(socket.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(own, 0)))
-                .with_context(|| format!("{own} is no address of the client"))?;
+                .with_context(|| format!("{own} is not an address of the client"))?;
         }
         let since = Instant::now();
         match connect(socket.as_raw_fd(), &SockaddrStorage::from(server)) {
@@ -411,7 +411,10 @@ mod tests {
         assert_eq!([service.came(first), service.came(first + 1)], [5, 5]);
         let strange = Calls { clients: vec![[192, 0, 2, 1].into()], ..calls };
         let why = call(&strange, &interrupt).unwrap_err();
-        assert!(format!("{why:#}").contains("192.0.2.1 is no address of the client"), "{why:#}");
+        assert!(
+            format!("{why:#}").contains("192.0.2.1 is not an address of the client"),
+            "{why:#}"
+        );
     }
 
     #[test]

@@ -58,7 +58,7 @@ fn segment(number: u64, to: SocketAddr) -> Vec<u8> {
             let from = Ipv6Addr::from(from.to_bits() + u128::from(host));
             PacketBuilder::ipv6(from.octets(), to.octets(), 64)
         }
-        _ => unreachable!("the attackers are of the server's family"),
+        _ => unreachable!("the attackers have the server's address family"),
     };
     let mut packet = Vec::new();
     let syn = builder.tcp(port, to.port(), number as u32, 8192).syn();
@@ -85,7 +85,7 @@ pub(super) fn send(to: SocketAddr, rate: f64, over: &AtomicBool) -> anyhow::Resu
 
 /// Opens a packet socket that receives all frames of this network namespace.
 pub(super) fn listen() -> anyhow::Result<OwnedFd> {
-    let what = "who counts SYNs";
+    let what = "counter of SYNs";
     let socket =
         socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::EthAll)
             .context(what)?;
@@ -114,7 +114,7 @@ pub(super) fn count(socket: &OwnedFd, sent_all: &AtomicBool, v4: bool) -> anyhow
             Ok(_) => {}
             Err(Errno::EAGAIN) if last => return Ok(count),
             Err(Errno::EAGAIN | Errno::EINTR) => {}
-            Err(error) => return Err(error).context("who counts SYNs"),
+            Err(error) => return Err(error).context("counter of SYNs"),
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::results::{self, Run};
 use crate::rounds::Measured;
 use crate::sockets::{ServerAddress, Talk, TalkResult};
 use crate::topology::End;
-use crate::wire::{self, Interfaces};
+use crate::wire::{self, Interfaces, NO_WAY};
 
 /// Two agents, and the interfaces between which frames go.
 #[derive(Clone)]
@@ -43,7 +43,9 @@ impl Apart {
         match (plan.talk, ends.interfaces.names()) {
             (Some(talk), None) => Apart::talking(pair, talk),
             (None, Some(_)) => Apart::sending(pair, &ends.interfaces, plan),
-            _ => bail!("either sockets or interfaces make the load"),
+            _ => {
+                bail!("the load is either --traffic, or frames between --client-if and --server-if")
+            }
         }
     }
 
@@ -52,7 +54,8 @@ impl Apart {
         let (family, version) = if address.is_ipv4() { (Family::V4, 4) } else { (Family::V6, 6) };
         ensure!(
             family == talk.family,
-            "the server is at {address}: --ip {version}, or another --server-address"
+            "the server's address is {address}: add --ip {version}, or choose another \
+             --server-address"
         );
         // the server's own address leads to the interface that has it
         let machines = pair.machines([Reach::Towards(address), Reach::Towards(address)])?;
@@ -70,7 +73,7 @@ impl Apart {
     }
 
     fn sending(mut pair: Pair, interfaces: &Interfaces, plan: &Plan) -> anyhow::Result<Apart> {
-        let names = interfaces.names().context("--client-if and --server-if")?;
+        let names = interfaces.names().context("--client-if and --server-if are missing")?;
         let machines = pair.machines(names.clone().map(Reach::By))?;
         let frames = Frames {
             load: plan.load.clone(),
@@ -84,8 +87,7 @@ impl Apart {
         let [sent, counted] = apart.pair.tallies()?;
         ensure!(
             counted.counts.received > 0,
-            "none of {} frames came through: --next-link is who takes them, and the way to the server's \
-             network has to be known there",
+            "none of {} frames came through: {NO_WAY}",
             sent.counts.sent
         );
         apart.send(Frames { pace: plan.pace(sent.rate()), ..frames }, &names[1])?;
@@ -105,7 +107,7 @@ impl Apart {
         match self.pair.trial()? {
             [Answer::Heard(heard), Answer::Seen(server)] => Ok(self.talked(heard, &server)),
             [Answer::Frames(sent), Answer::Frames(counted)] => Ok(flooded(&sent, &counted)),
-            _ => bail!("the agents have other parts than they were told"),
+            _ => bail!("unexpected answers: the agents do not have the roles that they were given"),
         }
     }
 

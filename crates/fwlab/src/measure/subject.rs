@@ -17,7 +17,7 @@ use crate::rules::Rules;
 use crate::sockets::{self, Server, ServerAddress, Talk};
 use crate::system::System;
 use crate::topology::{End, Lab, Offloads, Shape, Topology};
-use crate::wire::Wire;
+use crate::wire::{NO_WAY, Wire};
 use crate::workload::{self, Printed};
 use anyhow::{Context, bail, ensure};
 
@@ -257,7 +257,11 @@ impl<'s> Testbed<'s> {
             (Candidate::Built { .. } | Candidate::Apart(_), _) => bail!("no network"),
         };
         let calibration = flood.trial(&Pace::fast(CALIBRATION), plan.at, interrupt)?;
-        ensure!(calibration.received() > 0, "none of {CALIBRATION} frames came through");
+        let advice = match candidate {
+            Candidate::Wire(_) => NO_WAY,
+            _ => "test a bare cable with `fwlab raw`, or add --engine packet",
+        };
+        ensure!(calibration.received() > 0, "none of {CALIBRATION} frames came through: {advice}");
         if let (Candidate::Built { system, rules, .. }, Some(lab)) = (candidate, lab) {
             check(rules, system.filters(), plan, &mut flood)?;
             if system.keeps_states() {
@@ -395,9 +399,9 @@ impl<'s> Testbed<'s> {
         }
         let (label, role, topology) = match self.candidate {
             Candidate::Wire(_) => {
-                ("what is between the interfaces", Role::Subject, "wire".to_owned())
+                ("device between the interfaces", Role::Subject, "wire".to_owned())
             }
-            Candidate::Apart(_) => ("what is between the agents", Role::Subject, "wire".to_owned()),
+            Candidate::Apart(_) => ("device between the agents", Role::Subject, "wire".to_owned()),
             Candidate::Built { system, is_placebo: true, rules, .. } => {
                 (system.label(), Role::Placebo, rules.topology.to_string())
             }
@@ -491,14 +495,17 @@ fn arrival_rate(trial: &Trial) -> f64 {
 /// Checks that the system passes and blocks the frames it should.
 fn check(rules: &Rules, filters: bool, plan: &Plan, flood: &mut Flood<'_>) -> anyhow::Result<()> {
     let open = flood.probe(9, PROBE, plan.at)?;
-    ensure!(open == PROBE, "port 9 is open, but {open} of {PROBE} frames came through");
+    ensure!(
+        open == PROBE,
+        "only {open} of {PROBE} frames to port 9 came through, although no rule blocks it"
+    );
     for port in rules.tried() {
         let blocked = filters && rules.transport == plan.load.transport;
         let expected = if blocked { 0 } else { PROBE };
         let came = flood.probe(port, expected, plan.at)?;
         ensure!(
             came == expected,
-            "of {PROBE} frames to port {port}, {expected} should come through, and {came} did"
+            "{came} of {PROBE} frames to port {port} came through, expected {expected}"
         );
     }
     Ok(())

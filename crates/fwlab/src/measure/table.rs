@@ -17,7 +17,7 @@ pub(super) fn text(run: &Run) -> String {
         }
     }
     if let Some(why) = &run.environment.no_cycles {
-        let _ = writeln!(text, "cycles of a packet were not counted: {why}");
+        let _ = writeln!(text, "no CPU cycles in this table: {why}");
     }
     if let Some(why) = &run.incomplete_because {
         let _ = writeln!(text, "\nnot complete: {why}");
@@ -32,16 +32,21 @@ fn write_point(text: &mut String, run: &Run, series: &Series, point: &Point) -> 
     }
     let unit = &series.quantity.unit;
     let additive = series.quantity.additive;
-    let net = if additive { format!("{:>9}", "own") } else { String::new() };
+    let net = if additive { format!("{:>12}", "less cable") } else { String::new() };
     let is_beside = summary.rows.iter().any(|row| row.to_plain.is_some());
-    let ratios = if is_beside { "ratio to the plain one" } else { "" };
+    let is_bridge = run.systems.iter().any(|system| system.role == Role::Bridge);
+    let ratios = match (is_beside, is_bridge) {
+        (true, true) => "ratio to plain bridge",
+        (true, false) => "ratio to plain router",
+        (false, _) => "",
+    };
     writeln!(text, "{}", format!("{:<36}{unit:>11}{net}{ratios:>28}", "").trim_end())?;
     for row in &summary.rows {
         write!(text, "{:<36}{:>11.0}", row.system.label, row.median.middle)?;
         if additive {
             write!(
                 text,
-                "{:>9}",
+                "{:>12}",
                 row.net.map_or(String::new(), |net| format!("{:.0}", net.middle))
             )?;
         }
@@ -49,10 +54,14 @@ fn write_point(text: &mut String, run: &Run, series: &Series, point: &Point) -> 
         writeln!(text, "{}", remarks(row, run.mode))?;
     }
     if let Some(noise) = summary.noise {
-        writeln!(text, "noise: equal things came out up to {:.1} % apart", 100.0 * noise)?;
+        writeln!(
+            text,
+            "noise: the placebo (the same system, measured twice) differs by up to {:.1} %",
+            100.0 * noise
+        )?;
     }
     if let Some(ceiling) = point.ceiling {
-        writeln!(text, "the generator gives {ceiling:.0} frames/s at most")?;
+        writeln!(text, "maximum rate of the generator: {ceiling:.0} frames/s")?;
     }
     if let Some(void) = &point.void {
         writeln!(text, "VOID: {void}")?;
@@ -104,6 +113,9 @@ pub(crate) fn void(run: &Run, series: &Series, point: &Point) -> Option<String> 
         .map(|row| format!("{} at {:.0} %", row.system.label, 100.0 * rate(row) / ceiling))
         .collect();
     (!too_fast.is_empty()).then(|| {
-        format!("{} of what the generator gives: that is what was measured", too_fast.join(", "))
+        format!(
+            "{} of the generator's maximum rate: the figure describes the generator",
+            too_fast.join(", ")
+        )
     })
 }

@@ -91,9 +91,11 @@ impl Paper for AdamoTablo {
     fn differences(&self) -> Vec<&'static str> {
         vec![
             "three hosts of one machine on one CPU, where they had three machines and 100 Mbit/s cables",
-            "fwlab's own sockets ask and answer, where they had netperf; trials of 120 s were theirs",
-            "every round has the cable and the plain router or bridge in it, and an order drawn anew",
-            "without rules, a firewall is loaded with none, where they had no firewall",
+            "fwlab's own sockets send and answer requests, where they had netperf; their trials \
+             took 120 s",
+            "every round includes the cable and the plain router or bridge, in a new random order",
+            "without rules, the firewall is loaded with an empty rule set, where they had no \
+             firewall",
         ]
     }
 
@@ -257,7 +259,7 @@ fn findings(run: &Run) -> Vec<Finding> {
     let mut all = vec![
         finding(
             "a host in between halves the number of transactions",
-            "UDP 64: 16020 direct, 8477 by way of a Linux router, 8217 of a bridge",
+            "UDP 64: 16020 direct, 8477 through a Linux router, 8217 through a bridge",
             hop,
         ),
         finding(
@@ -271,12 +273,12 @@ fn findings(run: &Run) -> Vec<Finding> {
                 .collect(),
         ),
         finding(
-            "with skip steps, UDP does not notice TCP rules",
+            "with skip steps, TCP rules do not slow UDP",
             "PF, router, 500 TCP rules: UDP 64 from 6089 to 6080",
             vec![asked.left("UDP 64", Router, tcp, "skipstep-skip-steps", equal)],
         ),
         finding(
-            "with skip steps, TCP does not notice UDP rules",
+            "with skip steps, UDP rules do not slow TCP",
             "PF, bridge, 500 UDP rules: TCP 256 from 4060 to 4059",
             loads[..3]
                 .iter()
@@ -292,7 +294,7 @@ fn findings(run: &Run) -> Vec<Finding> {
             ],
         ),
         finding(
-            "iptables is faster than PF, if rules are of the packets' protocol",
+            "iptables is faster than PF if the rules have the packets' protocol",
             "500 TCP rules, router, TCP 256: iptables 3301, PF 2050",
             vec![asked.beside(
                 "TCP 256",
@@ -303,7 +305,7 @@ fn findings(run: &Run) -> Vec<Finding> {
             )],
         ),
         finding(
-            "PF is faster, if they are of another",
+            "PF is faster than iptables if the rules have another protocol",
             "500 TCP rules, router, UDP 64: PF 6080, iptables 4590",
             vec![asked.beside(
                 "UDP 64",
@@ -345,7 +347,7 @@ fn bridges(asked: &RunChecks<'_>) -> [Finding; 2] {
     let equal = Range::EQUAL;
     [
         finding(
-            "Linux is as fast as a bridge as it is as a router",
+            "Linux is equally fast as a bridge and as a router",
             "UDP 64: 8217 as a bridge, 8477 as a router; with 500 TCP rules 4810 and 4590",
             vec![
                 compare("UDP 64", RULES[0], ["bridge", "router"], equal),

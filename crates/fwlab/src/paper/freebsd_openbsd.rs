@@ -96,10 +96,11 @@ impl Paper for FreebsdOpenbsd {
     fn differences(&self) -> Vec<&'static str> {
         vec![
             "a virtual link of 1 Gbit/s, made slow by a token bucket, where there were 100 Mbit/s",
-            "idle is what the firewall's threads, on a CPU of their own, left of it by their exact clock; there it was top's",
-            "fwlab's own FTP, with active data connections as the rules want them, and its own stream instead of iperf's, \
-             to port 9 instead of 5001",
-            "GRO joins no packets, so that each is paid for",
+            "idle time is measured by the clock of the firewall's threads, which have their own \
+             CPU; the article read it from top",
+            "fwlab's own FTP, with active data connections as the rules require, and its own \
+             stream instead of iperf's, to port 9 instead of 5001",
+            "GRO joins no packets, so the CPU handles each packet",
         ]
     }
 
@@ -158,7 +159,8 @@ impl Paper for FreebsdOpenbsd {
             ),
             finding(
                 "but not much less: a tenth at most",
-                "FTP: what is idle with rules is 0.91 (FreeBSD) and 0.97 (OpenBSD) of what is idle without",
+                "FTP: idle time with rules is 0.91 (FreeBSD) and 0.97 (OpenBSD) of the idle time \
+                 without rules",
                 vec![idle(FTP, Range(0.9, 1.0))],
             ),
             finding(
@@ -217,7 +219,7 @@ fn theirs(run: &Run) -> Table {
         "iptables-legacy, 20 rules",
     ];
     Table {
-        title: "Percent of the firewall's CPU that is idle, mean of all samples".to_owned(),
+        title: "Idle time of the firewall's CPU in percent, mean of all samples".to_owned(),
         columns: columns.map(str::to_owned).to_vec(),
         names: 1,
         rows: FIGURES.iter().map(row).collect(),

@@ -126,9 +126,9 @@ impl Paper for Gigabit {
         vec![
             "hosts of one machine on one CPU, where there were three machines and gigabit Ethernet",
             "fwlab's own sockets send and count, where there was netstrain; its runs took 15 to 20 s",
-            "the rules of the experiment are not known: 100 that block a port each, and states",
-            "a Linux bridge stands for the switch",
-            "IPv6 and jumbo frames besides, which the author wished for",
+            "the rules of the experiment are unknown: here 100 rules block a port each, with states",
+            "a Linux bridge takes the place of the switch",
+            "IPv6 and jumbo frames are measured, too, as the author wished",
         ]
     }
 
@@ -254,12 +254,12 @@ fn findings(run: &Run) -> Vec<Finding> {
     let mut all = vec![
         finding(
             "a switch takes little: less than a tenth",
-            "send 52794 by a cable, 49479 by a switch",
+            "send 52794 over a cable, 49479 through a switch",
             beside(ipv4, ["bridge", "null"], Range(0.9, f64::INFINITY)),
         ),
         finding(
-            "a router halves what comes through",
-            "send 52794 by a cable, 28130 by the router with its filter off",
+            "a router halves the throughput",
+            "send 52794 over a cable, 28130 through the router with its filter off",
             beside(ipv4, ["skipstep-off", "null"], Range(0.35, 0.65)),
         ),
         finding(
@@ -278,7 +278,7 @@ fn findings(run: &Run) -> Vec<Finding> {
     if measured(jumbo) {
         all.push(finding(
             "wished for: with jumbo frames the firewall takes a smaller share",
-            "not measured, the laptop did not do them",
+            "not measured, because the laptop did not support them",
             between([ipv4, jumbo], Range::MORE),
         ));
     }

@@ -77,7 +77,8 @@ impl Paper for Hartmeier {
     }
 
     fn source(&self) -> &'static str {
-        "Daniel Hartmeier, USENIX Annual Technical Conference, FREENIX Track, 2002; its slides, whose graphs have no numbers"
+        "Daniel Hartmeier, USENIX Annual Technical Conference, FREENIX Track, 2002; the graphs of \
+         the slides have no numbers"
     }
 
     fn mode(&self) -> Mode {
@@ -87,10 +88,14 @@ impl Paper for Hartmeier {
     fn differences(&self) -> Vec<&'static str> {
         vec![
             "a virtual link between two CPUs of one machine, where there were two machines and 10 Mbit/s",
-            "frames of 76 bytes are the smallest, as the serial number and the time stand behind the TCP header",
-            "the most that comes through is what came while more was offered; his maximum was the highest rate without loss",
-            "his formulas are quoted from what he wrote later (NetBSD tech-net, September 2005): with states M·a·log N + b·K, without M·b·K",
-            "rules are counted by how often a packet meets them: pf filters in and out, iptables and nftables once",
+            "the smallest frames have 76 bytes, because serial number and time follow the TCP \
+             header",
+            "the maximum is the received rate while a higher rate is offered; his maximum was the \
+             highest rate without loss",
+            "his formulas are from a later message (NetBSD tech-net, September 2005): with states \
+             M·a·log N + b·K, without M·b·K",
+            "a rule counts once for each evaluation of it by a packet: pf evaluates in and out, \
+             iptables and nftables once",
         ]
     }
 
@@ -324,8 +329,8 @@ fn memory(run: &Run) -> Option<Table> {
     }
     let mut columns = vec!["States".to_owned()];
     columns.extend(KEEPERS.map(str::to_owned));
-    let title = "What is missing of the machine's memory with so many states, the programs included \
-        (2002: 64000 states with 64 MB)";
+    let title = "Memory of the machine in use with the given number of states, programs included \
+                 (2002: 64000 states with 64 MB)";
     (!rows.is_empty()).then(|| Table { title: title.to_owned(), columns, names: 1, rows })
 }
 
@@ -498,7 +503,7 @@ fn findings(run: &Run) -> Vec<Finding> {
             vec![beside(hundred, ["iptables-legacy", "skipstep-linear"])],
         ),
         finding(
-            "and still if a rule is counted as often as a packet meets it",
+            "iptables is the fastest, too, if a rule counts once for each evaluation",
             "the criticism of the talk: pf evaluates twice what iptables evaluates once",
             vec![at_one_hook(run, "iptables-legacy", "skipstep-linear")],
         ),

@@ -179,12 +179,14 @@ impl Paper for Molitor {
     fn differences(&self) -> Vec<&'static str> {
         vec![
             "hosts of one machine, where there were two Suns, a 386SX and 10 Mbit/s",
-            "fwlab's own FTP server and client, and the client is a command of the workload file; data connections are \
-             active, as his rules want them, but passive by the proxy",
+            "fwlab's own FTP server and client, and the client is a command of the workload file; \
+             data connections are active, as his rules require, but passive through the proxy",
             "ftp-gw is skipstep's, not that of the TIS toolkit",
-            "with ftp-gw, nothing and a router stand beside it in its rounds, otherwise nothing and a bridge",
-            "where there are two CPUs, commands of workloads have one and server and firewall the other; all else is on one",
-            "of his future directions, filters with 100 rules and states stand for his rules, which let FTP alone through",
+            "rounds of ftp-gw include a cable and a router, other rounds a cable and a bridge",
+            "with two CPUs, the workload's commands have one, and server and firewall the other; \
+             all other programs share one",
+            "for his future directions, filters with 100 rules and states replace his rules, which \
+             pass FTP only",
         ]
     }
 
@@ -382,7 +384,8 @@ fn derived(run: &Run) -> Option<Table> {
         "best at once",
     ];
     (!rows.is_empty()).then(|| Table {
-        title: "Service time is one by throughput, queueing time what is left of the latency"
+        title: "Service time is the inverse of the throughput; queueing time is the rest of the \
+                latency"
             .to_owned(),
         columns: columns.map(str::to_owned).to_vec(),
         names: 1,
@@ -403,7 +406,8 @@ fn sweet_spot(run: &Run) -> Option<Table> {
     let mut columns = vec!["At once".to_owned()];
     columns.extend(systems.map(str::to_owned));
     measured.then(|| Table {
-        title: "Sessions a second by how many at once (1995: 6 were best with nothing, 8 by proxy)"
+        title: "Sessions a second by number of simultaneous sessions (1995: 6 were best over a \
+                cable, 8 through the proxy)"
             .to_owned(),
         columns,
         names: 1,
@@ -478,7 +482,7 @@ fn findings(run: &Run) -> Vec<Finding> {
             [BULK, PARALLEL_BULK].map(|title| beside(title, filter, Range(1.7, 2.6))).into(),
         ),
         finding(
-            "the proxy cuts them to a fifth",
+            "the proxy cuts bulk transfers to a fifth",
             "9 transfers at once: 20.6 and 88.5 s",
             [BULK, PARALLEL_BULK].map(|title| beside(title, proxy, Range(3.5, 6.0))).into(),
         ),
@@ -499,8 +503,8 @@ fn findings(run: &Run) -> Vec<Finding> {
     }
     if run.series.iter().any(|series| series.title.starts_with(SWEET)) {
         all.push(finding(
-            "there is a sweet spot: several sessions at once are faster than one",
-            "6 at once were best with nothing in between, 8 by the proxy",
+            "several simultaneous sessions are faster than one",
+            "6 at once were best over a cable, 8 through the proxy",
             vec![sweet("null"), sweet("ftp-gw")],
         ));
     }

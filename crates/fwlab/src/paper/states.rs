@@ -115,8 +115,8 @@ impl Drop for Limit {
         drop(keeper.stdin.take());
         match keeper.wait() {
             Ok(status) if status.success() => {}
-            Ok(status) => eprintln!("fwlab: {LIMIT} is not as it was: {status}"),
-            Err(error) => eprintln!("fwlab: {LIMIT} may not be as it was: {error}"),
+            Ok(status) => eprintln!("fwlab: {LIMIT} was not restored: {status}"),
+            Err(error) => eprintln!("fwlab: {LIMIT} was perhaps not restored: {error}"),
         }
     }
 }

@@ -71,7 +71,7 @@ impl Extent {
     /// Returns the description of the extent for reports.
     pub(crate) fn words(self) -> &'static str {
         match self {
-            Extent::Smoke => "a few cells and very short trials, only to see that everything works",
+            Extent::Smoke => "a few cells and very short trials, to test the code only",
             Extent::Quick => "fewer cells and shorter trials (--quick)",
             Extent::Full => "every cell, with shorter trials and more of them (--full)",
         }
@@ -393,7 +393,7 @@ impl Study {
     ) -> anyhow::Result<()> {
         self.run.series[series].points[point].samples.extend(samples);
         (self.run.seconds, self.run.environment.steal) = self.watch.end();
-        self.run.incomplete_because = Some("still under way".to_owned());
+        self.run.incomplete_because = Some("still running".to_owned());
         let Some(file) = &self.file else { return Ok(()) };
         if self.written.is_some_and(|since| since.elapsed() < WRITING) {
             return Ok(());

@@ -109,14 +109,14 @@ impl Flow {
         let smallest = self.smallest();
         ensure!(
             size >= smallest,
-            "frames of {size} bytes: serial number and time stand behind the headers, so the smallest of {} \
-             over {} has {smallest}: write --size {smallest} or more",
+            "frames of {size} bytes have no room for headers, serial number and time: the smallest \
+             of {} over {} has {smallest}: write --size {smallest} or more",
             self.transport,
             self.family()
         );
         ensure!(
             self.extension == Extension::None || self.family() == Family::V6,
-            "IPv4 has no extension headers: --ip 6"
+            "IPv4 has no extension headers: add --ip 6"
         );
         let (_, tag) = self.offsets();
         let mut payload = vec![0; size - CHECKSUM_BYTES - tag];
@@ -145,8 +145,8 @@ impl Flow {
         let frame = self.frame(size)?;
         ensure!(
             frame.len() <= LARGEST_FRAME,
-            "frames of {size} bytes: the generator in the kernel makes frames of up to {} bytes, \
-             --engine packet longer ones",
+            "frames of {size} bytes: the engine xdp makes frames of up to {} bytes: add --engine \
+             packet",
             LARGEST_FRAME + CHECKSUM_BYTES
         );
         let sums = self.sums(&frame);

@@ -36,7 +36,7 @@ impl FromStr for Sizes {
         }
         match text.parse() {
             Ok(size @ 8..=9018) => Ok(Sizes(vec![(1, size)])),
-            _ => Err("between 8 and 9018 bytes, or imix".to_owned()),
+            _ => Err("must be 8 to 9018 bytes, or imix".to_owned()),
         }
     }
 }
@@ -134,8 +134,8 @@ impl FromStr for Vary {
     fn from_str(text: &str) -> Result<Vary, String> {
         let number = |text: &str| match text.parse() {
             Ok(count @ 1..=0x0100_0000) => Ok(count),
-            _ => Err("fixed, a number of values, random:NUMBER, networks:NUMBER, list:FILE or \
-                      random-list:FILE, numbers up to 16777216"
+            _ => Err("must be fixed, NUMBER, random:NUMBER, networks:NUMBER, list:FILE or \
+                 random-list:FILE; numbers are 1 to 16777216"
                 .to_owned()),
         };
         match text.split_once(':') {
@@ -143,7 +143,9 @@ impl FromStr for Vary {
             Some(("random", count)) => number(count).map(Vary::Random),
             Some(("networks", count)) => match count.parse() {
                 Ok(count @ 1..=MOST_NETWORKS) => Ok(Vary::Networks(count)),
-                _ => Err(format!("networks:NUMBER, up to {MOST_NETWORKS}")),
+                _ => {
+                    Err(format!("must be networks:NUMBER with a number from 1 to {MOST_NETWORKS}"))
+                }
             },
             Some(("list", file)) => Ok(Vary::List(file.into())),
             Some(("random-list", file)) => Ok(Vary::RandomList(file.into())),
@@ -170,10 +172,10 @@ impl From<Vary> for String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Engine {
-    /// a program in the kernel, at the speed of XDP
+    /// a BPF program in the kernel, at the speed of XDP
     Xdp,
-    /// this program, through a packet socket: slower, but with any kernel and interface, and with
-    /// longer frames
+    /// fwlab itself, through a packet socket: slower, but it works with any kernel and interface
+    /// and sends longer frames
     Packet,
 }
 
@@ -192,21 +194,21 @@ pub struct Load {
     /// Extension headers of IPv6 frames
     #[arg(long, value_enum, default_value = "none")]
     pub extension: Extension,
-    /// Bytes of a frame with its checksum, or imix; with sockets, bytes of the payload
+    /// Bytes of a frame with its checksum, 8 to 9018, or imix; bytes of the payload with --traffic
     #[arg(long, value_name = "BYTES", default_value = "64")]
     pub size: Sizes,
-    /// Variation of source addresses, from the client's on: fixed, a number, random:NUMBER,
-    /// networks:NUMBER, list:FILE, random-list:FILE
-    #[arg(long, value_name = "HOW", default_value = "fixed")]
+    /// Variation of source addresses, beginning with the client's: fixed, NUMBER, random:NUMBER,
+    /// networks:NUMBER, list:FILE or random-list:FILE
+    #[arg(long, value_name = "VARIATION", default_value = "fixed")]
     pub sources: Vary,
-    /// Variation of destination addresses, from the server's on
-    #[arg(long, value_name = "HOW", default_value = "fixed")]
+    /// Variation of destination addresses, beginning with the server's, as for --sources
+    #[arg(long, value_name = "VARIATION", default_value = "fixed")]
     pub destinations: Vary,
-    /// Variation of source ports, from 1024 on
-    #[arg(long, value_name = "HOW", default_value = "256")]
+    /// Variation of source ports, beginning with 1024: fixed, NUMBER or random:NUMBER
+    #[arg(long, value_name = "VARIATION", default_value = "256")]
     pub source_ports: Vary,
-    /// Variation of destination ports, from 9 on
-    #[arg(long, value_name = "HOW", default_value = "fixed")]
+    /// Variation of destination ports, beginning with 9: fixed, NUMBER or random:NUMBER
+    #[arg(long, value_name = "VARIATION", default_value = "fixed")]
     pub destination_ports: Vary,
     /// Seed of all random values
     #[arg(long, default_value_t = 1)]
@@ -313,7 +315,7 @@ fn field(
     let every = u32::try_from(every).unwrap_or(u32::MAX);
     let fits = |count: u32| {
         let room = if is_port { 65_536 - first } else { u32::MAX - first };
-        ensure!(count <= room, "{count} ports from {first} on: there are {room}");
+        ensure!(count <= room, "{count} ports beginning with {first}: at most {room}");
         Ok(count)
     };
     Ok(match how {
@@ -323,7 +325,7 @@ fn field(
         }
         Vary::Random(count) => (Field::new(Variation::Drawn, first, fits(*count)?, 1), 1),
         Vary::Networks(count) => {
-            ensure!(!is_port, "networks: ports are in none");
+            ensure!(!is_port, "networks: is for addresses, not for ports");
             let start = values.len() as u32;
             values.extend((0..*count).map(|number| first.wrapping_add(number << 8)));
             (Field::new(Variation::ListedDrawn, start, *count, 1), 1)
@@ -332,7 +334,10 @@ fn field(
             let list = read_list(file, is_port)?;
             let (start, count) = (values.len() as u32, list.len() as u32);
             values.extend(list);
-            ensure!(values.len() <= VALUES as usize, "lists have at most {VALUES} values together");
+            ensure!(
+                values.len() <= VALUES as usize,
+                "all lists together have more than {VALUES} values"
+            );
             match how {
                 Vary::List(_) => {
                     (Field::new(Variation::Listed, start, count, every), u64::from(count))

@@ -114,14 +114,15 @@ fn series_blocks(run: &Run, series: &Series) -> Vec<Block> {
         }
         if summary.noise.is_none() && point.samples.len() > 1 {
             blocks.push(Block::Text(format!(
-                "{place}no placebo was measured: how large noise is cannot be said."
+                "{place}no placebo was measured, so the noise is unknown."
             )));
         }
     }
     if let Some(noise) = summaries.iter().filter_map(|summary| summary.noise).reduce(f64::max) {
         blocks.push(Block::Text(format!(
-            "Equal things came out up to {} apart (the placebo's 95 % interval): less than that is noise. In \
-             brackets: 95 % intervals by bootstrap over rounds.",
+            "Noise: the placebo, the same system measured twice, differs by up to {} (its 95 % \
+             interval). Smaller differences are noise. In brackets: 95 % intervals by bootstrap \
+             over rounds.",
             percent(noise)
         )));
     }
@@ -135,7 +136,7 @@ fn load(load: &Load) -> String {
     words.extend(load.size.map(|size| format!("{size} bytes")));
     words.push(match load.rate {
         Some(rate) => format!("{} a second", tick(rate)),
-        None => "as fast as it goes".to_string(),
+        None => "at full speed".to_string(),
     });
     words.extend(load.flows.map(|flows| count(flows, "flow")));
     words.extend(load.parallel.map(|parallel| format!("{parallel} at once")));
@@ -157,8 +158,8 @@ fn table(series: &Series, summaries: &[Summary]) -> Table {
         &format!("{dimension}#"),
         "System=",
         &format!("Median, {unit}#"),
-        &format!("Less null, {unit}#"),
-        "× null#",
+        &format!("Less cable, {unit}#"),
+        "× cable#",
         "× plain#",
         "Lost#",
         "Cycles#",
@@ -271,7 +272,7 @@ fn configuration(text: &str) -> Vec<Block> {
     }
     vec![
         Block::Verbatim(lines[..BEGINNING].join("\n")),
-        Block::Text(format!("Here {left_out} lines are left out, which the result file has.")),
+        Block::Text(format!("{left_out} more lines are in the result file.")),
         Block::Verbatim(lines[lines.len() - END..].join("\n")),
     ]
 }

@@ -26,10 +26,10 @@ pub enum ReadError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The file is no JSON, or no result.
-    #[error("no result of fwlab")]
+    #[error("not a result file of fwlab")]
     Format(#[from] serde_json::Error),
     /// A newer version of the program wrote the file.
-    #[error("format {0} is newer than this program, which knows {SCHEMA_VERSION}")]
+    #[error("format {0} is newer than this program, which reads up to format {SCHEMA_VERSION}")]
     Newer(u32),
     /// The values contradict each other.
     #[error("{0}")]
@@ -115,30 +115,33 @@ impl Run {
     /// Checks the consistency of a run.
     fn check(&self) -> Result<(), String> {
         if !self.complete && self.incomplete_because.is_none() {
-            return Err("it is not complete and does not say why".to_string());
+            return Err("the run is incomplete, but incomplete_because is missing".to_string());
         }
         let topologies: HashSet<_> = self.topologies.iter().map(|t| t.name.as_str()).collect();
         let mut systems = HashSet::new();
         for system in &self.systems {
             let id = &system.id;
             if !systems.insert(id.as_str()) {
-                return Err(format!("two systems are called {id}"));
+                return Err(format!("two systems have the id {id}"));
             }
             if !topologies.contains(system.topology.as_str()) {
-                return Err(format!("{id} is in topology {}, which is not there", system.topology));
+                return Err(format!("{id} refers to the missing topology {}", system.topology));
             }
             if sha256(&system.configuration) != system.sha256 {
-                return Err(format!("the configuration of {id} is not the one of its SHA-256"));
+                return Err(format!("the configuration of {id} does not match its SHA-256"));
             }
         }
         for system in self.systems.iter().filter(|system| system.role == Role::Placebo) {
             if !system.repeats.as_deref().is_some_and(|other| systems.contains(other)) {
-                return Err(format!("placebo {} repeats no system of the run", system.id));
+                return Err(format!("placebo {} repeats a system that is missing", system.id));
             }
         }
         for table in self.paper.iter().flat_map(|paper| &paper.tables) {
             if table.rows.iter().any(|row| row.len() != table.columns.len()) {
-                return Err(format!("a row of the table '{}' has other columns", table.title));
+                return Err(format!(
+                    "a row of the table '{}' has another number of columns",
+                    table.title
+                ));
             }
         }
         for series in &self.series {
@@ -147,7 +150,7 @@ impl Run {
                 for sample in &point.samples {
                     let id = sample.system.as_str();
                     if !systems.contains(id) {
-                        return Err(format!("a sample is of {id}, which is not there"));
+                        return Err(format!("a sample refers to the missing system {id}"));
                     }
                     if !seen.insert((sample.round, id)) {
                         return Err(format!("{id} has two samples in round {}", sample.round));
@@ -200,21 +203,27 @@ mod tests {
 
     #[test]
     fn inconsistent_runs_are_refused() {
-        refused(|run| run.schema = 2, "format 2 is newer than this program, which knows 1");
-        refused(|run| run.complete = false, "it is not complete and does not say why");
-        refused(|run| run.systems[1].id = "null".to_string(), "two systems are called null");
-        refused(|run| run.topologies.clear(), "null is in topology router, which is not there");
+        refused(
+            |run| run.schema = 2,
+            "format 2 is newer than this program, which reads up to format 1",
+        );
+        refused(
+            |run| run.complete = false,
+            "the run is incomplete, but incomplete_because is missing",
+        );
+        refused(|run| run.systems[1].id = "null".to_string(), "two systems have the id null");
+        refused(|run| run.topologies.clear(), "null refers to the missing topology router");
         refused(
             |run| run.systems[0].configuration.push('x'),
-            "the configuration of null is not the one of its SHA-256",
+            "the configuration of null does not match its SHA-256",
         );
         refused(
             |run| run.systems[2].repeats = None,
-            "placebo placebo repeats no system of the run",
+            "placebo placebo repeats a system that is missing",
         );
         refused(
             |run| run.series[0].points[0].samples[0].system = "x".to_string(),
-            "a sample is of x, which is not there",
+            "a sample refers to the missing system x",
         );
         refused(
             |run| run.series[0].points[0].samples[1] = run.series[0].points[0].samples[0].clone(),
@@ -222,7 +231,7 @@ mod tests {
         );
         refused(
             |run| run.paper.as_mut().unwrap().tables[0].rows[0].truncate(1),
-            "a row of the table 'Transactions a second' has other columns",
+            "a row of the table 'Transactions a second' has another number of columns",
         );
     }
 
@@ -230,7 +239,7 @@ mod tests {
     fn text_that_is_no_result_is_refused() {
         let refused =
             |text: &str| format!("{:#}", anyhow::Error::from(Run::parse(text).unwrap_err()));
-        assert!(refused("").starts_with("no result of fwlab: EOF"));
+        assert!(refused("").starts_with("not a result file of fwlab: EOF"));
         assert!(refused("{}").contains("schema"));
         assert!(refused("{\"schema\": 1}").contains("missing field"));
         // JSON has no NaN: it is written as null, which is no value.

@@ -406,7 +406,7 @@ impl Verdict {
         match self {
             Verdict::Holds => "holds here",
             Verdict::Fails => "does not hold here",
-            Verdict::Undecided => "cannot be told from noise here",
+            Verdict::Undecided => "undecided: within the noise",
         }
     }
 }

@@ -7,14 +7,14 @@ use anyhow::{Context, ensure};
 use skipstep_kernel::lab::Progress;
 
 use super::network::{USABLE_SHARE, pause, received};
-use super::wire::{NO_WAY, pace_alone};
+use super::wire::pace_alone;
 use super::{Measurer, Order, Site, Trial};
 use crate::agent::{Agents, Frames, Machine, Pair, Part, Reach, Tally};
 use crate::interrupt::Interrupt;
 use crate::raw::flood::Pace;
 use crate::raw::load::Load;
 use crate::topology::End;
-use crate::wire::Interfaces;
+use crate::wire::{Interfaces, NO_WAY};
 
 /// Number of frames that measure the generator's highest rate, and the longest time for them.
 const CEILING: u64 = 1 << 18;
@@ -40,7 +40,7 @@ impl Apart {
         interfaces: &Interfaces,
         interrupt: &Interrupt,
     ) -> anyhow::Result<Apart> {
-        let names = interfaces.names().context("--client-if and --server-if")?;
+        let names = interfaces.names().context("--client-if and --server-if are missing")?;
         let mut pair = Pair::connect(agents, interrupt)?;
         let machines = pair.machines(names.clone().map(Reach::By))?;
         let links = interfaces.link_addresses([&machines[0].link, &machines[1].link])?;

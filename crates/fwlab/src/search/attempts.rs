@@ -49,7 +49,7 @@ impl Attempts {
     /// # Errors
     /// Fails if the order has several rates, or asks for a reset.
     pub fn from_order(order: &Order, like: &Calls) -> anyhow::Result<Attempts> {
-        let &[phase] = order.phases else { bail!("connections are attempted at one rate") };
+        let &[phase] = order.phases else { bail!("a trial of connections has one rate") };
         let count = (phase.rate * phase.seconds).round().max(1.0) as u64;
         let calls = Calls { count, rate: phase.rate, ..like.clone() };
         let calls = match order.besides {
@@ -58,7 +58,7 @@ impl Attempts {
             Besides::TearDown(rate) => Calls { hold: true, rate, close: Some(phase.rate), ..calls },
             Besides::Forbidden(forbidden) => Calls { forbidden, ..calls },
             Besides::Pages(pages) | Besides::Flood(_, pages) => Calls { pages, ..calls },
-            Besides::Reset(_) => bail!("nothing is reset under connections"),
+            Besides::Reset(_) => bail!("a trial of connections has no reset"),
         };
         let beside = match order.besides {
             Besides::Fragments(rate) if rate > 0.0 => Beside::Datagrams(rate),

@@ -34,19 +34,19 @@ const REQUESTS: u32 = 10;
 /// The flags of `fwlab search`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Test to do
+    /// Test to run
     #[arg(value_enum)]
     test: Test,
-    /// The system, by its name in `fwlab measure`, in a network of its own
+    /// System to test, named as in `fwlab measure`, in its own network
     #[arg(long, value_name = "NAME", required_unless_present_any = ["simulate", "client_if", "client_agent"], conflicts_with_all = ["simulate", "seed", "client_if"])]
     system: Option<String>,
     #[command(flatten)]
     filters: Filters,
-    /// A simulated device instead: knee, slope or noise, each with an optional :RATE; drop,
-    /// reflect, or die:TRIAL
+    /// Simulated device to test instead of a system: knee, slope or noise, each with an optional
+    /// :RATE in frames per second; drop, reflect, or die:TRIAL
     #[arg(long, value_name = "CURVE", conflicts_with = "client_if")]
     simulate: Option<Curve>,
-    /// No pauses around trials
+    /// Omit the pauses around trials
     #[arg(long)]
     no_pauses: bool,
     #[command(flatten)]
@@ -60,31 +60,34 @@ pub struct Arguments {
     /// Generator of the frames
     #[arg(long, value_enum, default_value = "xdp", conflicts_with = "simulate")]
     engine: Engine,
-    /// Most TCP connections at once to try, or connections to tear down in a trial; 5000 by default
+    /// Maximum number of simultaneous TCP connections, or of connections to tear down in a trial;
+    /// 5000 by default
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..=MOST_AT_ONCE))]
     connections: Option<u64>,
-    /// Pages that each connection fetches one after the other, 10 by default
+    /// Number of pages that each connection fetches, 1 to 10000; 10 by default
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     requests: Option<u32>,
-    /// Bytes of a page: 64 by default for http-rate, 10,240 for tcp-flood
+    /// Bytes of a page, 0 to 1000000; by default 64 for http-rate and 10240 for tcp-flood
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     object: Option<u32>,
-    /// Bits a second of the link; by default the speed that interfaces report, or 1e10
+    /// Speed of the link in bits per second, 1e6 to 1e12; by default the speed that the interfaces
+    /// report, or 1e10
     #[arg(long, value_name = "BITS", value_parser = link)]
     link: Option<f64>,
-    /// Known throughput in frames, or TCP connections, a second, for tests that are done at it
+    /// Known throughput in frames or TCP connections per second, for the tests that need one;
+    /// without the flag they search for it first
     #[arg(long, value_name = "RATE", value_parser = throughput_rate)]
     throughput: Option<f64>,
-    /// Seconds of the deciding trials
+    /// Duration of the deciding trials in seconds, 0.01 to 3600
     #[arg(long, default_value_t = 60.0, value_parser = crate::seconds)]
     seconds: f64,
     /// Seed of the simulated device's noise
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Print JSON with every trial
+    /// Print the result as JSON, with every trial
     #[arg(long)]
     json: bool,
-    /// Write a result file too, for `fwlab report` and `fwlab compare`
+    /// Result file to write, for `fwlab report` and `fwlab compare`
     #[arg(long, value_name = "FILE", conflicts_with = "simulate")]
     result: Option<PathBuf>,
 }
@@ -92,14 +95,14 @@ pub struct Arguments {
 fn link(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(bits) if (1e6..=1e12).contains(&bits) => Ok(bits),
-        _ => Err("between 1e6 and 1e12 bits a second".to_string()),
+        _ => Err("must be 1e6 to 1e12 bits a second".to_string()),
     }
 }
 
 fn throughput_rate(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(rate) if (1.0..=1e9).contains(&rate) => Ok(rate),
-        _ => Err("between 1 and 1e9 frames a second".to_string()),
+        _ => Err("must be 1 to 1e9 frames or connections a second".to_string()),
     }
 }
 
@@ -167,45 +170,48 @@ impl Arguments {
         let name = self.test.name();
         ensure!(
             self.throughput.is_none() || self.test.is_done_at_throughput(),
-            "--throughput says what {name} is to find out: leave it out"
+            "--throughput: {name} measures the throughput itself: leave the flag out"
         );
         ensure!(
             !self.kinds.has(Extension::HopByHop),
-            "hop-by-hop options make frames slow on purpose; the test for them is `fwlab search hop-by-hop`"
+            "--extension hop-by-hop: devices handle these frames slowly: run `fwlab search \
+             hop-by-hop`"
         );
         ensure!(
             !self.kinds.has_extensions() || self.kinds.ip == Family::V6,
-            "IPv4 has no extension headers: --ip 6"
+            "IPv4 has no extension headers: add --ip 6"
         );
         ensure!(
             !(self.kinds.are_special() && self.test.is_about_connections()),
-            "{name} is about connections, not frames: --size, --networks and --extension say nothing to it"
+            "{name} tests connections, not frames: leave out --size, --networks and --extension"
         );
         ensure!(
             !self.filters.translate() || self.test.is_about_connections(),
-            "--nat: {name} has frames that nobody answers; addresses of connections are translated"
+            "--nat: {name} has frames that nobody answers, and NAT needs connections: leave out \
+             --nat"
         );
         ensure!(
             self.engine == Engine::Xdp || !self.test.is_about_connections(),
-            "{name} is about connections, not frames: --engine says nothing to it"
+            "{name} tests connections, not frames: leave out --engine"
         );
         ensure!(
             self.connections.is_none() || self.holds_connections(),
-            "--connections is for tcp-capacity and tcp-tear-down: {name} holds none"
+            "--connections is for tcp-capacity and tcp-tear-down: leave it out of {name}"
         );
         let http = matches!(self.test, Test::HttpTransfer | Test::HttpRate | Test::TcpFlood);
         ensure!(
             self.requests.is_none() || http,
-            "--requests is for http-transfer, http-rate and tcp-flood: {name} fetches one page over each connection"
+            "--requests is for http-transfer, http-rate and tcp-flood: leave it out of {name}"
         );
         ensure!(
             self.object.is_none() || matches!(self.test, Test::HttpRate | Test::TcpFlood),
-            "--object is for http-rate and tcp-flood: {name} fetches pages of its own sizes"
+            "--object is for http-rate and tcp-flood: leave it out of {name}"
         );
         if self.simulate.is_some() {
             ensure!(
                 self.kinds.knows_sizes_alone() || self.test == Test::HopByHop,
-                "--simulate: the simulated device knows sizes of frames, but neither their addresses nor their headers"
+                "--simulate: the simulated device ignores addresses and headers: leave out \
+                 --networks and --extension"
             );
         }
         self.check_wire(&name)
@@ -221,37 +227,41 @@ impl Arguments {
         if self.agents.are_given() && self.test.is_about_connections() {
             ensure!(
                 self.system.is_none() && self.simulate.is_none(),
-                "--client-agent: connections go through whatever is between the agents, and through nothing else"
+                "--client-agent: connections go through the device between the agents: leave out \
+                 --system and --simulate"
             );
             ensure!(
                 !has_interfaces,
-                "--client-if: {name} has connections, which go as the agents' machines have routes"
+                "--client-if: {name} has connections, which follow the routes of the agents' \
+                 machines: leave out --client-if and --server-if"
             );
             return Ok(());
         }
         if !has_interfaces {
             ensure!(
                 !self.agents.are_given(),
-                "--client-agent: frames go by --client-if there, and come by --server-if"
+                "--client-agent: {name} sends frames: add --client-if and --server-if"
             );
             return Ok(());
         }
         ensure!(
             !self.test.is_about_connections(),
-            "--client-if: {name} has connections of a network of fwlab's own (--system), or of two agents (--client-agent)"
+            "--client-if: {name} has connections: use --system, or --client-agent and \
+             --server-agent"
         );
         ensure!(
             self.test != Test::Reset,
-            "--client-if: what is between two interfaces is not fwlab's to reset"
+            "--client-if: fwlab cannot reset the device between two interfaces: use --system"
         );
         ensure!(
             !self.agents.have_an_address(),
-            "--server-address: frames have the addresses of benchmarks"
+            "--server-address: frames have the benchmarking addresses of RFC 2544: leave the flag \
+             out"
         );
         ensure!(
             !(self.agents.are_given() && self.test == Test::Latency),
-            "--client-agent: the clocks of two machines are not compared: latency is measured with --client-if and \
-             --server-if of one machine"
+            "--client-agent: fwlab does not compare the clocks of two machines: measure latency \
+             between --client-if and --server-if of one machine"
         );
         Ok(())
     }

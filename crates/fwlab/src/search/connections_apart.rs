@@ -75,7 +75,8 @@ impl ConnectionsApart {
         let (family, version) = if address.is_ipv4() { (Family::V4, 4) } else { (Family::V6, 6) };
         ensure!(
             family == endpoints.family,
-            "the server is at {address}: --ip {version}, or another --server-address"
+            "the server's address is {address}: add --ip {version}, or choose another \
+             --server-address"
         );
         // the server's own address leads to the interface that has it
         let machines = pair.machines([Reach::Towards(address), Reach::Towards(address)])?;
@@ -118,17 +119,18 @@ impl ConnectionsApart {
         let (made, served) = self.attempt(&few, Beside::Nothing)?;
         ensure!(
             made.outcome.served == PROBE,
-            "{} of {PROBE} connections to {} got their page: what is between client and server has to let them through",
+            "only {} of {PROBE} connections to {} got their page: the device between client and \
+             server must pass them",
             made.outcome.served,
             few.server
         );
-        let visitor = served.visitor.context("the server saw nobody")?;
+        let visitor = served.visitor.context("the server saw no connection")?;
         if let Some(port) = forbidden {
             let (_, served) = self.attempt(&Calls { forbidden: 100, ..few }, Beside::Nothing)?;
             ensure!(
                 served.leaked == 0,
-                "a rule of what is between the agents is to forbid connections to port {port} of the server \
-                 (--forbidden-port), but {} of {PROBE} got as far as that",
+                "the device between the agents must block connections to port {port} of the server \
+                 (--forbidden-port), but {} of {PROBE} reached it",
                 served.leaked
             );
         }
@@ -144,7 +146,8 @@ impl ConnectionsApart {
                 let link = &self.machines[0].link;
                 ensure!(
                     datagrams::BYTES as u32 + HEADERS > link.mtu,
-                    "datagrams of {} bytes are no fragments where packets may be as long: the client's {} has an MTU of {}",
+                    "datagrams of {} bytes are not fragmented: the client's {} has an MTU of {}, \
+                     choose a smaller one",
                     datagrams::BYTES,
                     link.name,
                     link.mtu
@@ -154,13 +157,13 @@ impl ConnectionsApart {
                 let nobody = flood::attackers(visitor.is_ipv4());
                 let back = Reach::Towards(nobody);
                 let back = self.pair.server_machine(back).with_context(|| {
-                    format!("the server answers SYNs that come from the network of {nobody}")
+                    format!("the server needs a route for its answers to the SYNs from {nobody}")
                 })?;
                 let to_visitors = self.pair.server_machine(Reach::Towards(visitor))?;
                 ensure!(
                     back.link == to_visitors.link,
-                    "the server's answers to a flood from the network of {nobody} would leave by {}, and not by {}, where \
-                     its clients are: its route there has to lead the same way",
+                    "the server's answers to a flood from the network of {nobody} leave by {}, but \
+                     its clients are behind {}: route both networks by one interface",
                     back.link.name,
                     to_visitors.link.name
                 );
@@ -175,7 +178,7 @@ impl ConnectionsApart {
         let wait = self.room.wait(calls, Instant::now());
         if wait > SHORT {
             let seconds = wait.as_secs_f64();
-            eprintln!("{seconds:.0} s until connections that were closed give back their ports");
+            eprintln!("waiting {seconds:.0} s for the ports of closed connections (TIME-WAIT)");
         }
         pause(wait.as_secs_f64(), &self.interrupt);
         self.interrupt.check()?;
@@ -207,7 +210,7 @@ impl ConnectionsApart {
         let late = (self.late > 0).then(|| {
             let trials = self.late;
             format!(
-                "the client was late in {trials} trials: what failed in them may be its own doing"
+                "the client was late in {trials} trials: it may have caused their failures itself"
             )
         });
         bound.into_iter().chain(late).collect()
@@ -237,7 +240,10 @@ impl Measurer for ConnectionsApart {
         let count = (CEILING / u64::from(pages.requests)).max(CEILING_AT_LEAST).min(allowed);
         let all = Calls { count, rate: FAST, pages, ..self.calls.clone() };
         let (made, _) = self.attempt(&all, Beside::Nothing)?;
-        ensure!(made.outcome.served > 0, "none of {count} connections at once got all its pages");
+        ensure!(
+            made.outcome.served > 0,
+            "none of {count} simultaneous connections got all its pages"
+        );
         let busy = made.outcome.busy.max(Duration::from_micros(1));
         let most = (count as f64 / busy.as_secs_f64() * USABLE_SHARE).floor().max(1.0);
         let allowed = self.room.most(self.seconds).floor();

@@ -8,9 +8,9 @@ use crate::rules::MOST_RULES;
 /// The use of address translation for clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Translation {
-    /// never
+    /// no translation
     Off,
-    /// all to the firewall's address on the server's side
+    /// every client address becomes the firewall's address on the server's side
     On,
     /// first off, then on
     Both,
@@ -23,8 +23,8 @@ pub struct Filters {
     /// of several numbers
     #[arg(long, value_name = "NUMBER,...", value_delimiter = ',', default_value = "0", conflicts_with_all = ["simulate", "client_if", "client_agent"], value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_RULES)))]
     rules: Vec<u32>,
-    /// When the system translates the addresses of clients, in searches with connections
-    #[arg(long, value_enum, value_name = "WHEN", default_value = "off", conflicts_with_all = ["simulate", "client_if", "client_agent"])]
+    /// Translation of the clients' addresses by the system, in tests with connections
+    #[arg(long, value_enum, value_name = "NAT", default_value = "off", conflicts_with_all = ["simulate", "client_if", "client_agent"])]
     nat: Translation,
 }
 

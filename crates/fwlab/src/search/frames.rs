@@ -114,7 +114,7 @@ impl Value for Size {
     fn read(text: &str) -> Result<Size, String> {
         match text.parse() {
             Ok(bytes @ 64..=9018) => Ok(Size(bytes)),
-            _ => Err("between 64 and 9018 bytes, several of them, or all".to_owned()),
+            _ => Err("must be 64 to 9018 bytes, several such sizes, or all".to_owned()),
         }
     }
 }
@@ -127,7 +127,7 @@ impl Value for Networks {
     fn read(text: &str) -> Result<Networks, String> {
         match text.parse() {
             Ok(count @ 1..=256) => Ok(Networks(count)),
-            _ => Err("1 to 256 networks, several numbers of them, or all".to_owned()),
+            _ => Err("must be 1 to 256 networks, several such numbers, or all".to_owned()),
         }
     }
 }
@@ -135,9 +135,7 @@ impl Value for Networks {
 impl Value for Extension {
     fn read(text: &str) -> Result<Extension, String> {
         Extension::from_str(text, false).map_err(|_| {
-            format!(
-                "{text}: no extension headers: none, destination, routing, fragment, chain, or all"
-            )
+            format!("{text}: must be none, destination, routing, fragment, chain, or all")
         })
     }
 }
@@ -156,18 +154,18 @@ impl<T: Value> FromStr for Several<T> {
 /// The flags for kinds of frames.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Kinds {
-    /// Bytes of frames with their checksums, one after the other, or all: the seven of RFC 2544; by
-    /// default the smallest possible
+    /// Frame sizes in bytes with the checksum, tested one after the other, or all: the seven sizes
+    /// of RFC 2544; by default the smallest possible size
     #[arg(long, value_name = "BYTES,...")]
     size: Option<Several<Size>>,
-    /// Networks that destinations are drawn from, one after the other, or all: 1 and 256
+    /// Numbers of destination networks, 1 to 256, tested one after the other, or all: 1 and 256
     #[arg(long, value_name = "NUMBER,...", default_value = "1")]
     networks: Several<Networks>,
     /// IP version of the frames: 4, or 6 as RFC 5180 requires
     #[arg(long, value_name = "VERSION", default_value = "4")]
     pub ip: Family,
-    /// Extension headers of IPv6 frames, one after the other, or all: none, each alone and a chain;
-    /// for all tests but hop-by-hop, which has its own
+    /// Extension headers of IPv6 frames, tested one after the other, or all: none, each alone and a
+    /// chain; not for the test hop-by-hop, which sets its own
     #[arg(long, value_name = "HEADERS,...", default_value = "none")]
     extension: Several<Extension>,
 }

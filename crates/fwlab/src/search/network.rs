@@ -104,7 +104,7 @@ impl<'l> Installed<'l> {
     ) -> anyhow::Result<Installed<'l>> {
         ensure!(
             system.topology(Topology::Router) != Topology::Proxy,
-            "{}: searches go through no proxies",
+            "{}: fwlab search cannot test proxies",
             system.name()
         );
         let topology = lab.shape().topology;
@@ -112,7 +112,8 @@ impl<'l> Installed<'l> {
         let mut configuration = system.configuration(&rules);
         if filter.nat {
             let translation = system.translation(&rules);
-            configuration += &translation.context("no addresses are translated by it here")?;
+            configuration +=
+                &translation.context("no address translation here: leave out --nat")?;
         }
         let mut threads = Vec::new();
         if let Some(device) = lab.device() {
@@ -171,7 +172,12 @@ impl<'i> Network<'i> {
         interrupt: &Interrupt,
     ) -> anyhow::Result<Network<'i>> {
         let Installed { lab, system, .. } = *installed;
-        ensure!(system.takes(None, load.transport), "the generator's frames do not get through");
+        ensure!(
+            system.takes(None, load.transport),
+            "{}: does not forward the generator's frames over {}",
+            system.name(),
+            load.transport
+        );
         let flood = Flood::new(lab, load, End::Client, End::Server)?;
         let mut network = Network { installed, flood, at, interrupt: interrupt.clone() };
         network.check()?;
@@ -184,11 +190,17 @@ impl<'i> Network<'i> {
     /// Checks that frames to port 9 pass, and that frames to the last blocked port do not.
     fn check(&mut self) -> anyhow::Result<()> {
         let open = self.flood.probe(9, PROBE, self.at)?;
-        ensure!(open == PROBE, "port 9 is open, but {open} of {PROBE} frames came through");
+        ensure!(
+            open == PROBE,
+            "only {open} of {PROBE} frames to port 9 came through, although no rule blocks it"
+        );
         let filters = self.installed.system.filters();
         if let Some(port) = self.installed.rules.ports().last().filter(|_| filters) {
             let came = self.flood.probe(port, 0, self.at)?;
-            ensure!(came == 0, "port {port} is blocked, but {came} of {PROBE} frames came through");
+            ensure!(
+                came == 0,
+                "{came} of {PROBE} frames to port {port} came through, although a rule blocks it"
+            );
         }
         Ok(())
     }
@@ -205,7 +217,7 @@ impl<'i> Network<'i> {
             | Besides::Fragments(_)
             | Besides::Flood(..)
             | Besides::Pages(_) => {
-                bail!("frames are no connections")
+                bail!("a trial of frames has no connections")
             }
         };
         let Network { installed, flood, at, interrupt, .. } = self;
@@ -219,7 +231,7 @@ impl<'i> Network<'i> {
         })?;
         ensure!(
             after.is_zero(),
-            "the reset was done {:.3} s after the trial: longer trials (--seconds) are needed",
+            "the reset ended {:.3} s after the trial: use longer trials (--seconds)",
             after.as_secs_f64()
         );
         let trial = trial?;
@@ -281,7 +293,10 @@ pub(super) fn pace(phases: &[Phase]) -> anyhow::Result<Pace> {
             Ok(Pace::steady(rate, duration).then(then, rest))
         }
         _ => {
-            bail!("the generator changes its rate once within a trial, not {} times", phases.len())
+            bail!(
+                "the generator changes its rate at most once in a trial, not {} times",
+                phases.len()
+            )
         }
     }
 }

@@ -53,7 +53,8 @@ impl PortPairs {
         let (taken, total) = (self.taken_by(calls), self.total());
         ensure!(
             taken <= total,
-            "{taken} connections want as many ways to the server, and the client has {total}: {}",
+            "{taken} connections need as many pairs of ports to the server, and the client has \
+             {total}: {}",
             self.reasons()
         );
         Ok(())

@@ -48,15 +48,12 @@ impl FromStr for Curve {
 
     fn from_str(text: &str) -> Result<Curve, String> {
         let (name, number) = text.split_once(':').unwrap_or((text, ""));
-        let number =
-            match number {
-                "" => None,
-                _ => Some(
-                    number.parse::<f64>().ok().filter(|n| (1.0..=1e12).contains(n)).ok_or_else(
-                        || format!("{number} is no number of frames a second or trials"),
-                    )?,
-                ),
-            };
+        let number = match number {
+            "" => None,
+            _ => Some(number.parse::<f64>().ok().filter(|n| (1.0..=1e12).contains(n)).ok_or_else(
+                || format!("{number} is not a number of frames a second, or of trials"),
+            )?),
+        };
         match (name, number) {
             ("knee", rate) => Ok(Curve::Knee(rate.unwrap_or(1e6))),
             ("slope", rate) => Ok(Curve::Slope(rate.unwrap_or(1e6))),
@@ -64,7 +61,11 @@ impl FromStr for Curve {
             ("drop", None) => Ok(Curve::Drop),
             ("reflect", None) => Ok(Curve::Reflect),
             ("die", trial) => Ok(Curve::Die(trial.unwrap_or(3.0) as usize)),
-            _ => Err("expected knee, slope or noise, with :RATE if you like, drop, reflect, or die:TRIAL".to_string()),
+            _ => {
+                Err("must be knee, slope or noise, each with an optional :RATE, drop, reflect, or \
+                     die:TRIAL"
+                    .to_string())
+            }
         }
     }
 }
@@ -215,7 +216,7 @@ impl Measurer for Simulated {
     }
 
     fn reset(&self) -> Option<&str> {
-        Some("the device is away for a quarter of a second")
+        Some("the device is down for a quarter of a second")
     }
 }
 

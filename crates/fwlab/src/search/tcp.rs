@@ -358,20 +358,21 @@ pub fn transactions(
 /// Returns the deviations from the RFC. `own` has those of one test.
 pub fn conformance(setting: &Setting, own: &[Option<&str>]) -> Conformance {
     let rules = if setting.foreign {
-        "the device has the rules that somebody else gave it: whether they are as section 4 asks for, and the same is done \
-         with several numbers of them, with addresses translated and as they are, is not known"
+        "the rules of the device are unknown; section 4 asks for several numbers of rules, with \
+         and without address translation"
     } else {
-        "the rules block ports and pass the rest; section 4 asks for rules that pass the traffic, at the end of those that \
-         deny"
+        "the rules block ports and pass all other packets; section 4 asks for rules that pass the \
+         traffic, behind the rules that deny"
     };
     let variety = match (setting.variety.rules, setting.variety.nat) {
         (true, true) => None,
         (true, false) => {
-            Some("addresses not both translated and as they are (section 4, --nat both)")
+            Some("not both with and without address translation (section 4, --nat both)")
         }
         (false, true) => Some("one number of rules (section 4, --rules with several)"),
         (false, false) => Some(
-            "one number of rules (section 4, --rules with several), and addresses not both translated and as they are (--nat both)",
+            "one number of rules (section 4, --rules with several), and not both with and without \
+             address translation (--nat both)",
         ),
     };
     let common = [

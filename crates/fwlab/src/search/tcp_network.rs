@@ -54,7 +54,7 @@ pub fn most(
     let share = answers.fetched.len() as f64 / (count * u64::from(pages.requests)) as f64;
     ensure!(
         share > 0.9 || (pages != Pages::ONE && share > 0.0),
-        "over a cable only {} of {count} connections were served",
+        "only {} of {count} connections over a cable were served",
         answers.served
     );
     Ok((count as f64 * share / took.as_secs_f64() * USABLE_SHARE).floor().max(1.0))
@@ -83,17 +83,19 @@ impl<'l> TcpNetwork<'l> {
         let served = network.call(&few)?.served;
         ensure!(
             served == PROBE,
-            "port {PORT} is open, but {served} of {PROBE} clients were served"
+            "only {served} of {PROBE} clients at port {PORT} were served, although no rule blocks \
+             it"
         );
         let seen = network.service.last_visitor();
         let is_translated = seen == Some(End::Server.gateway(family));
-        ensure!(is_translated == filter.nat, "the server sees {seen:?} where clients come from");
+        ensure!(is_translated == filter.nat, "the server sees {seen:?} as the clients' address");
         if let Some(port) = blocked {
             network.call(&Calls { forbidden: 100, ..few })?;
             let leaked = network.leaked();
             ensure!(
                 leaked == 0,
-                "port {port} is blocked, but {leaked} of {PROBE} clients got as far as the server"
+                "{leaked} of {PROBE} clients at port {port} reached the server, although a rule \
+                 blocks it"
             );
         }
         Ok((network, installed.described()))

@@ -21,7 +21,7 @@ pub enum Test {
     Reset,
     /// RFC 5180 5.3: effect of hop-by-hop options on the device
     HopByHop,
-    /// RFC 3511 5.2: most TCP connections at once
+    /// RFC 3511 5.2: maximum number of simultaneous TCP connections
     TcpCapacity,
     /// RFC 3511 5.3: highest rate of TCP connection setup
     TcpRate,
@@ -29,13 +29,13 @@ pub enum Test {
     TcpTearDown,
     /// RFC 3511 5.5: TCP connections beside a flood of SYNs
     TcpFlood,
-    /// RFC 3511 5.6: bits of pages a second, by their size
+    /// RFC 3511 5.6: HTTP transfer rate in bits per second, by size of the page
     HttpTransfer,
-    /// RFC 3511 5.7: highest rate of pages
+    /// RFC 3511 5.7: highest rate of HTTP transactions
     HttpRate,
-    /// RFC 3511 5.8: TCP connections, with some that a rule forbids
+    /// RFC 3511 5.8: TCP connections beside connections that a rule forbids
     TcpIllegal,
-    /// RFC 3511 5.9: TCP connections with fragmented datagrams beside them
+    /// RFC 3511 5.9: TCP connections beside fragmented datagrams
     TcpFragments,
     /// RFC 9971: MLRsearch with the goals of RFC 2544 and TST 009
     Mlr,

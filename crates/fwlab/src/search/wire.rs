@@ -9,7 +9,7 @@ use crate::placement::Placement;
 use crate::raw::flood::{Flood, Pace};
 use crate::raw::load::Load;
 use crate::topology::End;
-use crate::wire::Wire;
+use crate::wire::{NO_WAY, Wire};
 
 /// Number of frames that measure the generator's highest rate.
 const CEILING: u64 = 1 << 19;
@@ -17,13 +17,9 @@ const CEILING: u64 = 1 << 19;
 /// Number of frames that show if any come through.
 const PROBE: u64 = 1 << 10;
 
-/// The advice if no frames come through.
-pub(super) const NO_WAY: &str =
-    "--next-link is who takes them, and the way to the server's network has to be known there";
-
 /// Returns the pace of a trial of frames alone. Fails if the order asks for more.
 pub(super) fn pace_alone(order: &Order) -> anyhow::Result<Pace> {
-    ensure!(order.besides == Besides::Nothing, "frames are sent here, and nothing else is done");
+    ensure!(order.besides == Besides::Nothing, "a trial of frames has no other work");
     pace(order.phases)
 }
 

@@ -133,8 +133,8 @@ impl SearchResult<'_> {
         let standard = self.test.standard();
         Finding {
             claim: match &self.kind {
-                None => format!("this is done as {standard} says"),
-                Some(kind) => format!("this is done as {standard} says, with {kind}"),
+                None => format!("the test follows {standard}"),
+                Some(kind) => format!("the test follows {standard}, with {kind}"),
             },
             source: standard.to_owned(),
             verdict,

@@ -135,7 +135,7 @@ fn connect_and_ask(server: SocketAddr, size: usize) -> anyhow::Result<()> {
     stream.write_all(&request)?;
     let mut answer = Vec::with_capacity(request.len());
     stream.read_to_end(&mut answer)?;
-    ensure!(answer == request, "{server}: another answer than the request");
+    ensure!(answer == request, "{server}: the response differs from the request");
     Ok(())
 }
 
@@ -146,8 +146,8 @@ fn fetch(server: SocketAddr, size: usize) -> anyhow::Result<()> {
     let mut answer = Vec::with_capacity(size + 128);
     stream.read_to_end(&mut answer)?;
     let head = answer.windows(4).position(|window| window == b"\r\n\r\n");
-    let head = head.with_context(|| format!("{server}: no HTTP"))? + 4;
-    ensure!(answer.len() - head == size, "{server}: {} bytes of {size}", answer.len() - head);
+    let head = head.with_context(|| format!("{server}: not an answer in HTTP"))? + 4;
+    ensure!(answer.len() - head == size, "{server}: got {} of {size} bytes", answer.len() - head);
     Ok(())
 }
 

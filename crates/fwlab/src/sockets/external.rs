@@ -120,7 +120,7 @@ pub(super) fn iperf3(
 fn complaint(said: &str) -> String {
     let json: Option<serde_json::Value> = serde_json::from_str(said).ok();
     let error = json.as_ref().and_then(|json| json.get("error")?.as_str());
-    error.unwrap_or("it said nothing of use").to_owned()
+    error.unwrap_or("no figure in its output").to_owned()
 }
 
 /// Returns the receiver's megabits per second from iperf3's JSON.

@@ -25,9 +25,9 @@ const TRY: Duration = Duration::from_millis(300);
 pub fn check_borders(lab: &Lab, talk: &Talk, closed: u16) -> anyhow::Result<()> {
     let client = lab.end(End::Client);
     let past = client.inside(|| gets_past(talk, closed))?;
-    ensure!(!past, "clients get to port {closed}, which should be closed");
+    ensure!(!past, "clients reach port {closed} of the server past the proxy");
     let forbidden = client.inside(|| begins_with_another(talk))?;
-    ensure!(!forbidden, "a session with a server that is not allowed begins");
+    ensure!(!forbidden, "the proxy begins a session with a server that no rule allows");
     Ok(())
 }
 
@@ -42,9 +42,14 @@ pub fn check_rules(lab: &Lab, talk: &Talk, rules: &Rules, at: Placement) -> anyh
     let _server = Server::of_sessions(lab.end(talk.to), at, &ports)?;
     let client = lab.end(End::Client);
     let begin = |port| client.inside(|| begin(talk, talk.to.address(talk.family), port));
-    begin(Rules::OPEN)?.with_context(|| format!("no rule blocks port {}", Rules::OPEN))?;
+    begin(Rules::OPEN)?.with_context(|| {
+        format!("no session begins at port {}, which no rule blocks", Rules::OPEN)
+    })?;
     for port in rules.tried() {
-        ensure!(begin(port)?.is_err(), "port {port} is blocked, but a session with it begins");
+        ensure!(
+            begin(port)?.is_err(),
+            "a session begins at port {port}, although a rule blocks it"
+        );
     }
     Ok(())
 }

@@ -135,7 +135,7 @@ impl<'l> Track<'l> {
                 thread::sleep(LEAD);
                 let done = self.run(which, self.repeat, || {})?;
                 let alone = ended.load(Ordering::Acquire);
-                let doubt = alone.then(|| "the other CPU was done first".to_owned());
+                let doubt = alone.then(|| "the other CPU finished first".to_owned());
                 Ok(Done { doubt: doubt.or(done.doubt), ..done })
             });
             let (this, other) = (join(this), join(other));
@@ -166,7 +166,7 @@ impl<'l> Router<'l> {
         at: Placement,
         interrupt: Interrupt,
     ) -> anyhow::Result<Router<'l>> {
-        let device = lab.device().context("a router has a host in the middle")?;
+        let device = lab.device().context("the router's host in the middle")?;
         let rules = Rules {
             count: super::FEW_RULES,
             transport: Udp,
@@ -247,7 +247,8 @@ impl Turn<'_, '_> {
         let runs = u64::from(track.repeat) * if at_once { 1 + u64::from(LONGER) } else { 1 };
         let forwarded = router.forwarded(track.way)?.saturating_sub(before);
         let few = forwarded < runs / 100 * 99;
-        let doubt = few.then(|| format!("{} of {runs} frames went the long way", runs - forwarded));
+        let doubt =
+            few.then(|| format!("{} of {runs} frames took the slow path", runs - forwarded));
         Ok(Done { doubt: doubt.or(done.doubt), ..done })
     }
 }
@@ -307,7 +308,7 @@ pub(super) fn measure(study: &mut Study) -> anyhow::Result<()> {
 /// Describes the measured programs for results.
 fn described() -> Vec<results::System> {
     let what = [
-        (NOTHING, "no program behind the one that makes the headers"),
+        (NOTHING, "headers alone, without a program"),
         (TCX, "skipstep on tcx, a state is hit"),
         (XDP, "skipstep in XDP, a state is hit"),
     ];

@@ -78,7 +78,7 @@ pub(super) fn measure(study: &mut Study) -> anyhow::Result<()> {
         }
     }
     let [ours, theirs] = [Host::new("loading", "pfctl")?, Host::new("loading", "nft")?];
-    let folder = tempfile::tempdir().context("a folder for what is to be loaded")?;
+    let folder = tempfile::tempdir().context("folder for the rules and tables")?;
     for (cargo, title, count) in CARGOES {
         let count = if study.extent == Extent::Smoke { SMOKE } else { count };
         let mut loaders: Vec<Box<dyn Subject + '_>> = Vec::new();
@@ -93,7 +93,7 @@ pub(super) fn measure(study: &mut Study) -> anyhow::Result<()> {
             loaders.push(Box::new(Loader { id, host, file }));
             let label = if id == PFCTL { "skipstep, pfctl -f" } else { "nftables, nft -f" };
             let what = format!(
-                "{count} of what docs/reference/speed.md says, on a host without a network"
+                "{count} as docs/reference/speed.md describes them, on a host without a network"
             );
             // results have no topology for a host without links
             systems.push(results::System::new(id, label, Role::Subject, "router", what));

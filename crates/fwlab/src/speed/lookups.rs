@@ -147,7 +147,7 @@ fn measure_here(study: &mut Study, folder: Option<&Path>, cpu: usize) -> anyhow:
     }
     let Some(folder) = folder else {
         for (_, title) in CLASSBENCH {
-            study.leave_out(&format!("{title}: no lists were given (--classbench)"));
+            study.leave_out(&format!("{title}: no rule lists: name their folder by --classbench"));
         }
         return Ok(());
     };
@@ -175,7 +175,7 @@ fn described() -> Vec<results::System> {
         (INET, "the rule that decides"),
         (INET6, "the rule that decides, IPv6"),
     ];
-    let how = format!("{PACKETS} packets in turn, their headers in a list");
+    let how = format!("{PACKETS} packets, one after the other, their headers in a list");
     what.map(|(id, label)| results::System::new(id, label, Role::Subject, "router", how.clone()))
         .into()
 }

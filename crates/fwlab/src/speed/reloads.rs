@@ -91,7 +91,7 @@ impl Subject for Reloads<'_> {
         });
         let (trial, done) = (trial?, done??);
         let why = (done < loader.times)
-            .then(|| format!("there was time for {done} of {} reloads", loader.times));
+            .then(|| format!("only {done} of {} reloads fitted into the trial", loader.times));
         let lost = trial.lost() as f64;
         Ok(Measured { value: lost, doubt: why, counts: Some(trial.tally()), latency: None })
     }
@@ -106,8 +106,8 @@ pub(super) fn measure(study: &mut Study) -> anyhow::Result<()> {
     let [at, beside] = study.places()?;
     let shape = Shape { topology: Topology::Router, mtu: 1500, napi: true };
     let lab = Lab::new("reloads", shape)?;
-    let device = lab.device().context("a router has a host in the middle")?;
-    let folder = tempfile::tempdir().context("a folder for rule sets")?;
+    let device = lab.device().context("the router's host in the middle")?;
+    let folder = tempfile::tempdir().context("folder for rule sets")?;
     let files = [COUNT, COUNT + 1].map(|count| folder.path().join(format!("{count}.conf")));
     for (file, count) in files.iter().zip(COUNT..) {
         let text = system.configuration(&rules(count));
@@ -120,7 +120,7 @@ pub(super) fn measure(study: &mut Study) -> anyhow::Result<()> {
         system.label(),
         Role::Subject,
         "router",
-        format!("{COUNT} rules and one more, replaced {times} times"),
+        format!("{COUNT} rules, replaced {times} times"),
     );
     let flood = Flood::new(&lab, &super::load(Family::V4), End::Client, End::Server)?;
     let loader = Loader { device, files, at: beside, times };

@@ -103,7 +103,7 @@ impl System for Listed {
 /// Fails if the file of the entries cannot be written.
 pub(super) fn block(study: &mut Study) -> anyhow::Result<(Block, Vec<PlannedPoint>)> {
     let entries = if study.extent == Extent::Smoke { SMOKE } else { ENTRIES };
-    let folder = tempfile::tempdir().context("a folder for a table")?;
+    let folder = tempfile::tempdir().context("folder for a table")?;
     for (name, text) in [("pfctl", pfctl(entries)), ("nft", nft(entries))] {
         let file = folder.path().join(name);
         fs::write(&file, text).with_context(|| file.display().to_string())?;

@@ -225,7 +225,8 @@ pub(super) fn table(run: &Run) -> Table {
         vec![what, target.against.to_owned(), verdict, bound, measured]
     };
     Table {
-        title: "Targets; ratios of what a packet costs in each system, beyond a cable, where nothing else is said"
+        title: "Targets; unless noted otherwise, ratios of the time of a packet, less the time of \
+                the cable"
             .to_owned(),
         columns: headings.map(str::to_owned).to_vec(),
         names: 3,
@@ -256,9 +257,9 @@ impl Bound {
         let may_be_noise = interval.low < interval.high && interval.contains(bound);
         match (met, may_be_noise) {
             (true, false) => "met",
-            (true, true) => "met, but not beyond noise",
+            (true, true) => "met, within the noise",
             (false, false) => "NOT MET",
-            (false, true) => "NOT MET, but not beyond noise",
+            (false, true) => "NOT MET, within the noise",
         }
     }
 }
@@ -329,9 +330,9 @@ fn left_out(run: &Run, title: &str) -> String {
     });
     let is_there = run.series.iter().any(|series| series.title == title);
     let otherwise = match (is_there, &run.incomplete_because) {
-        (true, _) => "some of it was left out",
-        (false, Some(_)) => "it was not its turn yet",
-        (false, None) => "not asked for",
+        (true, _) => "a part was left out",
+        (false, Some(_)) => "the run ended before it",
+        (false, None) => "not selected",
     };
     reasons.next().unwrap_or(otherwise).to_owned()
 }
@@ -358,7 +359,7 @@ fn own_pairs(
         [pairs.iter().map(|pair| pair.0).collect(), pairs.iter().map(|pair| pair.1).collect()];
     match (median(&first), median(&second)) {
         (Some(first), Some(second)) if first > 0.0 && second > 0.0 => Ok(pairs),
-        (Some(_), _) => Err("no more than a cable costs, among so much noise".to_owned()),
+        (Some(_), _) => Err("the time is not longer than the cable's, within the noise".to_owned()),
         _ => Err(left_out(run, one.title)),
     }
 }
@@ -432,8 +433,8 @@ mod tests {
     fn the_median_decides_and_noise_is_mentioned() {
         let most = Bound::AtMost(0.6);
         assert_eq!(most.verdict(&interval(0.4, 0.5, 0.55)), "met");
-        assert_eq!(most.verdict(&interval(0.4, 0.5, 0.7)), "met, but not beyond noise");
-        assert_eq!(most.verdict(&interval(0.5, 0.65, 0.7)), "NOT MET, but not beyond noise");
+        assert_eq!(most.verdict(&interval(0.4, 0.5, 0.7)), "met, within the noise");
+        assert_eq!(most.verdict(&interval(0.5, 0.65, 0.7)), "NOT MET, within the noise");
         assert_eq!(most.verdict(&interval(0.61, 0.65, 0.7)), "NOT MET");
         assert_eq!(Bound::AtLeast(1.5).verdict(&interval(1.6, 1.7, 1.8)), "met");
         assert_eq!(Bound::AtLeast(1.5).verdict(&interval(1.0, 1.1, 1.2)), "NOT MET");
@@ -476,7 +477,7 @@ mod tests {
         let conntrack = row("state hit, forwarded, XDP", "nftables, conntrack");
         assert_eq!(conntrack[2..], ["met", "<= 0.33", "0.25"]);
         let tcx = row("state hit, forwarded, tcx", "plain router");
-        assert_eq!(tcx[2..], ["not measured: some of it was left out", "<= 1.2", ""]);
+        assert_eq!(tcx[2..], ["not measured: a part was left out", "<= 1.2", ""]);
     }
 
     /// Returns the row of a target.
@@ -503,10 +504,10 @@ mod tests {
         let mut run = run_with(&[(HIT, 20, &[])]);
         let why = |run: &Run, what, against| row(run, what, against)[2].clone();
         let (hit, router) = ("state hit, forwarded, tcx", "plain router");
-        assert_eq!(why(&run, hit, router), "not measured: some of it was left out");
-        assert_eq!(why(&run, "requests over TCP", router), "not measured: not asked for");
+        assert_eq!(why(&run, hit, router), "not measured: a part was left out");
+        assert_eq!(why(&run, "requests over TCP", router), "not measured: not selected");
         run.incomplete_because = Some("interrupted".to_owned());
-        assert_eq!(why(&run, "requests over TCP", router), "not measured: it was not its turn yet");
+        assert_eq!(why(&run, "requests over TCP", router), "not measured: the run ended before it");
         let said = |title: &str, why: &str| format!("left out: {title}: {why}");
         run.paper = Some(crate::results::Paper {
             title: String::new(),
@@ -572,7 +573,7 @@ mod tests {
         };
         assert_eq!(
             without(ListShape::Pairs),
-            "not measured: not asked for",
+            "not measured: not selected",
             "nobody knows the worst"
         );
         assert_eq!(without(ListShape::Access), "met");
@@ -582,7 +583,10 @@ mod tests {
     fn a_time_below_the_cables_meets_no_target() {
         let systems: &[(&str, f64)] = &[("router", 1.0), ("skipstep-states-xdp@20udp", -0.1)];
         let rows = table(&run_with(&[(HIT, 20, systems)])).rows;
-        assert_eq!(rows[0][2], "not measured: no more than a cable costs, among so much noise");
+        assert_eq!(
+            rows[0][2],
+            "not measured: the time is not longer than the cable's, within the noise"
+        );
         assert_eq!(rows[0][4], "");
     }
 

@@ -38,12 +38,13 @@ impl System for BareRoute {
     fn configuration(&self, _: &Rules) -> String {
         let place = self.word("in the driver", "on tcx");
         format!(
-            "a program {place} of each interface: the kernel's routes, one hop less, the next interface; no rules\n"
+            "a program {place} of each interface: it looks up the kernel's route, decrements the \
+             TTL and redirects; no rules\n"
         )
     }
 
     fn hooks(&self, _: Topology) -> Vec<String> {
-        vec![format!("{} of the interface it comes by", self.word("XDP", "tcx"))]
+        vec![format!("{} of the input interface", self.word("XDP", "tcx"))]
     }
 
     fn install(&self, device: &Host, _: &Rules, _: &str) -> anyhow::Result<()> {

@@ -88,7 +88,7 @@ impl System for Iptables {
     }
 
     fn reset(&self) -> Option<&'static str> {
-        Some("iptables-restore of empty chains, then of the rules; between them all packets pass")
+        Some("iptables-restore of empty chains, then of the rules; in between all packets pass")
     }
 
     fn restart(&self, device: &Host, rules: &Rules, configuration: &str) -> anyhow::Result<()> {

@@ -76,7 +76,8 @@ impl<W: RuleStyle> System for Nftables<W> {
 
     fn reset(&self) -> Option<&'static str> {
         Some(
-            "nft delete table, then nft -f: its chain leaves the hook and comes again; meanwhile all packets pass",
+            "nft delete table, then nft -f: the chain is detached from its hook and attached \
+             again; in between all packets pass",
         )
     }
 

@@ -60,11 +60,11 @@ impl System for Skipstep {
     fn hooks(&self, _: Topology) -> Vec<String> {
         let mut hooks = hooks();
         if self.xdp {
-            hooks.insert(0, "XDP of the interface it comes by".to_owned());
+            hooks.insert(0, "XDP of the input interface".to_owned());
         }
         if self.bridges {
             let last = hooks.len() - 1;
-            hooks.insert(last, "the bridge's program, behind that".to_owned());
+            hooks.insert(last, "the bridge's program, behind XDP".to_owned());
         }
         hooks
     }

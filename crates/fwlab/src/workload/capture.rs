@@ -28,18 +28,19 @@ const PFLOG_HEADER: usize = 100;
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum CaptureError {
     /// The file is no pcap file.
-    #[error("no pcap file: it begins otherwise")]
+    #[error("not a pcap file")]
     Other,
     /// The file is in the pcapng format.
-    #[error("a pcapng file: `editcap -F pcap old new` makes a pcap file of it")]
+    #[error("a pcapng file: convert it with `editcap -F pcap old new`")]
     NewerFormat,
     /// The link type is unknown, so the beginning of its packets is unknown.
     #[error(
-        "link type {0} is not known: Ethernet (1), raw IP (12, 101), Linux cooked (113, 276) and pflog (117) are"
+        "unknown link type {0}: supported are Ethernet (1), raw IP (12, 101), Linux cooked (113, \
+         276) and pflog (117)"
     )]
     Link(u32),
     /// The record at this byte claims an impossible length.
-    #[error("the record at byte {0} is longer than one can be: the file is damaged")]
+    #[error("the record at byte {0} exceeds the maximum length: the file is damaged")]
     Record(usize),
 }
 

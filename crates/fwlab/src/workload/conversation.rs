@@ -77,10 +77,13 @@ pub enum DeriveError {
     #[error(transparent)]
     Capture(#[from] CaptureError),
     /// The capture has no TCP or UDP packets, only this many others.
-    #[error("no packet of TCP or UDP in it, but {0} others")]
+    #[error("no packet of TCP or UDP, only {0} others")]
     Nothing(u64),
     /// The capture lasts this many hours, which is too long.
-    #[error("it lasts {0} hours, and a day is the most: cut it, as `editcap -A -B` does")]
+    #[error(
+        "the capture lasts {0} hours, and the limit is a day: cut it with `editcap -A START -B \
+         STOP`"
+    )]
     Long(u64),
 }
 
@@ -103,7 +106,8 @@ pub fn derive(file: &[u8], server: Option<IpAddr>) -> Result<String, DeriveError
     let ports: BTreeSet<u16> = all.iter().map(|one| one.server.port()).collect();
     let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
     let mut text = format!(
-        "# {} conversations; {others} packets are of none: of other protocols, fragments, or cut off.\n\
+        "# {} conversations; {others} packets are left out: other protocols, fragments, or \
+         truncated.\n\
          # Their server is: fwlab answer {}\n",
         all.len(),
         ports.join(" ")
@@ -272,7 +276,7 @@ mod tests {
         packets.push((2251, udp(false, 200)));
         packets.push((2300, tcp(true, 4001, "S", 0)));
         let text = derive(&file(101, &packets), None).unwrap();
-        let expected = "# 3 conversations; 0 packets are of none: of other protocols, fragments, or cut off.\n\
+        let expected = "# 3 conversations; 0 packets are left out: other protocols, fragments, or truncated.\n\
             # Their server is: fwlab answer 53 80\n\
             random 1 1 1 1 {\n\
             \tparallel {\n\
@@ -364,11 +368,11 @@ mod tests {
     #[test]
     fn unusable_captures_have_a_reason() {
         let why = |bytes: &[u8]| derive(bytes, None).unwrap_err().to_string();
-        assert!(why(b"").contains("no pcap file"));
-        assert!(why(b"a letter to a friend").contains("no pcap file"));
+        assert!(why(b"").contains("not a pcap file"));
+        assert!(why(b"a letter to a friend").contains("not a pcap file"));
         assert!(why(&[0x0a, 0x0d, 0x0d, 0x0a]).contains("editcap -F pcap"));
         assert!(why(&file(105, &[])).contains("link type 105"));
-        assert!(why(&file(101, &[(0, vec![0; 30])])).contains("but 1 others"));
+        assert!(why(&file(101, &[(0, vec![0; 30])])).contains("only 1 others"));
         let day = [(0, udp(true, 1)), (90_000_000, udp(true, 1))];
         assert!(why(&file(101, &day)).contains("25 hours"));
         let mut damaged = file(101, &[(0, udp(true, 1))]);

@@ -134,8 +134,8 @@ pub fn parse(text: &str) -> Result<Job, Mistake> {
     match parser.take() {
         Token { kind: TokenKind::End, .. } => Ok(job),
         token => Err(token.mistake(
-            &format!("a workload is one job, and {} follows it", token.kind),
-            Some("put the jobs into \"sequential { … }\" or \"parallel { … }\""),
+            &format!("a workload is one job, but {} follows the job", token.kind),
+            Some("enclose the jobs in \"sequential { … }\" or \"parallel { … }\""),
         )),
     }
 }
@@ -194,7 +194,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, Mistake> {
                     let inside = &line[start + 1..];
                     let Some(length) = inside.find('"') else {
                         let at = Token { kind: TokenKind::End, line: lines, column: column + 1 };
-                        return Err(at.mistake("this string does not end on its line", None));
+                        return Err(at.mistake("the string has no closing quote on its line", None));
                     };
                     let end = start + 1 + length;
                     while rest.next_if(|(_, (place, _))| *place <= end).is_some() {}
@@ -237,7 +237,9 @@ impl Parser {
     fn job(&mut self, depth: usize) -> Result<Job, Mistake> {
         let token = self.take();
         if depth > DEEPEST {
-            return Err(token.mistake(&format!("nested deeper than {DEEPEST} jobs"), None));
+            return Err(
+                token.mistake(&format!("jobs are nested deeper than {DEEPEST} levels"), None)
+            );
         }
         let TokenKind::Word(keyword) = &token.kind else {
             return Err(token.expected("a job: command, sequential, parallel or random"));
@@ -254,7 +256,7 @@ impl Parser {
             }
             "random" => {
                 let repeat = self.repeat()?;
-                let seed = self.number("a seed")?;
+                let seed = self.number("the seed, a number")?;
                 let (low, high) = self.gaps()?;
                 Ok(Job::Random { repeat, seed, low, high, jobs: self.jobs(depth)? })
             }
@@ -275,7 +277,7 @@ impl Parser {
             return Err(token.mistake("this command names no program", None));
         }
         if text.contains('\0') {
-            return Err(token.mistake("a command cannot have a NUL in it", None));
+            return Err(token.mistake("a command cannot contain a NUL", None));
         }
         Ok(Job::Command { words, line: token.line })
     }
@@ -307,7 +309,7 @@ impl Parser {
 
     fn repeat(&mut self) -> Result<u32, Mistake> {
         let token = self.tokens[self.next].clone();
-        match self.number("how often")? {
+        match self.number("the number of repetitions")? {
             repeat @ 1..=MOST_REPEATS => Ok(repeat),
             _ => Err(token.mistake(&format!("expected 1 to {MOST_REPEATS} times"), None)),
         }
@@ -320,7 +322,7 @@ impl Parser {
             TokenKind::Word(word) if word.bytes().all(|byte| byte.is_ascii_digit()) => word
                 .parse()
                 .map_err(|_| token.mistake(&format!("{word} is larger than {}", u32::MAX), None)),
-            _ => Err(token.expected(&format!("{what} as a number"))),
+            _ => Err(token.expected(what)),
         }
     }
 

@@ -72,19 +72,19 @@ fn mistakes_are_shown_where_they_are() {
     wrong("  serial { command \"a\" }", 1, 3, &format!("{job} serial"));
     wrong("parallel 2 { \"a\" }", 1, 14, &format!("{job} \"a\""));
     wrong("command ls", 1, 9, "expected a command in quotes, not ls");
-    wrong("command \"ls", 1, 9, "this string does not end on its line");
+    wrong("command \"ls", 1, 9, "the string has no closing quote on its line");
     wrong("command \" \"", 1, 9, "this command names no program");
     wrong("sequential {\n}", 2, 1, "there must be a job between { and }");
     wrong("sequential 2 {\n command \"a\"", 1, 14, "this { is not closed");
-    wrong("sequential -1 { command \"a\" }", 1, 12, "expected how often as a number, not -1");
+    wrong("sequential -1 { command \"a\" }", 1, 12, "expected the number of repetitions, not -1");
     wrong("parallel 0 { command \"a\" }", 1, 10, "expected 1 to 1000000 times");
     wrong("parallel 99999999999 {}", 1, 10, "99999999999 is larger than 4294967295");
-    wrong("random { command \"a\" }", 1, 8, "expected how often as a number, not {");
+    wrong("random { command \"a\" }", 1, 8, "expected the number of repetitions, not {");
     wrong("random 1 2 3 { command \"a\" }", 1, 14, "expected the longest gap in seconds, not {");
     wrong("random 1 2 1.2.3 4 {}", 1, 12, "expected the shortest gap in seconds, not 1.2.3");
     wrong("random 1 2 3 1 {}", 1, 14, "the longest gap is shorter than the shortest");
     wrong("random 1 2 3 99999999 {}", 1, 14, "a gap is at most 86400 seconds");
-    wrong("command \"é\" }", 1, 13, "a workload is one job, and } follows it");
+    wrong("command \"é\" }", 1, 13, "a workload is one job, but } follows the job");
     wrong("sequential 2 command \"a\"", 1, 14, "expected {, not command");
 }
 
@@ -105,7 +105,7 @@ fn nesting_has_an_end() {
     };
     assert_eq!(parse(&nested(DEEPEST)).unwrap().commands(), 1);
     let mistake = parse(&nested(100_000)).unwrap_err();
-    assert_eq!(mistake.what, "nested deeper than 500 jobs");
+    assert_eq!(mistake.what, "jobs are nested deeper than 500 levels");
     let many = "parallel 1000000 { ".repeat(9) + "command \"a\"" + &" }".repeat(9);
     assert_eq!(parse(&many).unwrap().commands(), u64::MAX);
 }

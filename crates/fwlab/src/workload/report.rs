@@ -51,11 +51,11 @@ pub(super) fn text(outcome: &WorkloadResult, commands: u64) -> String {
         );
     }
     if failed.len() > SHOWN {
-        let _ = writeln!(out, "and {} more that failed", failed.len() - SHOWN);
+        let _ = writeln!(out, "and {} more failures", failed.len() - SHOWN);
     }
     let late = outcome.executed.iter().map(|one| one.late).fold(0.0, f64::max);
     if late > 0.0 {
-        let _ = writeln!(out, "starts after gaps were at most {late:.6} s late");
+        let _ = writeln!(out, "commands after gaps started at most {late:.6} s late");
     }
     let done = outcome.executed.len();
     let rate = if outcome.seconds > 0.0 { done as f64 / outcome.seconds } else { 0.0 };
@@ -66,7 +66,7 @@ pub(super) fn text(outcome: &WorkloadResult, commands: u64) -> String {
         outcome.seconds
     );
     if outcome.interrupted {
-        out.push_str("interrupted: what was under way was ended, the rest was not started\n");
+        out.push_str("interrupted: running commands were ended, later commands were not started\n");
     }
     out
 }
@@ -102,7 +102,7 @@ line 3, at 0.250000: ls -l: exit status 2
 line 3, at 0.250000: ls -l: ended by SIGTERM
 line 3, at 0.250000: ls -l: could not be started: not there
 4 of 9 commands, 3 failed, 2.000000 s, 2.00 a second
-interrupted: what was under way was ended, the rest was not started
+interrupted: running commands were ended, later commands were not started
 ";
         assert_eq!(text(&outcome, 9), expected);
     }

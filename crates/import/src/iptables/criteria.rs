@@ -161,7 +161,7 @@ impl Criteria {
         if (self.user.is_some() || self.group.is_some())
             && !matches!(self.protocol, Some(TCP | UDP))
         {
-            return Some("pf knows the owners of tcp and udp alone: add -p");
+            return Some("pf matches owners of tcp and udp only: add -p");
         }
         if self.source.is_mixed() || self.destination.is_mixed() {
             return Some(

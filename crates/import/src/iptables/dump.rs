@@ -163,7 +163,8 @@ fn entry(table: Option<&mut Table>, words: &[Word], line: &str, messages: &mut M
         return messages.error(first.place, "a rule is expected", help);
     };
     let Some(table) = table else {
-        let help = Some("pf does such things in its rules: tags, scrub, set prio; see pf.conf(5)");
+        let help =
+            Some("pf has options of rules for this purpose: tag, scrub, set prio; see pf.conf(5)");
         let message = "rules of the tables mangle, raw and security have no equivalent";
         return messages.error(first.place, message, help);
     };

@@ -26,9 +26,9 @@ pub fn check(dump: &Dump, messages: &mut Messages) {
             _ => None,
         };
         if let Some(place) = found {
-            let message = "pf passes packets of a connection without asking this";
-            let help = "pf keeps a state for each connection that a rule accepts, and both ways of \
-                        it pass from then on";
+            let message = "pf passes packets of a connection without evaluating this rule";
+            let help = "pf keeps a state for each connection that a rule accepts, and then passes \
+                        both directions";
             messages.warning(place, message, Some(help));
         }
     }

@@ -122,9 +122,9 @@ fn advice_for(option: &str) -> Option<&'static str> {
     Some(match option {
         "--icmp-type" => "write the types that are meant",
         "--mark" => "in pf packets carry tags: `tag NAME` and `tagged NAME`",
-        "-f" | "--fragment" => "pf puts fragments together before it asks rules",
+        "-f" | "--fragment" => "pf reassembles fragments before it evaluates rules",
         "--match-set" => "make the set a table: `table <name> { … }` and `from <name>`",
-        "--mac-source" => "pf looks at addresses of IP alone",
+        "--mac-source" => "pf matches IP addresses only",
         "--connlimit-above" | "--connlimit-upto" => {
             "see max-src-states and max-src-conn in pf.conf(5)"
         }
@@ -211,7 +211,7 @@ fn address_type(hosts: &mut Hosts, negated: bool, words: &mut Words) -> Result<(
         "LOCAL" if hosts.local.is_none() => hosts.local = Some(!negated),
         "MULTICAST" => hosts.narrow(Ranges::union(vec![(0xe000_0000, 0xefff_ffff)]), negated),
         _ => {
-            let help = Some("LOCAL and MULTICAST have one");
+            let help = Some("use LOCAL or MULTICAST");
             return words.wrong(word.place, "this type of address has no equivalent", help);
         }
     }
@@ -229,7 +229,7 @@ fn interface(negated: bool, words: &mut Words) -> Result<Option<Interface>, Wron
         name if name.len() > 15
             || name.contains(|c: char| !c.is_ascii_graphic() || "\"\\$".contains(c)) =>
         {
-            words.wrong(word.place, "this is no name of an interface", None)
+            words.wrong(word.place, "this is not a name of an interface", None)
         }
         name => Ok(Some(Interface { name: name.to_string(), negated })),
     }
@@ -338,7 +338,7 @@ fn connection(negated: bool, words: &mut Words) -> Result<Connection, Wrong> {
     match Connection::parse(&word.text, negated) {
         Some(connection) => Ok(connection),
         None => {
-            let help = Some("NEW, INVALID, and ESTABLISHED with or without RELATED have one");
+            let help = Some("use NEW, INVALID, or ESTABLISHED with or without RELATED");
             words.wrong(word.place, "these states have no equivalent", help)
         }
     }

@@ -188,7 +188,7 @@ fn pool(option: &str, words: &mut Words) -> Result<String, Wrong> {
     match (address.parse::<std::net::Ipv4Addr>(), ports) {
         (Ok(address), Some(ports)) => Ok(format!("{address}{ports}")),
         _ => {
-            let help = Some("one address has, with a port or a range of ports if wished");
+            let help = Some("use one address, with an optional port or range of ports");
             words.wrong(word.place, "this has no equivalent", help)
         }
     }

@@ -63,8 +63,9 @@ fn head(file: &str) -> String {
     let file = words::comment(file);
     format!(
         "# Made of {file} by `pfctl import iptables`. Numbers in comments are lines of that file.\n\
-         # pf sees a packet that is forwarded twice. It is let in, and judged by FORWARD on its way out.\n\
-         # docs/start/iptables.md says what is assumed.\n"
+         # pf evaluates a forwarded packet twice. It passes in, and FORWARD decides on its way \
+         out.\n\
+         # docs/start/iptables.md lists the assumptions.\n"
     )
 }
 
@@ -92,9 +93,10 @@ impl<'d> Writer<'d, '_, '_> {
     fn arrivals(&mut self, translates: bool) {
         let _ = write!(
             self.text,
-            "\n# What is not for this machine is judged on its way out.\n\
-             match in inet to {{ (self), (self:broadcast), 127.0.0.0/8, 224.0.0.0/4, 255.255.255.255 }} \
-             tag {LOCAL}\n"
+            "\n\
+             # Packets for other machines are filtered on their way out.\n\
+             match in inet to {{ (self), (self:broadcast), 127.0.0.0/8, 224.0.0.0/4, \
+             255.255.255.255 }} tag {LOCAL}\n"
         );
         if translates {
             self.line(&format!("pass in quick inet ! tagged {LOCAL}"));
@@ -143,7 +145,7 @@ impl<'d> Writer<'d, '_, '_> {
         };
         self.hook = Hook::Postrouting;
         self.established_passed = true;
-        self.text += "\n# Chain POSTROUTING: what is accepted goes through it on its way out.\n";
+        self.text += "\n# Chain POSTROUTING: accepted packets enter it on their way out.\n";
         self.text += "anchor \"postrouting\" out inet all {\n";
         self.depth += 1;
         self.calls.push(name);
@@ -181,7 +183,7 @@ impl<'d> Writer<'d, '_, '_> {
                 self.rule(rule, criteria);
             }
             if self.text.len() == before {
-                self.line("# (no rule: no packet is like that here)");
+                self.line("# (no rule: no packet matches here)");
             }
             let returns = matches!(rule.target, Target::Return | Target::Goto(..));
             if returns && self.calls.len() > 1 && self.text.len() > before {
@@ -211,7 +213,7 @@ impl<'d> Writer<'d, '_, '_> {
             if connection.established && (connection.invalid || verdict)
                 || only_established && rule.target != Target::Accept
             {
-                let help = "pf passes packets of a connection by its state and asks no rule; a rule \
+                let help = "pf passes packets of a connection by its state, without rules; a rule \
                             can only ACCEPT them";
                 let message = "this use of ESTABLISHED has no equivalent";
                 self.messages.error(rule.place, message, Some(help));
@@ -318,7 +320,7 @@ impl<'d> Writer<'d, '_, '_> {
         let before = self.rules;
         self.rules = self.rules.saturating_add(rules);
         if before <= MOST_RULES && self.rules > MOST_RULES {
-            let help = Some("a chain is written out wherever it is called");
+            let help = Some("each call of a chain is expanded to its rules");
             let message = format!("this makes more than {MOST_RULES} rules");
             self.messages.error(place, message, help);
         }
@@ -416,7 +418,7 @@ impl<'d> Writer<'d, '_, '_> {
     fn anchor(&mut self, place: Place, condition: &str, contents: impl FnOnce(&mut Self)) {
         self.count(place, 1);
         if self.depth == DEEPEST {
-            let help = Some("pf enters no more than 64 anchors in each other");
+            let help = Some("pf nests at most 64 anchors");
             return self.messages.error(place, "chains call each other too deep", help);
         }
         self.line(&format!("anchor {}{condition} {{", self.hook.direction()));

@@ -40,7 +40,8 @@ pub fn parse(text: &str, messages: &mut Messages) -> Program {
                 Err(Wrong) => parser.recover(),
             },
             _ => {
-                let help = Some("a filter (`filter NAME … end`) or `apply NAME on …;` stands here");
+                let help =
+                    Some("a filter (`filter NAME … end`) or `apply NAME on …;` is expected here");
                 let place = parser.next().place;
                 parser.messages.error(place, "syntax error", help);
                 parser.recover();

@@ -77,12 +77,12 @@ fn head(file: &str, logs: &HashMap<Ipv4Addr, usize>) -> String {
     let file = words::comment(file);
     let mut text = format!(
         "# Made of {file} by `pfctl import pcf`. Numbers in comments are lines of that file.\n\
-         # Every packet is judged by itself: no rule makes a state.\n"
+         # Every packet is evaluated on its own: no rule creates a state.\n"
     );
     let mut hosts: Vec<_> = logs.iter().collect();
     hosts.sort_by_key(|(_, number)| **number);
     for (host, number) in hosts {
-        let _ = writeln!(text, "# Log pflog{number} has what was to be logged at {host}.");
+        let _ = writeln!(text, "# pflog{number} has the packets of `log {host}`.");
     }
     text + "set reassemble yes\npass no state allow-opts\n"
 }
@@ -185,7 +185,7 @@ impl Writer<'_, '_> {
         let mut text = format!("# {}: {}\n", statement.place.line, words::comment(&statement.text));
         if statement.tests.fragments.is_some() {
             self.check_fragments(statement);
-            return text + "# (no rule: fragments are put together before rules are asked)\n";
+            return text + "# (no rule: fragments are reassembled before rules are evaluated)\n";
         }
         if statement.action == Action::Succeed && !more_follow {
             return text + "# (no rule: nothing follows)\n";
@@ -198,7 +198,7 @@ impl Writer<'_, '_> {
             }
         }
         if text.len() == before {
-            text += "# (no rule: no packet is like that here)\n";
+            text += "# (no rule: no packet matches here)\n";
         }
         self.succeeded |= statement.action == Action::Succeed;
         text
@@ -217,7 +217,7 @@ impl Writer<'_, '_> {
             return String::new();
         }
         if part.protocols.contains(0) && part.protocols != Ranges::all(PROTOCOL) {
-            let help = "in pf.conf no rule can be about protocol 0 alone";
+            let help = "a rule of pf.conf cannot match protocol 0 alone";
             self.messages.error(statement.place, "protocol 0 has no equivalent", Some(help));
             return String::new();
         }
@@ -254,8 +254,9 @@ impl Writer<'_, '_> {
     fn check_fragments(&mut self, statement: &Statement) {
         let Some((place, offsets)) = &statement.tests.fragments else { return };
         let dangerous = Ranges::union(vec![HEADER_OFFSETS]);
-        let help = "pf puts fragments together before it asks rules, so that none can change a \
-                    header: only `ipfrag in (1..8) … fail`, or less of it, needs no rule";
+        let help = "pf reassembles fragments before it evaluates rules, so no fragment can \
+                    overwrite a header: only `ipfrag in (1..8) … fail`, or a part of this range, \
+                    needs no rule";
         if statement.action != Action::Fail || !offsets.without(&dangerous).is_empty() {
             self.messages.error(*place, "this test of ipfrag has no equivalent", Some(help));
         }

@@ -236,7 +236,7 @@ impl Parser<'_> {
     pub(super) fn dynamic_address(&mut self, text: &str, place: Place) -> Parse<Address> {
         if !self.accept_sign(')') {
             let place = self.place();
-            let help = "in parentheses stands an interface; a next hop stands alone, behind the \
+            let help = "parentheses enclose an interface; write a next hop alone, behind the \
                         hosts: `route-to 10.0.0.1`";
             return self.syntax_error_at(place, |_| Some(help.to_string()));
         }

@@ -55,7 +55,7 @@ impl Parser<'_> {
     /// Fails if the text must be in OpenBSD's language.
     pub(super) fn note_foreign_form(&mut self, place: Place) -> Parse<()> {
         if self.context.dialect == Dialect::OpenBsd {
-            let help = "FreeBSD has this, or OpenBSD before 4.7; OpenBSD of today refuses it";
+            let help = "FreeBSD and OpenBSD before 4.7 accept this; current OpenBSD refuses it";
             return self.syntax_error_at(place, |_| Some(help.to_string()));
         }
         self.legacy = true;
@@ -143,7 +143,7 @@ impl Parser<'_> {
         let found = SCTP_TIMEOUTS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         let Some((known, ours)) = found else { return Ok(false) };
         self.note_foreign_form(place)?;
-        let text = format!("{known} is left out: states of SCTP end by {ours}");
+        let text = format!("{known} is ignored: states of SCTP expire by {ours}");
         self.report(Severity::Warning, &text, place, None);
         Ok(true)
     }

@@ -154,8 +154,8 @@ impl Parser<'_> {
             }
         }
         if !pool.through.is_empty() && !pool.hosts.is_empty() {
-            let help = "every next hop has its interface, `{ (em0 10.0.0.1), (em1 10.0.1.1) }`, or \
-                        none has";
+            let help = "write an interface for each next hop, `{ (em0 10.0.0.1), (em1 10.0.1.1) \
+                        }`, or for none";
             return self.syntax_error_at(hops_place, |_| Some(help.to_string()));
         }
         self.set_route(kind, pool, place, translation)

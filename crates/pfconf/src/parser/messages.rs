@@ -48,14 +48,14 @@ impl Parser<'_> {
             TokenKind::Keyword(word) => parser
                 .help_for_value(place)
                 .or_else(|| help_for_order(word))
-                .or_else(|| Some(format!("`{word}` is a reserved word: it cannot stand here"))),
+                .or_else(|| Some(format!("`{word}` is a reserved word: it is not allowed here"))),
             TokenKind::Sign('<') => parser
                 .help_for_value(place)
-                .or_else(|| Some("a table stands behind `from` or `to`".to_string())),
-            TokenKind::Sign('\r') => Some("the text has line ends of DOS".to_string()),
-            TokenKind::Sign(sign) if !sign.is_ascii() => {
-                Some(format!("`{sign}` can stand in quotes only"))
+                .or_else(|| Some("write a table behind `from` or `to`".to_string())),
+            TokenKind::Sign('\r') => {
+                Some("the text has DOS line endings: remove the carriage returns".to_string())
             }
+            TokenKind::Sign(sign) if !sign.is_ascii() => Some(format!("write `{sign}` in quotes")),
             _ => parser.help_for_value(place),
         })
     }
@@ -148,7 +148,7 @@ impl Parser<'_> {
         if self.diagnostics.len() < MOST_MESSAGES {
             self.diagnostics.push(diagnostic);
         } else if self.diagnostics.len() == MOST_MESSAGES {
-            let message = "too many errors: the rest is not read".to_string();
+            let message = "too many errors: parsing ends here".to_string();
             self.diagnostics.push(Diagnostic { message, kind: Severity::Error, ..diagnostic });
             self.stop();
         }
@@ -192,7 +192,7 @@ fn help_for_order(word: &str) -> Option<String> {
     let is_of_head = order.contains(&word);
     is_of_head.then(|| {
         format!(
-            "`{word}` stands too late, or twice: the order is `in` or `out`, `log`, `quick`, `on`, \
+            "`{word}` is too late, or repeated: the order is `in` or `out`, `log`, `quick`, `on`, \
              `inet` or `inet6`, `proto`, `from`, `to`, then options"
         )
     })

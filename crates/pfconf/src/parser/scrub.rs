@@ -145,7 +145,7 @@ impl Parser<'_> {
     fn fragment_of_rule(&mut self, place: Place) -> Parse<()> {
         self.note_foreign_form(place)?;
         if self.fragment_mode()? {
-            let text = "fragment no reassemble is left out: it is for scrub rules of their own";
+            let text = "fragment no reassemble is ignored: it applies to separate scrub rules only";
             self.report(Severity::Warning, text, place, None);
         }
         Ok(())

@@ -125,7 +125,7 @@ impl Parser<'_> {
         let value = self.unsigned()?;
         if name.eq_ignore_ascii_case("eth-anchors") {
             self.note_foreign_form(place)?;
-            let text = "limit eth-anchors is left out: there are no rules for frames";
+            let text = "limit eth-anchors is ignored: there are no rules for frames";
             self.report(Severity::Note, text, place, None);
             return Ok(None);
         }

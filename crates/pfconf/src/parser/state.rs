@@ -61,8 +61,8 @@ impl Parser<'_> {
         let place = self.place();
         if self.accept_word("allow-related") {
             self.note_foreign_form(place)?;
-            let text = "allow-related is left out: it is for associations of SCTP with several \
-                        addresses, whose pairs each need a rule here";
+            let text = "allow-related is ignored: each address pair of an SCTP association needs \
+                        its own rule here";
             self.report(Severity::Warning, text, place, None);
             return Ok(None);
         }

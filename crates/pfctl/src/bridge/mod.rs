@@ -37,7 +37,7 @@ fn parse(words: &[String]) -> Result<Command<'_>> {
     };
     let none = || match operands {
         [] => Ok(()),
-        _ => bail!("bridge {command}: {} is too much", operands.join(" ")),
+        _ => bail!("bridge {command}: too many operands: {}", operands.join(" ")),
     };
     Ok(match command.as_str() {
         "add" | "delete" | "del" if operands.is_empty() => {
@@ -49,13 +49,14 @@ fn parse(words: &[String]) -> Result<Command<'_>> {
         "flush" => none().map(|()| Command::Flush)?,
         "timeout" => match operands {
             [name, seconds] => Command::Timeout(name, parse_timeout(seconds)?),
-            _ => bail!("bridge timeout: one interface of the bridge, and seconds"),
+            _ => bail!("bridge timeout: needs one interface of the bridge, and seconds"),
         },
-        "blocknonip" => Command::BlockNonIp(one("it is set for one interface")?, true),
-        "passnonip" => Command::BlockNonIp(one("it is set for one interface")?, false),
+        "blocknonip" => Command::BlockNonIp(one("needs one interface")?, true),
+        "passnonip" => Command::BlockNonIp(one("needs one interface")?, false),
         "rule" => return parse_rule(operands),
         _ => bail!(
-            "bridge: '{command}' is none of add, delete, show, flush, timeout, rule, blocknonip and passnonip"
+            "bridge: unknown command '{command}': use add, delete, show, flush, timeout, rule, \
+             blocknonip or passnonip"
         ),
     })
 }
@@ -63,13 +64,13 @@ fn parse(words: &[String]) -> Result<Command<'_>> {
 fn parse_timeout(text: &str) -> Result<u32> {
     let seconds = text.parse().ok().filter(|seconds| *seconds <= BRIDGE_TIMEOUT_MAX);
     seconds.with_context(|| {
-        format!("bridge timeout: {text}: no number of seconds up to {BRIDGE_TIMEOUT_MAX}")
+        format!("bridge timeout: {text}: must be 0 to {BRIDGE_TIMEOUT_MAX} seconds")
     })
 }
 
 fn parse_rule(words: &[String]) -> Result<Command<'_>> {
     let Some((command, operands)) = words.split_first() else {
-        bail!("bridge rule: neither add, show nor flush")
+        bail!("bridge rule: use add, show or flush")
     };
     Ok(match (command.as_str(), operands) {
         ("add", words) => {
@@ -80,8 +81,8 @@ fn parse_rule(words: &[String]) -> Result<Command<'_>> {
         ("show", []) => Command::ShowRules(None),
         ("show", [name]) => Command::ShowRules(Some(name)),
         ("flush", [name]) => Command::FlushRules(name),
-        ("show" | "flush", _) => bail!("bridge rule {command}: one interface has rules"),
-        _ => bail!("bridge rule: '{command}' is none of add, show and flush"),
+        ("show" | "flush", _) => bail!("bridge rule {command}: needs one interface"),
+        _ => bail!("bridge rule: unknown command '{command}': use add, show or flush"),
     })
 }
 
@@ -146,21 +147,22 @@ mod tests {
         for (line, reason) in [
             ("", "bridge: no command given"),
             ("add", "bridge add: no interface given"),
-            ("show em0", "bridge show: em0 is too much"),
+            ("show em0", "bridge show: too many operands: em0"),
             (
                 "join em0",
-                "bridge: 'join' is none of add, delete, show, flush, timeout, rule, blocknonip and passnonip",
+                "bridge: unknown command 'join': use add, delete, show, flush, timeout, rule, \
+                 blocknonip or passnonip",
             ),
-            ("timeout em0", "bridge timeout: one interface of the bridge, and seconds"),
-            ("timeout em0 -1", "bridge timeout: -1: no number of seconds up to 2147483647"),
+            ("timeout em0", "bridge timeout: needs one interface of the bridge, and seconds"),
+            ("timeout em0 -1", "bridge timeout: -1: must be 0 to 2147483647 seconds"),
             (
                 "timeout em0 2147483648",
-                "bridge timeout: 2147483648: no number of seconds up to 2147483647",
+                "bridge timeout: 2147483648: must be 0 to 2147483647 seconds",
             ),
-            ("blocknonip", "bridge blocknonip: it is set for one interface"),
-            ("rule", "bridge rule: neither add, show nor flush"),
-            ("rule flush", "bridge rule flush: one interface has rules"),
-            ("rule del em0", "bridge rule: 'del' is none of add, show and flush"),
+            ("blocknonip", "bridge blocknonip: needs one interface"),
+            ("rule", "bridge rule: use add, show or flush"),
+            ("rule flush", "bridge rule flush: needs one interface"),
+            ("rule del em0", "bridge rule: unknown command 'del': use add, show or flush"),
         ] {
             assert_eq!(parse(&words(line)).unwrap_err().to_string(), reason, "{line}");
         }

@@ -33,16 +33,16 @@ pub fn parse(words: &[String]) -> Result<PortRule> {
     let pass = match words.next() {
         Some("pass") => true,
         Some("block") => false,
-        other => bail!("{}: neither pass nor block", other.unwrap_or("nothing")),
+        other => bail!("{}: must be pass or block", other.unwrap_or("nothing")),
     };
     let direction = match words.next() {
         Some("in") => Some(Direction::In),
         Some("out") => Some(Direction::Out),
         Some("in/out") => None,
-        other => bail!("{}: neither in, out nor in/out", other.unwrap_or("nothing")),
+        other => bail!("{}: must be in, out or in/out", other.unwrap_or("nothing")),
     };
     let (Some("on"), Some(port)) = (words.next(), words.next()) else {
-        bail!("no interface is named: `on em0`");
+        bail!("no interface given: write `on em0`");
     };
     let mut rule = FrameRule { pass, direction, source: None, destination: None, ether_type: None };
     while let Some(word) = words.next() {
@@ -51,28 +51,28 @@ pub fn parse(words: &[String]) -> Result<PortRule> {
             "dst" => rule.destination.replace(address(words.next())?).is_none(),
             "type" => rule.ether_type.replace(ether_type(words.next())?).is_none(),
             "arp" | "rarp" => rule.ether_type.replace(ether_type(Some(word))?).is_none(),
-            "tag" => bail!("tag: is not built: frames are looked at behind pf's rules"),
+            "tag" => bail!("tag: not supported, because bridge rules apply after pf's rules"),
             "request" | "reply" | "sha" | "spa" | "tha" | "tpa" => {
-                bail!("{word}: is not built: rules do not look into ARP")
+                bail!("{word}: not supported, because bridge rules do not parse ARP")
             }
-            _ => bail!("{word}: none of src, dst, type, arp and rarp"),
+            _ => bail!("{word}: must be src, dst, type, arp or rarp"),
         };
         if !is_new {
-            bail!("{word}: is said twice");
+            bail!("{word}: is given twice");
         }
     }
     Ok(PortRule { port: port.to_owned(), rule })
 }
 
 fn address(word: Option<&str>) -> Result<LinkAddress> {
-    let word = word.context("no link address is given")?;
-    word.parse().map_err(|()| anyhow::anyhow!("{word}: is no link address"))
+    let word = word.context("no link address given")?;
+    word.parse().map_err(|()| anyhow::anyhow!("{word}: not a link address"))
 }
 
 /// Parses the name or number of an EtherType. Numbers below 0x0600 are lengths, so they are
 /// refused.
 fn ether_type(word: Option<&str>) -> Result<u16> {
-    let word = word.context("no type is given")?;
+    let word = word.context("no type given")?;
     if let Some((_, number)) = TYPES.iter().find(|(name, _)| *name == word) {
         return Ok(*number);
     }
@@ -80,7 +80,7 @@ fn ether_type(word: Option<&str>) -> Result<u16> {
         Some(hex) => u16::from_str_radix(hex, 16).ok(),
         None => word.parse().ok(),
     };
-    number.filter(|number| *number >= 0x0600).with_context(|| format!("{word}: is no EtherType"))
+    number.filter(|number| *number >= 0x0600).with_context(|| format!("{word}: not an EtherType"))
 }
 
 /// Prints the rule in the syntax that [`parse`] reads.
@@ -134,16 +134,22 @@ mod tests {
     #[test]
     fn invalid_rules_are_refused_with_a_reason() {
         for (line, reason) in [
-            ("", "nothing: neither pass nor block"),
-            ("block", "nothing: neither in, out nor in/out"),
-            ("block in em0", "no interface is named: `on em0`"),
-            ("block in on em0 src", "no link address is given"),
-            ("block in on em0 src 10.0.0.1", "10.0.0.1: is no link address"),
-            ("block in on em0 type 5", "5: is no EtherType"),
-            ("block in on em0 arp type ip", "type: is said twice"),
-            ("block in on em0 arp request", "request: is not built: rules do not look into ARP"),
-            ("pass in on em0 tag lan", "tag: is not built: frames are looked at behind pf's rules"),
-            ("pass in on em0 from any", "from: none of src, dst, type, arp and rarp"),
+            ("", "nothing: must be pass or block"),
+            ("block", "nothing: must be in, out or in/out"),
+            ("block in em0", "no interface given: write `on em0`"),
+            ("block in on em0 src", "no link address given"),
+            ("block in on em0 src 10.0.0.1", "10.0.0.1: not a link address"),
+            ("block in on em0 type 5", "5: not an EtherType"),
+            ("block in on em0 arp type ip", "type: is given twice"),
+            (
+                "block in on em0 arp request",
+                "request: not supported, because bridge rules do not parse ARP",
+            ),
+            (
+                "pass in on em0 tag lan",
+                "tag: not supported, because bridge rules apply after pf's rules",
+            ),
+            ("pass in on em0 from any", "from: must be src, dst, type, arp or rarp"),
         ] {
             assert_eq!(read(line).unwrap_err().to_string(), reason, "{line}");
         }

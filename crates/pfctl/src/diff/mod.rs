@@ -123,8 +123,8 @@ impl<'a> Difference<'a> {
             text += &format!("{change}\n");
         }
         text += match self.examples.is_empty() {
-            true => "# no packet was found that fares differently\n",
-            false => "# packets that fare differently\n",
+            true => "# no packet with different verdicts was found\n",
+            false => "# packets with different verdicts\n",
         };
         for example in &self.examples {
             text += &example.text(self.old, self.new);

@@ -34,7 +34,7 @@ It needs no process:
 only attaches interfaces that appear later, follows their addresses and writes the log.
 .Pp
 Flags may stand together in one word; the value of a flag is the rest of its word or the next word.
-Nothing behind the first operand is a flag.
+Words behind the first operand are never flags.
 The order of flags does not matter:
 .Nm
 disables, shows, flushes, kills states and source tracking entries, works on a table, loads, enables,
@@ -65,8 +65,8 @@ Names of ports, beside the built-in ones.
 .It Pa /etc/protocols
 Names of protocols, beside the built-in ones.
 .It Pa /run/skipstep/main/lock
-Locked by the process that changes the instance main.
-Others wait for at most 10 seconds, and then end with a message that names this process.
+Lock of the process that changes the instance main.
+Other processes wait for at most 10 seconds, and then fail with a message that names this process.
 .El
 .Sh EXIT STATUS
 .Nm
@@ -88,7 +88,7 @@ Show the rules with their counters:
 Block a network at once:
 .Dl # pfctl -t bad -T add 192.0.2.0/24
 .Pp
-Ask what would happen to a packet before loading the rules:
+Print the verdict on a packet before loading the rules:
 .Dl $ pfctl explain -f pf.conf 'in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S'
 .Sh SEE ALSO
 .Xr pf.conf 5 ,

@@ -46,13 +46,12 @@ pub(super) const FLUSH: Flag = Flag {
     name: Name::Letter('F'),
     value: Some(Value { name: "modifier", kind: Completion::Words(|| names(words::FLUSH)) }),
     brief: "flush rules, nat, states, Sources, info, Tables, osfp, all of them, or Reset",
-    text: "Flush the filter parameters specified by\n.Ar modifier\n(may be abbreviated):\n\
-           .Cm rules , nat\n(the translation rules of old times, which go with\n.Cm rules\ntoo),\n\
-           .Cm states , Sources\n(source tracking),\n.Cm info\n(statistics that are not \
-           bound to rules),\n.Cm Tables , osfp\n(fingerprints) or\n.Cm all\nof them;\n.Cm Reset\n\
-           puts limits, timeouts and other options back to what they are by default. With\n.Fl i\n\
-           only states or statistics of that interface, with\n.Fl a\nonly rules and tables of \
-           that anchor.",
+    text: "Flush the filter parameters specified by\n.Ar modifier\n(may be abbreviated):\n.Cm \
+           rules , nat\n(legacy translation rules, which\n.Cm rules\nflushes, too),\n.Cm states , \
+           Sources\n(source tracking),\n.Cm info\n(statistics that are not bound to rules),\n.Cm \
+           Tables , osfp\n(fingerprints) or\n.Cm all\nof them;\n.Cm Reset\nresets limits, \
+           timeouts and other options to their defaults. With\n.Fl i ,\nflush only states or \
+           statistics of this interface; with\n.Fl a ,\nonly rules and tables of this anchor.",
     set: |args, value| {
         args.flush = Some(words::lookup(words::FLUSH, value, "flush modifier")?);
         Ok(())
@@ -69,9 +68,9 @@ fn flush() {
 pub(super) const INSTANCE: Flag = Flag {
     name: Name::Letter('p'),
     value: Some(Value { name: "instance", kind: Completion::None }),
-    brief: "work on this instance of the filter",
-    text: "Work on the filter of this name instead of the default one. Every network namespace can \
-           have its own.",
+    brief: "name of the instance of the filter",
+    text: "Name of the instance of the filter. By default it is the instance of the network \
+           namespace, so\neach namespace can have its own filter.",
     set: |args, value| {
         args.instance = Some(value.to_string());
         Ok(())
@@ -86,9 +85,9 @@ fn instance() {
 pub(super) const RDOMAIN: Flag = Flag {
     name: Name::Letter('V'),
     value: Some(Value { name: "rdomain", kind: Completion::None }),
-    brief: "with -k: only states, or the source, of this routing domain",
-    text: "With\n.Fl k :\nkill only states, or the source of a limiter, of this routing domain; without it those of \
-           domain 0.",
+    brief: "with -k: routing domain of the states, or of the source (0)",
+    text: "With\n.Fl k :\nkill only states, or the source of a limiter, of this routing domain. \
+           The default is 0.",
     set: |args, value| {
         args.rdomain = Some(number(value, "rdomain")?);
         Ok(())
@@ -159,13 +158,12 @@ fn remove() {
 pub(super) const ROOM_FOR: Flag = Flag {
     name: Name::Long("room-for"),
     value: Some(Value { name: "file", kind: Completion::File }),
-    brief: "have room for the limits and the rules of this file, which is not loaded",
-    text: "Before\n.Fl f ,\nmake room for the limits that\n.Ar file\nsets and for as many rules as it \
-           has, which cannot be done any more once the filter is enabled.\n\
-           The file is not loaded, and lines with errors count for nothing.\n\
-           If there is not enough memory, a warning says so.\n\
-           At boot the rules that are loaded before the network comes up have room for those that\n\
-           follow.",
+    brief: "file whose limits and number of rules to reserve memory for",
+    text: "Before\n.Fl f ,\nreserve memory for the limits that\n.Ar file\nsets, and for as many \
+           rules as it has. Memory cannot be added once the filter is enabled.\nThe file is not \
+           loaded, and lines with errors are ignored.\nIf there is not enough memory,\n.Cm pfctl\n\
+           prints a warning.\nAt boot, the rules that are loaded before the network is up reserve \
+           memory for the later rules\nin this way.",
     set: |args, value| {
         args.room_for = Some(value.to_string());
         Ok(())

@@ -11,7 +11,7 @@ use crate::words;
 pub(super) const ANCHOR: Flag = Flag {
     name: Name::Letter('a'),
     value: Some(Value { name: "anchor", kind: Completion::Anchor }),
-    brief: "work on this anchor (-f, -F, -s, -T, -z); anchor/* and * go into those below",
+    brief: "apply -f, -F, -s, -T and -z to this anchor; anchor/* and * include nested anchors",
     text: "Apply\n.Fl f , F , s , T\nand\n.Fl z\nto the rule set and the tables of the\n.Ar anchor ,\n\
            a path such as\n.Dq spam/white .\nIf it ends in\n.Sq /* ,\nor is\n.Sq * ,\n.Fl F\nand\n\
            .Fl s\ndescend into all anchors below it.",
@@ -70,9 +70,9 @@ pub(super) const FILE: Flag = Flag {
     name: Name::Letter('f'),
     value: Some(Value { name: "file", kind: Completion::File }),
     brief: "load the rule set in the file (- for standard input)",
-    text: "Replace the current rule set with the one in\n.Ar file ,\nin one step: no packet sees a \
-           part of it. States stay. If\n.Ar file\nis\n.Sq - ,\nstandard input is read. With\n\
-           .Fl T ,\nthe file holds addresses.",
+    text: "Replace the current rule set with the rule set in\n.Ar file .\nThe load is atomic: \
+           each packet is evaluated by either the old or the new rules. States are kept.\nIf\n.Ar \
+           file\nis\n.Sq - ,\nstandard input is read. With\n.Fl T ,\nthe file contains addresses.",
     set: |args, value| {
         args.file = Some(value.to_string());
         Ok(())
@@ -88,7 +88,7 @@ pub(super) const NO_DNS: Flag = Flag {
     name: Name::Letter('N'),
     value: None,
     brief: "do not look up host names",
-    text: "Do not ask the name service for host names in rules and tables: they are errors.",
+    text: "Do not resolve host names in rules and tables. A host name is an error.",
     set: |args, _| {
         args.no_dns = true;
         Ok(())
@@ -108,7 +108,8 @@ pub(super) const NO_ACTION: Flag = Flag {
     name: Name::Letter('n'),
     value: None,
     brief: "only parse, change nothing",
-    text: "Do not change anything: only parse the rule set, or say what a table command would do.",
+    text: "Do not change anything: only parse the rule set, or report the effect of a table \
+           command.",
     set: |args, _| {
         args.no_action = true;
         Ok(())
@@ -123,10 +124,10 @@ fn no_action() {
 pub(super) const OPENBSD: Flag = Flag {
     name: Name::Long("openbsd"),
     value: None,
-    brief: "refuse what only FreeBSD and old versions of OpenBSD read",
-    text: "Refuse what\n.Fl f\nreads and the pfctl of OpenBSD today does not: forms of FreeBSD, and \
-           of OpenBSD before 4.7. Settings that only this pfctl has are read all the same.\n\
-           With\n.Fl n ,\nsays whether a file can be used there.",
+    brief: "refuse syntax of FreeBSD and of old versions of OpenBSD",
+    text: "Refuse syntax that\n.Fl f\naccepts and the pfctl of current OpenBSD does not: \
+           statements of FreeBSD, and of OpenBSD\nbefore 4.7. Settings that only this pfctl has \
+           are accepted.\nWith\n.Fl n ,\ncheck whether OpenBSD can load the file.",
     set: |args, _| {
         args.openbsd = true;
         Ok(())
@@ -141,11 +142,11 @@ fn openbsd() {
 pub(super) const OPTIMIZE: Flag = Flag {
     name: Name::Letter('o'),
     value: Some(Value { name: "level", kind: Completion::Words(|| names(words::OPTIMIZE)) }),
-    brief: "how to optimize the rule set: none, basic or profile",
-    text: "Choose how rules are optimized when they are loaded:\n.Cm none ,\n.Cm basic\n(rules that \
-           say the same go, those that differ in one address become a table, and the order makes \
-           evaluation faster) or\n.Cm profile\n(as basic, and the order follows the counters of the \
-           rules in force). Overrides\n.Cm set ruleset-optimization .",
+    brief: "optimization of the rule set: none, basic or profile",
+    text: "Set the optimization of rules at load:\n.Cm none ,\n.Cm basic\n(duplicate rules are \
+           removed, rules that differ in one address are combined into a table, and\nrules are \
+           reordered for faster evaluation) or\n.Cm profile\n(as basic, with an order by the \
+           counters of the current rules). Overrides\n.Cm set ruleset-optimization .",
     set: |args, value| {
         let level = words::lookup(words::OPTIMIZE, value, "optimization")?;
         args.optimization = Some(level);
@@ -166,7 +167,7 @@ pub(super) const RULE: Flag = Flag {
     value: Some(Value { name: "id", kind: Completion::None }),
     brief: "with -s rules, states or labels: only the rule with this number",
     text: "With\n.Fl s Cm rules , labels\nor\n.Cm states :\nshow only the rule with this number, \
-           or the states that it made.",
+           or the states that it created.",
     set: |args, value| {
         args.rule = Some(number(value, "rule id")?);
         Ok(())

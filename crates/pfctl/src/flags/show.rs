@@ -46,7 +46,7 @@ pub(super) const PORT_NAMES: Flag = Flag {
     name: Name::Letter('P'),
     value: None,
     brief: "print ports by name",
-    text: "Print ports by the names that\n.Xr services 5\nhas for them.",
+    text: "Print ports by their names in\n.Xr services 5 .",
     set: |args, _| {
         args.port_names = true;
         Ok(())
@@ -78,7 +78,7 @@ pub(super) const HOST_NAMES: Flag = Flag {
     name: Name::Letter('r'),
     value: None,
     brief: "show host names instead of addresses",
-    text: "Ask the name service for the names of addresses when states and tables are shown.",
+    text: "Resolve addresses to host names when states and tables are shown.",
     set: |args, _| {
         args.host_names = true;
         Ok(())
@@ -95,15 +95,15 @@ pub(super) const SHOW: Flag = Flag {
     value: Some(Value { name: "modifier", kind: Completion::Words(|| names(words::SHOW)) }),
     brief: "show queue, rules, nat, Anchors, Sources, states, info, Interfaces, labels, timeouts, \
             memory, Tables, osfp, LimiterStates, LimiterSrcs or all",
-    text: "Show the filter parameters specified by\n.Ar modifier\n(may be abbreviated):\n\
-           .Cm queue ,\n.Cm rules\n(with\n.Fl v\ntheir counters, with\n.Fl vv\ntheir numbers),\n\
-           .Cm nat\n(the translation rules of old times),\n\
-           .Cm Anchors\n(with\n.Fl v\nthose below, too),\n.Cm Sources\n(source tracking),\n\
-           .Cm states ,\n.Cm info\n(status and counters),\n.Cm Interfaces ,\n.Cm labels\n(one line \
-           for each labelled rule: label, evaluations, packets, bytes, packets in, bytes in, packets \
-           out, bytes out, states made),\n.Cm timeouts , memory\n(limits),\n.Cm Tables ,\n.Cm osfp\n\
-           (operating systems that are known by their fingerprints),\n.Cm LimiterStates ,\n\
-           .Cm LimiterSrcs\n(with\n.Fl v\ntheir sources, too) or\n.Cm all .",
+    text: "Show the filter parameters specified by\n.Ar modifier\n(may be abbreviated):\n.Cm \
+           queue ,\n.Cm rules\n(with\n.Fl v\ntheir counters, with\n.Fl vv\ntheir numbers),\n.Cm \
+           nat\n(legacy translation rules),\n.Cm Anchors\n(with\n.Fl v\nnested anchors, too),\n\
+           .Cm Sources\n(source tracking),\n.Cm states ,\n.Cm info\n(status and counters),\n.Cm \
+           Interfaces ,\n.Cm labels\n(one line for each labelled rule: label, evaluations, \
+           packets, bytes, packets in, bytes in, packets\nout, bytes out, states created),\n.Cm \
+           timeouts , memory\n(limits),\n.Cm Tables ,\n.Cm osfp\n(fingerprints of operating \
+           systems),\n.Cm LimiterStates ,\n.Cm LimiterSrcs\n(with\n.Fl v\ntheir sources, too) or\n\
+           .Cm all .",
     set: |args, value| {
         args.show = Some(words::lookup(words::SHOW, value, "show modifier")?);
         Ok(())
@@ -120,7 +120,7 @@ fn show() {
 pub(super) const VERBOSE: Flag = Flag {
     name: Name::Letter('v'),
     value: None,
-    brief: "more output; twice: still more",
+    brief: "more verbose output; -vv prints rule numbers and state ids, too",
     text: "Produce more verbose output. A second\n.Fl v\nadds rule numbers, statistics of tables \
            and interfaces, and ids of states.",
     set: |args, _| {
@@ -137,8 +137,9 @@ fn verbose() {
 pub(super) const JSON: Flag = Flag {
     name: Name::Long("json"),
     value: None,
-    brief: "with -s and -T show: print JSON",
-    text: "With\n.Fl s ,\n.Fl T Cm show\nor\n.Cm explain :\nprint JSON instead of OpenBSD's text.",
+    brief: "with -s, -T show, bridge show, diff, explain and log: print JSON",
+    text: "With\n.Fl s ,\n.Fl T Cm show , bridge show , diff , explain\nor\n.Cm log :\nprint JSON \
+           instead of text.",
     set: |args, _| {
         args.json = true;
         Ok(())

@@ -10,8 +10,7 @@ pub(super) const INTERFACE: Flag = Flag {
     name: Name::Letter('i'),
     value: Some(Value { name: "interface", kind: Completion::Interface }),
     brief: "restrict -s states, -s Interfaces, -F states, -F info and -k to an interface",
-    text: "Restrict the operation to the given\n.Ar interface ,\nas far as\n.Fl F , k\nand\n.Fl s\n\
-           are about interfaces or states.",
+    text: "Restrict\n.Fl F , k\nand\n.Fl s\nto states and statistics of the given\n.Ar interface .",
     set: |args, value| {
         args.interface = Some(value.to_string());
         Ok(())
@@ -29,8 +28,8 @@ const LIMITERS: std::ops::RangeInclusive<u32> = 1..=255;
 pub(super) const LIMITER: Flag = Flag {
     name: Name::Letter('I'),
     value: Some(Value { name: "id", kind: Completion::None }),
-    brief: "with -k source: the source limiter that is to forget it",
-    text: "With\n.Fl k Cm source :\nthe number of the source limiter that is to forget it.",
+    brief: "with -k source: number of the source limiter",
+    text: "With\n.Fl k Cm source :\nthe number of the source limiter, from 1 to 255.",
     set: |args, value| {
         let id = number(value, "limiter id")?;
         if !LIMITERS.contains(&id) {
@@ -56,8 +55,8 @@ pub(super) const KILL_SOURCES: Flag = Flag {
     name: Name::Letter('K'),
     value: Some(Value { name: "key", kind: Completion::None }),
     brief: "kill source tracking entries by source, or by source and destination",
-    text: "Kill the source tracking entries of the given host or network. A second\n.Fl K\ngives \
-           the host or network that they are sent to.",
+    text: "Kill the source tracking entries of the given host or network. With a second\n.Fl K ,\n\
+           kill only the entries from the first to the second host or network.",
     set: |args, value| {
         if args.kill_sources.len() == 2 {
             return Err(Refusal::Usage("can only specify -K twice".into()));
@@ -80,14 +79,15 @@ pub(super) const KILL: Flag = Flag {
     name: Name::Letter('k'),
     value: Some(Value { name: "key", kind: Completion::None }),
     brief: "kill states by source, by source and destination, by label or by id",
-    text: "Kill the states that come from the given host or network. A second\n.Fl k\ngives the \
-           host or network they go to. If the first\n.Ar key\nis the word\n.Cm label\nor\n.Cm id ,\n\
-           the second one is the label of the rule that made the states, or the id of a state as\n\
-           .Fl vvss\nprints it, with the creator's behind a slash if wished; if it is\n.Cm key ,\n\
-           the second is\n.Dq protocol host1:port1 direction host2:port2\nas\n.Fl ss\nprints it; if \
-           it is\n.Cm gateway ,\nit is the next hop that\n.Cm route-to\nand its like gave the states, or \
-           a network; if it is\n.Cm source ,\nno states are killed: the source limiter\n.Fl I\nforgets \
-           the address, and counts it anew when it comes again.",
+    text: "Kill the states that originate from the given host or network. With a second\n.Fl k ,\n\
+           kill only the states from the first to the second host or network. The first\n.Ar key\n\
+           may be a word, which gives the second one another meaning.\n.Cm label :\nthe label of \
+           the rule that created the states.\n.Cm id :\nthe id of a state as\n.Fl vvss\nprints \
+           it, optionally with a slash and the id of its creator.\n.Cm key :\n.Dq protocol \
+           host1:port1 direction host2:port2\nas\n.Fl ss\nprints it.\n.Cm gateway :\nthe next hop \
+           that\n.Cm route-to , reply-to\nor\n.Cm dup-to\nset for the states, or a network.\n.Cm \
+           source :\nan address. No states are killed; the source limiter\n.Fl I\nremoves the \
+           address, and counts it from 0 if it appears again.",
     set: |args, value| {
         if args.kill.len() == 2 {
             return Err(Refusal::Usage("can only specify -k twice".into()));
@@ -110,8 +110,8 @@ pub(super) const LOAD_STATES: Flag = Flag {
     name: Name::Letter('L'),
     value: Some(Value { name: "statefile", kind: Completion::File }),
     brief: "load states from a file that -S wrote",
-    text: "Load the states in\n.Ar statefile ,\nwhich\n.Fl S\nhas written. They go on where they \
-           were; those that are there already are left alone.",
+    text: "Load the states in\n.Ar statefile ,\nwhich\n.Fl S\nhas written. The states continue \
+           where they were stored. States that exist already are not changed.",
     set: |args, value| {
         args.load_states = Some(value.to_string());
         Ok(())
@@ -127,8 +127,9 @@ pub(super) const STORE_STATES: Flag = Flag {
     name: Name::Letter('S'),
     value: Some(Value { name: "statefile", kind: Completion::File }),
     brief: "store all states in a file, for -L",
-    text: "Store the states in\n.Ar statefile ,\na JSON object a line: first one about the filter, \
-           then each state. It is replaced in one piece, and only root may read it.",
+    text: "Store the states in\n.Ar statefile ,\none JSON object a line: the first describes the \
+           filter, and each later one a state. The file is\nreplaced atomically, and only root \
+           may read it.",
     set: |args, value| {
         args.store_states = Some(value.to_string());
         Ok(())

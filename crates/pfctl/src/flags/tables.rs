@@ -11,15 +11,16 @@ pub(super) const COMMAND: Flag = Flag {
     name: Name::Letter('T'),
     value: Some(Value { name: "command", kind: Completion::Words(|| names(words::TABLE_COMMAND)) }),
     brief: "with -t: add, delete, expire, flush, kill, replace, show, test or zero; or load",
-    text: "Do\n.Ar command\n(may be abbreviated) on the table given with\n.Fl t :\n.Cm add , delete\n\
-           or\n.Cm replace\naddresses,\n.Cm expire Ar seconds\nthose whose statistics were not \
-           cleared for so long,\n.Cm show\nthem,\n.Cm test\nwhether addresses match (exit status 2 \
-           if not all do),\n.Cm flush\nall of them,\n.Cm zero\nthe counters, or\n.Cm kill\nthe \
-           table. Addresses are operands, or come from the file given with\n.Fl f .\nWith\n.Fl v\n\
-           the addresses that something happens to are listed, with\n.Fl vv\nall of them, after a \
-           letter:\n.Cm A\nis added,\n.Cm D\ndeleted,\n.Cm C\nchanged,\n.Cm M\nmatches,\n\
-           .Cm X\nis given twice,\n.Cm Y\nis there with the opposite negation,\n.Cm Z\ncleared. \
-           Without\n.Fl t , Cm load\nloads only the tables of the rule set given with\n.Fl f .",
+    text: "Execute\n.Ar command\n(may be abbreviated) on the table given with\n.Fl t :\n.Cm add , \
+           delete\nor\n.Cm replace\naddresses,\n.Cm expire Ar seconds\n(delete the addresses \
+           whose statistics were not cleared for this time),\n.Cm show\naddresses,\n.Cm test\nif \
+           addresses match (exit status 2 if not all do),\n.Cm flush\nall addresses,\n.Cm zero\n\
+           the counters, or\n.Cm kill\nthe table. Addresses are operands, or come from the file \
+           given with\n.Fl f .\nWith\n.Fl v ,\nlist the addresses that are affected, with\n.Fl \
+           vv\nall addresses, after a letter:\n.Cm A\nadded,\n.Cm D\ndeleted,\n.Cm C\nchanged,\n\
+           .Cm M\nmatches,\n.Cm X\nduplicate,\n.Cm Y\nconflict: the table has the address with \
+           the opposite negation,\n.Cm Z\ncleared. Without\n.Fl t , Cm load\nloads only the \
+           tables of the rule set given with\n.Fl f .",
     set: |args, value| {
         args.command = Some(words::lookup(words::TABLE_COMMAND, value, "table command")?);
         Ok(())
@@ -40,8 +41,8 @@ fn command() {
 pub(super) const TABLE: Flag = Flag {
     name: Name::Letter('t'),
     value: Some(Value { name: "table", kind: Completion::Table }),
-    brief: "the table that -T is about",
-    text: "The table that\n.Fl T\nis about.",
+    brief: "name of the table for -T",
+    text: "Name of the table for\n.Fl T ,\nof 1 to 31 bytes.",
     set: |args, value| {
         // OpenBSD's structures have room for 31 bytes and a NUL
         if value.is_empty() || value.len() > 31 {

@@ -26,9 +26,9 @@ fn junit() {
 pub(super) const CHECK: Flag = Flag {
     name: Name::Long("check"),
     value: None,
-    brief: "with fmt: only name the files that it would change",
-    text: "With\n.Cm fmt :\nchange nothing, but print the names of the files that are not in canonical \
-           form. The exit status is 1 if there are any.",
+    brief: "with fmt: print the names of files that are not in canonical form",
+    text: "With\n.Cm fmt :\nchange nothing, but print the names of the files that are not in \
+           canonical form. The exit status\nis 1 if there are any.",
     set: |args, _| {
         args.check = true;
         Ok(())
@@ -59,8 +59,9 @@ fn write() {
 pub(super) const EXAMPLES: Flag = Flag {
     name: Name::Long("examples"),
     value: Some(Value { name: "number", kind: Completion::None }),
-    brief: "with diff: print at most so many packets (20)",
-    text: "With\n.Cm diff :\nprint at most\n.Ar number\npackets that fare differently, instead of 20.",
+    brief: "with diff: maximum number of packets to print (20)",
+    text: "With\n.Cm diff :\nmaximum number of packets with different fates to print. The default \
+           is 20.",
     set: |args, value| {
         let Ok(number) = value.parse() else {
             return Err(Refusal::Usage(format!("--examples: '{value}' is not a number")));
@@ -79,8 +80,8 @@ fn examples() {
 pub(super) const ALL: Flag = Flag {
     name: Name::Long("all"),
     value: None,
-    brief: "with log: print what is in the file, too",
-    text: "With\n.Cm log :\nbegin with what is in the file already.",
+    brief: "with log: print the existing records, too",
+    text: "With\n.Cm log :\nbegin with the existing records of the file.",
     set: |args, _| {
         args.all = true;
         Ok(())

@@ -130,14 +130,16 @@ fn sweep_lines(view: &InfoView) -> String {
     let mut text = String::new();
     if view.enabled && view.sweep_late > SWEEP_MAY_BE_LATE {
         text += &format!(
-            "  {} seconds late: states outlive their timeouts, for this machine is behind with its timers\n",
+            "  {} seconds late: states expire after their timeouts, because timers of this machine \
+             are late\n",
             view.sweep_late
         );
     }
     let (errors, latest) = view.timer_errors;
     if errors != 0 {
         text += &format!(
-            "  {errors} times the kernel did not start the timer (errno {latest}): pfctl -e starts it\n"
+            "  the kernel failed to start the timer {errors} times (errno {latest}): run pfctl -e \
+             to start it\n"
         );
     }
     if text.is_empty() { text } else { format!("Sweep\n{text}") }
@@ -307,12 +309,12 @@ mod tests {
 
         let late = |enabled, sweep_late| {
             let view = InfoView { enabled, sweep_late, ..view.clone() };
-            text(&view, Detail::default()).contains("  40 seconds late: states outlive")
+            text(&view, Detail::default()).contains("  40 seconds late: states expire after")
         };
         assert!(late(true, 40));
         let failed = text(&InfoView { timer_errors: (3, 1), ..view.clone() }, Detail::default());
         assert!(failed.ends_with(
-            "Sweep\n  3 times the kernel did not start the timer (errno 1): pfctl -e starts it\n"
+            "Sweep\n  the kernel failed to start the timer 3 times (errno 1): run pfctl -e to start it\n"
         ));
         assert!(!text(&view, Detail::default()).contains("Sweep"));
         assert!(!late(true, SWEEP_MAY_BE_LATE) && !late(false, 40));

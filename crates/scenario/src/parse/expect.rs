@@ -105,13 +105,11 @@ pub(crate) fn expectation(line: &mut Line, expectation: &mut Expectation) -> Par
             "states" => expectation.states.replace(line.number("a number of states")?).is_some(),
             "no" => no(line, expectation)?,
             other => {
-                return Err(
-                    word.fault(format!("`{other}` is nothing that can be expected of a packet"))
-                );
+                return Err(word.fault(format!("`{other}` is not an expectation about a packet")));
             }
         };
         if stated_before {
-            return Err(word.fault("this was already said"));
+            return Err(word.fault("this is repeated"));
         }
     }
 }

@@ -255,7 +255,9 @@ fn step(first: &Word, left: &mut Line, right: Option<&mut Line>) -> Parsed<Actio
         }
         "check" => Ok(Action::Check(check(left)?)),
         other => Err(first.fault(format!(
-            "`{other}` is no step: in, out, forward, wait, kill, table, flush, random, address, link, interface, group, route, check, or a block (interfaces, routes, rules, file, load)"
+            "`{other}` is not a step: use in, out, forward, wait, kill, table, flush, random, \
+             address, link, interface, group, route, check, or a block (interfaces, routes, rules, \
+             file, load)"
         ))),
     }
 }
@@ -398,7 +400,7 @@ fn word_behind(line: &mut Line, what: &str) -> Parsed<String> {
 }
 
 fn check(line: &mut Line) -> Parsed<Check> {
-    let what = line.word("whose counters")?;
+    let what = line.word("the owner of the counters")?;
     match what.text.as_str() {
         "rule" => {
             let rule = rule_id(line)?;
@@ -426,7 +428,7 @@ fn rule_check(line: &mut Line) -> Parsed<RuleCheck> {
             "bytes" => check.bytes = Some(line.value("two numbers as 1:2", pair)?),
             "states" => check.states = Some(line.number("a number")?),
             "created" => check.created = Some(line.number("a number")?),
-            other => return Err(word.fault(format!("`{other}` is no counter of a rule"))),
+            other => return Err(word.fault(format!("`{other}` is not a counter of a rule"))),
         }
     }
     Ok(check)
@@ -443,7 +445,7 @@ fn status_check(line: &mut Line) -> Parsed<StatusCheck> {
             "removals" => check.removals = Some(line.number("a number")?),
             name => match Reason::by_name(name) {
                 Some(reason) => check.reasons.push((reason, line.number("a number")?)),
-                None => return Err(word.fault(format!("`{name}` is no counter"))),
+                None => return Err(word.fault(format!("`{name}` is not a counter"))),
             },
         }
     }

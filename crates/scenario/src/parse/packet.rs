@@ -34,7 +34,7 @@ pub(crate) fn packet(line: &mut Line) -> Parsed<Packet> {
             Ok(rest.finish(source, destination, Body::Other(protocol, payload)))
         }
         other => Err(kind.fault(format!(
-            "`{other}` is no kind of packet: hex, tcp, udp, sctp, icmp, icmp6 or proto"
+            "`{other}` is not a kind of packet: use hex, tcp, udp, sctp, icmp, icmp6 or proto"
         ))),
     }
 }

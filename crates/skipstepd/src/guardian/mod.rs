@@ -116,12 +116,12 @@ impl Worker {
 
     /// Returns the error for a request that does not belong to the worker's task.
     pub fn nonsense(&self, request: &Request) -> Error {
-        self.problem(io::Error::other(format!("it asks for nonsense: {request:?}")))
+        self.problem(io::Error::other(format!("invalid request: {request:?}")))
     }
 
     fn ended(&mut self) -> Error {
         let status = self.status().map_or_else(|error| error.to_string(), |s| s.to_string());
-        self.problem(io::Error::other(format!("it has ended ({status}), and is started again")))
+        self.problem(io::Error::other(format!("ended ({status}), and is restarted")))
     }
 
     /// Waits until the worker has ended, but at most [`FINISH`], because an attacker may control
@@ -132,7 +132,7 @@ impl Worker {
             match self.child.try_wait()? {
                 Some(status) => return Ok(status),
                 None if asked.elapsed() < FINISH => thread::sleep(PAUSE),
-                None => return Err(io::Error::other("it does not end")),
+                None => return Err(io::Error::other("does not end")),
             }
         }
     }
@@ -177,7 +177,7 @@ pub fn serve<F: Function>(
             }
         }
         if heard.elapsed() >= SILENCE {
-            return Err(worker.problem(io::Error::other("it hangs, and is started again")));
+            return Err(worker.problem(io::Error::other("does not respond, and is restarted")));
         }
         function.follow(&worker)?;
         if checked.elapsed() >= TICK {
@@ -209,7 +209,7 @@ fn finish<F: Function>(mut worker: Worker, function: &mut F) -> Result<(), Error
             }
         }
     }
-    Err(worker.problem(io::Error::other("it does not finish, and is killed")))
+    Err(worker.problem(io::Error::other("does not finish, and is killed")))
 }
 
 /// Returns the next request, or `None` if there is none within `timeout`.

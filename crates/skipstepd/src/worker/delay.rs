@@ -51,7 +51,7 @@ impl Work for DelayWorker {
     fn order(&mut self, order: Order, _: Option<OwnedFd>, _: &Guardian) -> Result<()> {
         match order {
             Order::DelayLimit(limit) => self.delays.configure(limit),
-            _ => bail!("the guardian says nonsense: {order:?}"),
+            _ => bail!("invalid order from the guardian: {order:?}"),
         }
         Ok(())
     }

@@ -72,7 +72,7 @@ impl Work for DivertWorker {
                     guardian.send(&Request::Closed(port), &[])?;
                 }
             }
-            (order, _) => bail!("the guardian says nonsense: {order:?}"),
+            (order, _) => bail!("invalid order from the guardian: {order:?}"),
         }
         Ok(())
     }

@@ -57,7 +57,7 @@ impl Work for FlowWorker {
                 self.exporter.add(address, UdpSocket::from(socket));
                 self.exporter.flush(); // records follow their templates
             }
-            (order, _) => bail!("the guardian says nonsense: {order:?}"),
+            (order, _) => bail!("invalid order from the guardian: {order:?}"),
         }
         Ok(())
     }

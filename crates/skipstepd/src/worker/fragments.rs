@@ -45,7 +45,7 @@ impl Work for FragmentWorker {
     fn order(&mut self, order: Order, _: Option<OwnedFd>, _: &Guardian) -> Result<()> {
         match order {
             Order::FragmentLimits(limits) => self.fragments.configure(limits),
-            _ => bail!("the guardian says nonsense: {order:?}"),
+            _ => bail!("invalid order from the guardian: {order:?}"),
         }
         Ok(())
     }

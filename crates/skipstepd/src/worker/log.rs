@@ -115,11 +115,11 @@ impl Work for LogWorker {
 
     fn order(&mut self, order: Order, _: Option<OwnedFd>, _: &Guardian) -> Result<()> {
         if order != Order::Reopen {
-            bail!("the guardian says nonsense: {order:?}");
+            bail!("invalid order from the guardian: {order:?}");
         }
         self.logs.reopen();
         if self.debug {
-            print_message("log files are opened anew");
+            print_message("reopening log files");
         }
         Ok(())
     }

@@ -141,7 +141,7 @@ impl Guardian {
 pub fn run(task: Task, options: &Options) -> Result<()> {
     leave_signals_to_the_guardian()?;
     let guardian = Guardian::inherited()?;
-    let first = guardian.receive(PATIENCE)?.context("the guardian says nothing")?;
+    let first = guardian.receive(PATIENCE)?.context("no order from the guardian")?;
     match (task, first) {
         (Task::Fragments, (Order::Reassemble(limits, nonce), Some(device))) => {
             run_work(fragments::FragmentWorker::new(limits, nonce, device), &guardian)
@@ -158,7 +158,7 @@ pub fn run(task: Task, options: &Options) -> Result<()> {
         (Task::Flows, (Order::ReportFlows(ring, sequence), None)) => {
             run_work(flows::FlowWorker::new(ring, sequence)?, &guardian)
         }
-        (_, (order, _)) => bail!("the guardian says nonsense: {order:?}"),
+        (_, (order, _)) => bail!("invalid order from the guardian: {order:?}"),
     }
 }
 

@@ -94,7 +94,7 @@ impl Config {
         let reader = Reader { name, text };
         let read: Text = toml::from_str(text).map_err(|error| {
             let at = error.span().unwrap_or(0..0);
-            reader.mistake(at, error.message(), "ftp-gw.conf(5) lists the keys and what they take")
+            reader.mistake(at, error.message(), "ftp-gw.conf(5) lists the keys and their values")
         })?;
         reader.config(read)
     }
@@ -117,7 +117,7 @@ impl Reader<'_> {
         if listen.is_empty() && transparent.is_empty() {
             let help = "listen = [\"192.0.2.1:21\"] is for clients that name their server, \
                         transparent = [\"127.0.0.1:8021\"] for a divert-to rule";
-            return Err(self.mistake(0..0, "the gateway listens nowhere", help));
+            return Err(self.mistake(0..0, "the gateway has no address to listen on", help));
         }
         let accounts = text.accounts.as_ref().map(|path| PathBuf::from(path.get_ref()));
         let source = self.each(&text.source, |word| self.address(word))?;
@@ -158,11 +158,11 @@ impl Reader<'_> {
             _ => return Err(self.wrong(&rule.action, "action", "\"allow\" or \"deny\"")),
         };
         if let (Action::Deny, Some(word)) = (action, rule.commands.iter().flatten().next()) {
-            let help = "leave it out: who is denied a server has no session to command";
+            let help = "leave it out: a denied client has no session";
             return Err(self.mistake(word.span(), "commands in a rule that denies", help));
         }
         if let (Action::Deny, Some(word)) = (action, rule.users.iter().flatten().next()) {
-            let help = "name those who may log in, by `users` of a rule that allows";
+            let help = "write `users` in a rule that allows";
             return Err(self.mistake(word.span(), "users in a rule that denies", help));
         }
         if let (false, Some(word)) = (accounts, rule.accounts.iter().flatten().next()) {
@@ -206,7 +206,7 @@ impl Reader<'_> {
     }
 
     fn wrong(&self, word: &Word, what: &str, help: &str) -> Mistake {
-        self.mistake(word.span(), &format!("'{}' is no {what}", word.get_ref()), help)
+        self.mistake(word.span(), &format!("'{}' is not a valid {what}", word.get_ref()), help)
     }
 
     fn socket(&self, word: &Word) -> Result<SocketAddr, Mistake> {
@@ -234,7 +234,7 @@ impl Reader<'_> {
 
     fn port(&self, number: &Number) -> Result<u16, Mistake> {
         u16::try_from(*number.get_ref()).ok().filter(|port| *port > 0).ok_or_else(|| {
-            self.mistake(number.span(), "no port", "a number from 1 to 65535; FTP is at 21")
+            self.mistake(number.span(), "not a port", "a number from 1 to 65535; FTP is at 21")
         })
     }
 
@@ -244,7 +244,7 @@ impl Reader<'_> {
     }
 
     fn ports(&self, word: &Word) -> Result<RangeInclusive<u16>, Mistake> {
-        let help = "the first port and the last, from 1024 on: \"50000-50999\"";
+        let help = "the first and the last port, at least 1024: \"50000-50999\"";
         let range = || {
             let (first, last) = word.get_ref().split_once('-')?;
             let (first, last) = (first.parse().ok()?, last.parse().ok()?);

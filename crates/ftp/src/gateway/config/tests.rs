@@ -37,7 +37,10 @@ fn a_mistake_says_where_it_is() {
         "gw:3: out of range\n  idle = 0\n         ^\nhelp: a number from 1 to 86400"
     );
     assert!(mistake("lisen = []").starts_with("gw:1: unknown field `lisen`"));
-    assert!(mistake("listen = [\n\"127.0.0.1\"]").starts_with("gw:2: '127.0.0.1' is no address"));
+    assert!(
+        mistake("listen = [\n\"127.0.0.1\"]")
+            .starts_with("gw:2: '127.0.0.1' is not a valid address")
+    );
     assert!(mistake("listen = [").starts_with("gw:1: "));
 }
 
@@ -56,7 +59,7 @@ fn every_word_has_its_mistakes() {
         ("[[rule]]\naction = \"pass\"", "action"),
         ("[[rule]]\naction = \"allow\"\nfrom = [\"10.0.0.0/33\"]", "network"),
         ("[[rule]]\naction = \"allow\"\nto = [\"a b\"]", "server"),
-        ("[[rule]]\naction = \"allow\"\nports = [0]", "no port"),
+        ("[[rule]]\naction = \"allow\"\nports = [0]", "not a port"),
         ("[[rule]]\naction = \"allow\"\ncommands = [\"retr\"]", "command"),
         ("[[rule]]\naction = \"allow\"\naccounts = [\"a\"]", "there are no accounts"),
         ("[[rule]]\naction = \"deny\"\ncommands = [\"@read\"]", "that denies"),
@@ -66,5 +69,5 @@ fn every_word_has_its_mistakes() {
         assert!(said.contains(what), "{wrong}: {said}");
         assert!(said.contains("\nhelp: "), "{wrong}: {said}");
     }
-    assert!(mistake("").contains("listens nowhere"));
+    assert!(mistake("").contains("no address to listen on"));
 }

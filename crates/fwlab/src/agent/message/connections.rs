@@ -90,7 +90,7 @@ impl Caller {
             calls.at_once() <= MOST_AT_ONCE,
             "{count} connections at once: at most {MOST_AT_ONCE}"
         );
-        ensure!(forbidden <= 100, "{forbidden} of a hundred");
+        ensure!(forbidden <= 100, "{forbidden} forbidden connections of a hundred");
         ensure!(
             (1..=MOST_REQUESTS).contains(&pages.requests) && pages.bytes <= MOST_BYTES,
             "{} pages of {} bytes: at most {MOST_REQUESTS} of {MOST_BYTES}",
@@ -105,7 +105,7 @@ impl Caller {
                 && server.port() > 0
                 && last <= 1 << 16
                 && calls.forbidden_port > 0,
-            "{ports} ports from {} on: at most {MOST_PORTS} in a row",
+            "{ports} ports beginning with {}: at most {MOST_PORTS} consecutive ports",
             server.port()
         );
         ensure!(
@@ -115,10 +115,10 @@ impl Caller {
         );
         ensure!(
             calls.clients.iter().all(|client| client.is_ipv4() == server.is_ipv4()),
-            "addresses that are not of the server's IP"
+            "some addresses are not of the server's IP version"
         );
         check_beside(*beside)?;
-        let length = calls.length().context("no time for a trial")?;
+        let length = calls.length().context("the duration of the trial is out of range")?;
         ensure!(length <= LONGEST_TRIAL, "a trial of {length:?}: at most {LONGEST_TRIAL:?}");
         Ok(())
     }
@@ -221,8 +221,8 @@ mod tests {
         });
         refused("0 ports", |calls| calls.ports = 0);
         refused("65 ports", |calls| calls.ports = 65);
-        refused("from 65535 on", |calls| calls.server.set_port(65_535));
-        refused("from 0 on", |calls| calls.server.set_port(0));
+        refused("beginning with 65535", |calls| calls.server.set_port(65_535));
+        refused("beginning with 0", |calls| calls.server.set_port(0));
         refused("ports", |calls| calls.forbidden_port = 0);
         refused("257 addresses", |calls| calls.clients = vec![calls.clients[0]; 257]);
         refused("server's IP", |calls| calls.clients.push("::1".parse().unwrap()));

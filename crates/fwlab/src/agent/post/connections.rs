@@ -53,7 +53,12 @@ impl Server {
         allow_files(called.at_once, 1)?;
         let ports: Vec<u16> = called.ports.iter().copied().chain(called.forbidden_port).collect();
         let service = ordinary(at).run(|| Service::begin(called.address, &ports))?;
-        let why = || format!("no server at {} (--server-address, --server-ports)", called.address);
+        let why = || {
+            format!(
+                "cannot listen at {}: check --server-address and --server-ports",
+                called.address
+            )
+        };
         let service = service.with_context(why)?;
         Ok(Server { called, service, trial: None })
     }
@@ -73,12 +78,12 @@ impl Server {
     /// # Errors
     /// Fails if no trial was begun, if the counter fails, or if the server has stopped.
     pub fn collect(&mut self) -> anyhow::Result<Served> {
-        let (counter, before) = self.trial.take().context("no trial to tell of")?;
+        let (counter, before) = self.trial.take().context("there is no trial to report")?;
         if self.called.forbidden_port.is_some() {
             thread::sleep(STRAGGLERS);
         }
         let received = counter.end()?;
-        self.service.ensure_running().context("the server of pages")?;
+        self.service.ensure_running().context("HTTP server")?;
         let leaked = self.leaked() - before;
         Ok(Served { leaked, visitor: self.service.last_visitor(), received })
     }

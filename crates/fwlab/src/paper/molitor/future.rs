@@ -89,13 +89,17 @@ pub(super) fn findings(run: &Run) -> Vec<Finding> {
         let titles = [FTP_MANY, FTP].map(|title| titled(title, system != "ftp-gw"));
         let key = |title| SampleKey { title, at: None, system };
         let ratio = ratio(run, &key(&titles[0]), &key(&titles[1]));
-        Check { what: format!("sessions of 8 clients by those of one, {system}"), ratio, range }
+        Check {
+            what: format!("sessions of 8 clients by sessions of one client, {system}"),
+            ratio,
+            range,
+        }
     };
     let like_ftp = |system: &str| {
         let key = |title| SampleKey { title, at: None, system };
         let ratio = change(run, &key(FTP), &key(HTTP));
         Check {
-            what: format!("what {system} leaves of HTTP by what of FTP"),
+            what: format!("relative HTTP rate with {system} by its relative FTP rate"),
             ratio,
             range: Range::EQUAL,
         }
@@ -105,7 +109,7 @@ pub(super) fn findings(run: &Run) -> Vec<Finding> {
     }
     vec![
         finding(
-            "expected: more clients and servers do more sessions, but not by a proxy",
+            "expected: more clients and servers make more sessions, but not through a proxy",
             "“the proxy firewall will probably not perform much better”, others with “marked improvement”",
             vec![
                 many(FILTERS[0], Range::MORE),

@@ -31,7 +31,7 @@ pub(super) fn search(
         let found = tcp::tear_down(runner, setting, arguments.connections(), careful)?;
         let _ = writeln!(
             text,
-            "{:.0} connections a second torn down of {:.0} that are tried at most, {} of them",
+            "{:.0} connections a second torn down, of at most {:.0} a second; {} connections",
             found.rate, setting.most, found.connections
         );
         print_times("closed by both sides", &found.times, text);
@@ -41,12 +41,12 @@ pub(super) fn search(
         let rate = careful;
         let found = tcp::capacity(runner, arguments.connections(), rate)?;
         let limit = match found.refused {
-            None => "the most that was tried (--connections)".to_owned(),
-            Some(refused) => format!("of {refused} not all were made"),
+            None => "limit of the search (--connections)".to_owned(),
+            Some(refused) => format!("of {refused} connections, some failed"),
         };
         let _ = writeln!(
             text,
-            "{} connections at once, attempted at {rate:.0} a second; {limit}",
+            "{} simultaneous connections, attempted at {rate:.0} a second; {limit}",
             found.connections
         );
         print_setup(&found.setup, text);
@@ -65,7 +65,7 @@ pub(super) fn search(
             let found = tcp::setup_rate(runner, setting, &plan)?;
             let _ = writeln!(
                 text,
-                "{:.0} connections a second of {:.0} that are attempted at most",
+                "{:.0} connections a second, of at most {:.0} attempts a second",
                 found.found.rate, setting.most
             );
             print_setup(&found.setup, text);
@@ -78,7 +78,8 @@ pub(super) fn search(
     if rate == 0.0 {
         return Err(Failure::NoThroughput);
     }
-    let given = arguments.throughput.map(|_| "the rate it is measured at was given");
+    let given =
+        arguments.throughput.map(|_| "the rate of the test was given, and not searched for");
     if arguments.test == Test::TcpFragments {
         let found = tcp::fragments(runner, rate, seconds)?;
         for one in &found {
@@ -86,14 +87,16 @@ pub(super) fn search(
             let beside = match sent {
                 0 => "without fragments".to_owned(),
                 _ => format!(
-                    "beside {sent} datagrams in fragments, of which {:.2} % came",
+                    "beside {sent} datagrams in fragments, of which {:.2} % arrived",
                     share(received, sent)
                 ),
             };
             print_served((one.served, one.attempted), &beside, text);
         }
-        let fragments =
-            Some("the fragments' load is no share of the link's, and the MTU is one (section 5.9)");
+        let fragments = Some(
+            "the load of fragments is no share of the link's speed, and there is one MTU (section \
+             5.9)",
+        );
         return Ok((json!(found), tcp::conformance(setting, &[given, fragments])));
     }
     if arguments.test == Test::TcpFlood {
@@ -110,7 +113,7 @@ pub(super) fn search(
             let beside = match sent {
                 0 => "without a flood".to_owned(),
                 _ => format!(
-                    "beside {sent} SYNs of nobody, of which {:.2} % came as far as the server",
+                    "beside {sent} SYNs from unused addresses, of which {:.2} % reached the server",
                     share(received, sent)
                 ),
             };
@@ -118,22 +121,23 @@ pub(super) fn search(
             let Transfer { attempted, served, bits, .. } = one.transfer;
             let _ = writeln!(
                 text,
-                "  and {:.3} Mbit/s of pages of {} bytes; {:.2} % of {attempted} connections got all their {}",
+                "  and {:.3} Mbit/s in pages of {} bytes; {:.2} % of {attempted} connections got \
+                 all their {}",
                 bits / 1e6,
                 pages.bytes,
                 share(served, attempted),
                 pages.requests
             );
         }
-        let flood =
-            Some("the flood comes from the host of the clients and by its link (section 5.5)");
+        let flood = Some("the flood comes from the clients' host, over its link (section 5.5)");
         return Ok((json!(found), tcp::conformance(setting, &[given, flood])));
     }
     let found = tcp::illegal(runner, rate, seconds)?;
     for one in &found {
         let _ = writeln!(
             text,
-            "{:>3} % forbidden: {:.2} % of {} that are allowed were served, {:.2} % of {} that are forbidden got through",
+            "{:>3} % forbidden: {:.2} % of {} allowed connections were served, {:.2} % of {} \
+             forbidden ones got through",
             one.share,
             share(one.served, one.attempted),
             one.attempted,
@@ -162,8 +166,8 @@ fn pages(
         let found = tcp::transactions(runner, setting, plan, Pages { bytes, ..one })?;
         let _ = writeln!(
             text,
-            "pages of {bytes} bytes: {:.0} a second, {:.3} Mbit/s of them, {} over each of {:.0} connections a second of \
-             {:.0} that are attempted at most",
+            "pages of {bytes} bytes: {:.0} a second, {:.3} Mbit/s, {} over each connection; {:.0} \
+             connections a second, of at most {:.0} attempts a second",
             found.rate,
             found.bits / 1e6,
             one.requests,
@@ -199,7 +203,7 @@ fn print_times(what: &str, setup: &Setup, text: &mut String) {
     if total > 0 {
         let _ = writeln!(
             text,
-            "{what} in {:.1} µs on average, {:.1} at least, {:.1} at most, {:.3} ms together",
+            "{what} in {:.1} µs on average, minimum {:.1}, maximum {:.1}, total {:.3} ms",
             mean / 1e3,
             least as f64 / 1e3,
             most as f64 / 1e3,

@@ -82,7 +82,8 @@ pub(super) fn search(
     let throughput = found.rate;
     let _ = writeln!(
         text,
-        "throughput {throughput:.0} frames/s of {:.0} that are offered at most ({:.2} %), frames of {} bytes",
+        "throughput {throughput:.0} frames/s, of at most {:.0} offered ({:.2} %), frames of {} \
+         bytes",
         setting.most,
         100.0 * throughput / setting.most,
         setting.size
@@ -113,13 +114,12 @@ pub(super) fn search(
                 Some(b) => {
                     let _ = writeln!(
                         text,
-                        "bursts of {:.1} frames (least {}, most {}, deviation {:.1}, {repeats} repeats, {}); buffer of {:.6} s",
+                        "bursts of {:.1} frames (minimum {}, maximum {}, deviation {:.1}, \
+                         {repeats} repeats, {}); buffer of {:.6} s",
                         b.mean, b.least, b.most, b.deviation, b.algorithm, b.corrected_buffer
                     );
                 }
-                None => {
-                    text.push_str("the most that is offered is the limit: no burst is too long\n")
-                }
+                None => text.push_str("no burst was too long at the highest offered rate\n"),
             }
             (json!(bursts), back_to_back::conformance(setting, repeats))
         }
@@ -147,13 +147,14 @@ pub(super) fn search(
             let found = recovery::system_recovery(runner, setting, &plan)?;
             let _ = writeln!(
                 text,
-                "nothing was lost any more {:.6} s after {:.0} frames/s, mean of {RECOVERIES} trials",
+                "the loss ended {:.6} s after an overload of {:.0} frames/s, mean of {RECOVERIES} \
+                 trials",
                 found.seconds, found.overload
             );
             if found.unrecovered > 0 {
                 let _ = writeln!(
                     text,
-                    "but {} of them still lost something when they ended: it takes longer",
+                    "in {} of these trials the loss had not ended: the time is a lower bound",
                     found.unrecovered
                 );
             }
@@ -164,19 +165,20 @@ pub(super) fn search(
             let found = recovery::reset(runner, &plan)?;
             let _ = writeln!(
                 text,
-                "reset: {}\nno frame came for {:.6} s around it, mean of {RECOVERIES} trials; as many frames as were \
-                 lost take {:.6} s",
+                "reset: {}\n\
+                 no frame came for {:.6} s around the reset, mean of {RECOVERIES} trials; the \
+                 number of lost frames corresponds to {:.6} s",
                 found.what, found.seconds, found.seconds_by_loss
             );
             (json!(found), recovery::conformance(setting, &plan, true))
         }
     };
     let conformance = match arguments.throughput {
-        Some(_) => conformance
-            .and_but_for("the throughput it is measured at was given, and not searched for"),
-        None if seconds < 60.0 => conformance.and_but_for(
-            "the throughput it is measured at was found with trials shorter than 60 s",
-        ),
+        Some(_) => {
+            conformance.and_but_for("the throughput of the test was given, and not searched for")
+        }
+        None if seconds < 60.0 => conformance
+            .and_but_for("the throughput of the test was found with trials shorter than 60 s"),
         None => conformance,
     };
     Ok((result, conformance))
@@ -190,8 +192,10 @@ fn in_words(result: &mlr::GoalResult) -> String {
                 "conditional throughput {throughput:.0} frames/s, bounds {lower:.0} and {upper:.0}"
             )
         }
-        (Some(lower), None) => format!("at least {lower:.0} frames/s, the most that is offered"),
-        (None, Some(upper)) => format!("less than {upper:.0} frames/s, the least that was tried"),
-        (None, None) => "nothing is known".to_string(),
+        (Some(lower), None) => format!("at least {lower:.0} frames/s, the highest offered rate"),
+        (None, Some(upper)) => {
+            format!("less than {upper:.0} frames/s, the lowest rate that was tried")
+        }
+        (None, None) => "no result".to_string(),
     }
 }

@@ -80,16 +80,16 @@ fn on_a_system(
 ) -> anyhow::Result<Vec<Report>> {
     let system = system::named(name).map_err(anyhow::Error::msg)?;
     if let Some(program) = system::missing(system.as_ref()) {
-        anyhow::bail!("{name} needs {program}, which is not there");
+        anyhow::bail!("{name}: no such program: {program}: install it");
     }
     ensure!(
         arguments.test != Test::TcpIllegal || (system.filters() && arguments.filters.have_rules()),
-        "no rule forbids anything here: tcp-illegal wants a firewall, and --rules 1 or more"
+        "no rule forbids anything here: tcp-illegal needs a firewall, and --rules 1 or more"
     );
     let mtu = arguments.kinds().mtu();
     ensure!(
         mtu <= KERNEL_MTU || arguments.engine == Engine::Packet,
-        "--size: frames made in the kernel have up to {} bytes here; --engine packet makes longer ones",
+        "--size: the engine xdp makes frames of up to {} bytes: add --engine packet",
         KERNEL_MTU + 18
     );
     host::sweep()?;
@@ -161,7 +161,7 @@ fn with_connections(
 fn between_interfaces(arguments: &Arguments, interrupt: &Interrupt) -> anyhow::Result<Vec<Report>> {
     let wire = Wire::from_interfaces(&arguments.interfaces)?;
     let [client, server] = wire.links();
-    let device = format!("what is between {} and {}", client.name, server.name);
+    let device = format!("device between {} and {}", client.name, server.name);
     let mut results = Results::begin(arguments, Mode::Wire, device);
     results.describe(wire.described(), wire.links(), arguments)?;
     let (is_wire, link) = seen_from([client, server]);
@@ -196,7 +196,7 @@ fn connections_between_agents(
     let mut site = ConnectionsApart::connect(&arguments.agents, endpoints, interrupt)?;
     let mut results = between(&site.machines, arguments)?;
     let (is_wire, _) = seen_from(site.machines.each_ref().map(|machine| &machine.link));
-    let most = site.most(Pages::ONE)?.context("no rate that is offered at most")?;
+    let most = site.most(Pages::ONE)?.context("the highest rate is unknown")?;
     let frames = *arguments.kinds().each().first().context("no frames")?;
     // the server's answers make bridges learn its port, so `learns` stays true
     let setting = Setting { wire: is_wire, foreign: true, ..arguments.setting(frames, most) };
@@ -210,7 +210,7 @@ fn connections_between_agents(
 
 /// Begins the results for the network between the machines of two agents.
 fn between<'a>(machines: &[Machine; 2], arguments: &'a Arguments) -> anyhow::Result<Results<'a>> {
-    let device = "what is between the agents".to_owned();
+    let device = "device between the agents".to_owned();
     let mut results = Results::begin(arguments, Mode::Wire, device);
     let [client, server] = machines;
     let links = [&client.link, &server.link];
@@ -268,7 +268,7 @@ impl<'a> Results<'a> {
         for link in links {
             ensure!(
                 link.mtu >= mtu,
-                "{}: packets of {mtu} bytes are to go by it, and its MTU is {}",
+                "{}: packets have {mtu} bytes, and the interface has an MTU of {}",
                 link.name,
                 link.mtu
             );

@@ -148,7 +148,7 @@ fn text(report: &Report) -> String {
             };
             format!("{}\nmode {}: {warning}\n", report.device, mode.name())
         }
-        None => format!("{}; no figure of this is of a real device\n", report.device),
+        None => format!("{}; no figure describes a real device\n", report.device),
     };
     out.push_str(&report.text);
     if let Some(why) = &report.incomplete_because {
@@ -172,7 +172,7 @@ fn text(report: &Report) -> String {
     let took = if report.mode.is_some() { "took" } else { "would have taken" };
     let _ = writeln!(
         out,
-        "{} trials, which {took} {:.0} s with their pauses",
+        "{} trials {took} {:.0} s, including pauses",
         report.trials.len(),
         report.seconds
     );

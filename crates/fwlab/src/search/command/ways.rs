@@ -13,11 +13,11 @@ use crate::search::test::Test;
 /// The flags as given.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct EndpointFlags {
-    /// Ports of the server to which connections go in rotation, between agents; 80 by default
+    /// Ports of the server that connections use in rotation, between agents; 80 by default
     #[arg(long, value_name = "FIRST[-LAST]", requires = "client_agent", value_parser = ports)]
     server_ports: Option<Ports>,
-    /// Addresses of the client's machine from which connections come in rotation, between agents;
-    /// by default the source address of its route to the server
+    /// Addresses of the client's machine that connections use in rotation, between agents; by
+    /// default the source address of its route to the server
     #[arg(long, value_name = "ADDRESS,...", value_delimiter = ',', requires = "client_agent")]
     client_addresses: Vec<IpAddr>,
     /// Port of the server that the filter between the agents blocks, for tcp-illegal
@@ -38,7 +38,7 @@ fn ports(text: &str) -> Result<Ports, String> {
         (Ok(first), Ok(last)) if first > 0 && first <= last && last - first < MOST_PORTS => {
             Ok(Ports { first, count: last - first + 1 })
         }
-        _ => Err(format!("a port, or FIRST-LAST with at most {MOST_PORTS}")),
+        _ => Err(format!("must be a port, or FIRST-LAST with at most {MOST_PORTS} ports")),
     }
 }
 
@@ -63,26 +63,29 @@ impl EndpointFlags {
         let name = test.name();
         if !test.is_about_connections() {
             let Some(flag) = self.given() else { return Ok(()) };
-            anyhow::bail!("{flag}: {name} is about frames, which have the addresses of benchmarks");
+            anyhow::bail!(
+                "{flag}: {name} sends frames, which have the benchmarking addresses of RFC 2544: \
+                 leave it out"
+            );
         }
         ensure!(
             self.client_addresses.len() <= MOST_ADDRESSES,
-            "--client-addresses: at most {MOST_ADDRESSES}"
+            "--client-addresses: at most {MOST_ADDRESSES} addresses"
         );
         ensure!(
             self.forbidden_port.is_none() || test == Test::TcpIllegal,
-            "--forbidden-port is for tcp-illegal: {name} makes no connections that are forbidden"
+            "--forbidden-port is for tcp-illegal: leave it out of {name}"
         );
         if test == Test::TcpIllegal {
             let Ports { first, count } = self.ports();
             ensure!(
                 self.forbidden_port.is_some(),
-                "tcp-illegal: what is between the agents has to have a rule that forbids connections to a port of the \
-                 server, and fwlab has to know which: --forbidden-port"
+                "tcp-illegal: the device between the agents must block connections to a port of \
+                 the server: name this port by --forbidden-port"
             );
             ensure!(
                 self.forbidden_port.is_none_or(|port| port < first || port - first >= count),
-                "--forbidden-port: the port is one of --server-ports, where connections are allowed"
+                "--forbidden-port is also one of --server-ports, to which connections are allowed"
             );
         }
         Ok(())

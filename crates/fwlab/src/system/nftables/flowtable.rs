@@ -29,7 +29,8 @@ impl RuleStyle for Flowtable {
 
     fn hooks(family: &str) -> Vec<String> {
         vec![
-            "netdev ingress: flowtable, and out by neighbour if it is offloaded".to_owned(),
+            "netdev ingress: flowtable, and transmission to the neighbour if the flow is offloaded"
+                .to_owned(),
             format!("otherwise {family} prerouting, {family} forward and {family} postrouting"),
         ]
     }

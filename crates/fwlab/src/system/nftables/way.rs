@@ -48,7 +48,7 @@ pub(super) trait RuleStyle: Sync {
 pub(super) fn load(device: &Host, table: &str, needs: Option<&str>) -> anyhow::Result<()> {
     let loaded = device.run(Command::new("nft").args(["-f", "-"]), table).map(drop);
     match needs {
-        Some(needs) => loaded.with_context(|| format!("it takes {needs}, which a kernel may lack")),
+        Some(needs) => loaded.with_context(|| format!("needs {needs}, which this kernel may lack")),
         None => loaded,
     }
 }

@@ -10,8 +10,9 @@ use crate::program::beside;
 use crate::topology::End;
 
 /// The description of a reset.
-pub(super) const RESET: &str = "pfctl --remove, then pfctl -f and pfctl -e: its programs leave the interfaces, states \
-                                are forgotten, and everything is loaded anew; meanwhile all packets pass";
+pub(super) const RESET: &str = "pfctl --remove, then pfctl -f and pfctl -e: the programs are \
+                                detached, the states are removed, and everything is loaded again; \
+                                in between all packets pass";
 
 /// Returns the pfctl beside this program, or the name that is looked up in the path.
 pub fn pfctl() -> PathBuf {
@@ -25,7 +26,7 @@ pub fn programs() -> Vec<String> {
 
 /// Returns the hooks of skipstep on tcx.
 pub fn hooks() -> Vec<String> {
-    let sides = ["ingress of the interface it comes by", "egress of the one it leaves by"];
+    let sides = ["ingress of the input interface", "egress of the output interface"];
     sides.map(|side| format!("tcx {side}")).to_vec()
 }
 

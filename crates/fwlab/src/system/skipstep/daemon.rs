@@ -37,5 +37,5 @@ pub(super) fn start(device: &Host) -> anyhow::Result<()> {
     device.start(command, "")?;
     let ready = socket.recv(&mut [0; 64]);
     device.ensure_running().context("skipstepd")?;
-    ready.map(drop).context("skipstepd does not say that it is ready")
+    ready.map(drop).context("skipstepd did not become ready")
 }
