@@ -308,7 +308,7 @@ __inline __u32 find_asked(const struct pf_scratch *s, __u32 asks)
 		return test->act.tag || !s->tag ? test->act.tag : PF_METADATA_UNKNOWN;
 	if (!s->owner_sought)
 		return PF_METADATA_UNKNOWN;
-	/* as crates/classifier/src/asked.rs has it */
+	/* as crates/classifier/src/metadata.rs has it */
 	return id == PF_METADATA_UNKNOWN ? PF_METADATA_UNKNOWN - 1 : id;
 }
 
