@@ -33,8 +33,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut follower =
         Follower::open(Path::new(path), args.all).with_context(|| path.to_owned())?;
     loop {
-        while let Some(bytes) = follower.next().with_context(|| path.to_owned())? {
-            let Some(record) = Record::parse(&bytes) else {
+        while let Some((header, bytes)) = follower.next().with_context(|| path.to_owned())? {
+            let Some(record) = Record::parse(&header, &bytes) else {
                 bail!("{path}: is not a pflog file");
             };
             let line =

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use pfctl::diff::{Difference, Side};
 use pfctl::show::info::InfoView;
@@ -25,6 +26,7 @@ use skipstep_scenario::engine::{
     Admissions, Engine, LimitedView, LimiterView, NodeKind, RuleCounters, SourceView,
 };
 use skipstep_scenario::{Model, host, parse, run};
+use skipstep_wire::pcap::{PFLOG_HEADER, RecordHeader};
 
 /// Checks `document` against the definition `name` of the schema.
 #[track_caller]
@@ -253,13 +255,14 @@ fn tables_anchors_and_numbers() {
 
 #[test]
 fn logged_packets() {
-    // pcap's header, then pflog's: interface em0, no anchor, no user
-    let mut bytes = vec![0; 116];
-    bytes[20..23].copy_from_slice(b"em0");
-    bytes[56..64].fill(0xff);
+    // pflog's header: interface em0, no anchor, no user
+    let mut bytes = vec![0; PFLOG_HEADER];
+    bytes[4..7].copy_from_slice(b"em0");
+    bytes[40..48].fill(0xff);
+    let header = RecordHeader { time: Duration::ZERO, captured: 100, length: 100 };
     for action in [0, 1, 12] {
-        bytes[18] = action;
-        is("log", &pfctl::log::Record::parse(&bytes).unwrap().json());
+        bytes[2] = action;
+        is("log", &pfctl::log::Record::parse(&header, &bytes).unwrap().json());
     }
 }
 

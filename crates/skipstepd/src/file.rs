@@ -8,12 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::pflog::{HEADER, LINK_TYPE};
-
-/// pcap's magic number for timestamps in microseconds.
-const MAGIC: u32 = 0xa1b2_c3d4;
-const FILE_HEADER: u64 = 24;
-const RECORD_HEADER: usize = 16;
+use skipstep_wire::pcap::{FileHeader, PFLOG, PFLOG_HEADER as HEADER, RecordHeader};
 
 /// Opens `path` for reading and appending. A missing file is created with mode 0600.
 ///
@@ -54,8 +49,8 @@ impl LogFile {
     /// `InvalidData` and the file is unchanged.
     pub fn new(mut file: File, snaplen: usize) -> io::Result<LogFile> {
         let (length, snaplen) = if file.metadata()?.len() == 0 {
-            file.write_all(&file_header(snaplen))?;
-            (FILE_HEADER, snaplen)
+            file.write_all(&FileHeader::new(PFLOG, (HEADER + snaplen) as u32).to_bytes())?;
+            (FileHeader::BYTES as u64, snaplen)
         } else {
             let snaplen = snaplen.min(check_header(&mut file)?);
             let length = whole_records(&file)?;
@@ -73,11 +68,10 @@ impl LogFile {
     /// Adds a record to the waiting ones. `length` is the full length of the packet in bytes;
     /// `packet` has its first bytes.
     pub fn append(&mut self, time: Duration, header: &[u8; HEADER], packet: &[u8], length: u32) {
+        let captured = (HEADER + packet.len()) as u32;
+        let length = length.saturating_add(HEADER as u32);
         let waiting = &mut self.waiting;
-        waiting.extend((time.as_secs() as u32).to_le_bytes());
-        waiting.extend(time.subsec_micros().to_le_bytes());
-        waiting.extend(((HEADER + packet.len()) as u32).to_le_bytes());
-        waiting.extend(length.saturating_add(HEADER as u32).to_le_bytes());
+        waiting.extend(RecordHeader { time, captured, length }.to_bytes());
         waiting.extend(header);
         waiting.extend(packet);
         self.ends.push(waiting.len());
@@ -117,39 +111,31 @@ fn write_most(file: &mut File, bytes: &[u8]) -> (usize, io::Result<()>) {
     (written, Ok(()))
 }
 
-fn file_header(snaplen: usize) -> Vec<u8> {
-    let mut header = MAGIC.to_le_bytes().to_vec();
-    header.extend(2u16.to_le_bytes()); // version 2.4
-    header.extend(4u16.to_le_bytes());
-    header.extend([0; 8]); // UTC
-    header.extend(((HEADER + snaplen) as u32).to_le_bytes());
-    header.extend(LINK_TYPE.to_le_bytes());
-    header
-}
-
 /// Checks the header of an existing file, and returns the most bytes of a packet.
 fn check_header(file: &mut File) -> io::Result<usize> {
-    let mut header = [0; FILE_HEADER as usize];
+    let mut header = [0; FileHeader::BYTES];
     let foreign = || io::Error::new(io::ErrorKind::InvalidData, "is not a pflog file");
     file.seek(SeekFrom::Start(0))?;
     file.read_exact(&mut header).map_err(|_| foreign())?;
-    let number = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("4 bytes"));
-    let snaplen = (number(16) as usize).checked_sub(HEADER);
-    match (number(0), number(20), snaplen) {
-        (MAGIC, LINK_TYPE, Some(snaplen)) => Ok(snaplen),
-        _ => Err(foreign()),
-    }
+    let header = FileHeader::parse(&header).filter(is_own).ok_or_else(foreign)?;
+    (header.snaplen as usize).checked_sub(HEADER).ok_or_else(foreign)
+}
+
+/// True for files that this program writes: others have another byte order or link type.
+fn is_own(header: &FileHeader) -> bool {
+    *header == FileHeader::new(PFLOG, header.snaplen)
 }
 
 /// Returns the length of the file up to the end of its last whole record, in bytes.
 fn whole_records(file: &File) -> io::Result<u64> {
     let end = file.metadata()?.len();
+    let own = FileHeader::new(PFLOG, 0);
     let mut reader = BufReader::new(file);
-    let mut length = reader.seek(SeekFrom::Start(FILE_HEADER))?;
-    let mut header = [0; RECORD_HEADER];
+    let mut length = reader.seek(SeekFrom::Start(FileHeader::BYTES as u64))?;
+    let mut header = [0; RecordHeader::BYTES];
     while reader.read_exact(&mut header).is_ok() {
-        let captured = u32::from_le_bytes(header[8..12].try_into().expect("4 bytes"));
-        let next = length + RECORD_HEADER as u64 + u64::from(captured);
+        let captured = own.record(&header).map_or(0, |record| record.captured);
+        let next = length + (RecordHeader::BYTES as u64) + u64::from(captured);
         if next > end {
             break;
         }
@@ -232,12 +218,12 @@ mod tests {
         // each write to this device fails with "no space left"
         let file = OpenOptions::new().append(true).open("/dev/full").unwrap();
         let (waiting, ends) = (Vec::new(), Vec::new());
-        let mut log = LogFile { file, length: FILE_HEADER, snaplen: 160, waiting, ends };
+        let mut log = LogFile { file, length: 24, snaplen: 160, waiting, ends };
         for _ in 0..3 {
             log.append(TIME, &[1; HEADER], &[2; 20], 1500);
         }
         assert_eq!(log.flush().unwrap_err().records, 3);
-        assert_eq!(log.length, FILE_HEADER);
+        assert_eq!(log.length, 24);
         assert!(log.waiting.is_empty(), "what is lost is not written later");
     }
 }

@@ -6,11 +6,8 @@ use serde::{Deserialize, Serialize};
 use skipstep_abi::LogRecord;
 use skipstep_abi::limits::SNAPLEN;
 use skipstep_abi::log::rewritten;
+use skipstep_wire::pcap::PFLOG_HEADER as HEADER;
 
-/// Link type of pflog in the pcap file header (`LINKTYPE_PFLOG`).
-pub const LINK_TYPE: u32 = 117;
-/// Length of the header in front of each packet, in bytes.
-pub const HEADER: usize = 100;
 /// Most bytes of a packet that the filter records.
 pub const MAX_SNAPLEN: usize = SNAPLEN;
 

@@ -1,11 +1,13 @@
 //! Packets as bytes and as text. [`build`] makes packets for tests, scenario files and the answers
-//! of the firewall. [`mod@print`] prints a packet as one line. [`checksum`] has the checksums.
+//! of the firewall. [`mod@print`] prints a packet as one line. [`checksum`] has the checksums,
+//! [`pcap`] the headers of capture files.
 //!
 //! The parser of the firewall is not here. `model` has a parser of its own, because pf and a
 //! general library accept different packets.
 
 pub mod build;
 pub mod checksum;
+pub mod pcap;
 pub mod print;
 
 /// Numbers of the IP protocols that the firewall knows (IANA, "Protocol Numbers").

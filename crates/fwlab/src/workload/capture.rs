@@ -6,23 +6,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
+use skipstep_wire::pcap::{FileHeader, MAX_CAPTURED, PCAPNG, PFLOG, PFLOG_HEADER, RecordHeader};
 use thiserror::Error;
 
 use crate::raw::frame::Transport;
-
-/// Magic numbers of pcap with microseconds, of pcap with nanoseconds, and of pcapng.
-const MICROSECONDS: u32 = 0xa1b2_c3d4;
-const NANOSECONDS: u32 = 0xa1b2_3c4d;
-const PCAPNG: u32 = 0x0a0d_0d0a;
-
-const FILE_HEADER: usize = 24;
-const RECORD_HEADER: usize = 16;
-
-/// Bytes of the longest possible record: libpcap's `MAXIMUM_SNAPLEN`.
-const LONGEST: usize = 262_144;
-
-/// Bytes of the header before a packet in pf's log.
-const PFLOG_HEADER: usize = 100;
 
 /// The reason why a file cannot be read as a capture.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -66,39 +53,22 @@ pub(super) struct Packet {
 /// and packets cut off too early. An incomplete last record is skipped, because the program that
 /// captured may have been killed.
 pub(super) fn packets(file: &[u8]) -> Result<(Vec<Packet>, u64), CaptureError> {
-    let magic = file.first_chunk().map(|four| u32::from_le_bytes(*four));
-    let (is_big, fraction) = match magic.ok_or(CaptureError::Other)? {
-        MICROSECONDS => (false, 1000),
-        NANOSECONDS => (false, 1),
-        PCAPNG => return Err(CaptureError::NewerFormat),
-        other => match other.swap_bytes() {
-            MICROSECONDS => (true, 1000),
-            NANOSECONDS => (true, 1),
-            _ => return Err(CaptureError::Other),
-        },
-    };
-    let number = |at: usize| {
-        let four: [u8; 4] = *file.get(at..)?.first_chunk()?;
-        Some(if is_big { u32::from_be_bytes(four) } else { u32::from_le_bytes(four) })
-    };
-    // the upper half has the length of the frame check sequence
-    let link = number(20).ok_or(CaptureError::Other)? & 0xffff;
-    if !matches!(link, 1 | 12 | 101 | 113 | 117 | 276) {
-        return Err(CaptureError::Link(link));
+    if file.starts_with(&PCAPNG) {
+        return Err(CaptureError::NewerFormat);
     }
-    let (mut packets, mut others, mut at) = (Vec::new(), 0, FILE_HEADER);
-    while let (Some(seconds), Some(parts), Some(length)) =
-        (number(at), number(at + 4), number(at + 8))
-    {
-        let length = length as usize;
-        if length > LONGEST {
+    let header = FileHeader::parse(file).ok_or(CaptureError::Other)?;
+    if !matches!(header.link, 1 | 12 | 101 | 113 | PFLOG | 276) {
+        return Err(CaptureError::Link(header.link));
+    }
+    let (mut packets, mut others, mut at) = (Vec::new(), 0, FileHeader::BYTES);
+    while let Some(record) = file.get(at..).and_then(|rest| header.record(rest)) {
+        let length = record.captured as usize;
+        if length > MAX_CAPTURED {
             return Err(CaptureError::Record(at));
         }
-        let begin = at + RECORD_HEADER;
+        let begin = at + RecordHeader::BYTES;
         let Some(bytes) = file.get(begin..begin + length) else { break };
-        let time =
-            Duration::from_secs(seconds.into()) + Duration::from_nanos(u64::from(parts) * fraction);
-        match ip(link, bytes).and_then(|packet| of_ip(time, packet)) {
+        match ip(header.link, bytes).and_then(|packet| of_ip(record.time, packet)) {
             Some(packet) => packets.push(packet),
             None => others += 1,
         }
@@ -112,7 +82,7 @@ fn ip(link: u32, bytes: &[u8]) -> Option<&[u8]> {
     match link {
         1 => LaxSlicedPacket::from_ethernet(bytes).ok()?.ether_payload().map(|it| it.payload),
         113 => bytes.get(16..),
-        117 => bytes.get(PFLOG_HEADER..),
+        PFLOG => bytes.get(PFLOG_HEADER..),
         276 => bytes.get(20..),
         _ => Some(bytes),
     }

@@ -5,23 +5,16 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// pcap's magic number for microseconds, read as little-endian, the order that skipstepd writes.
-const MAGIC: u32 = 0xa1b2_c3d4;
-/// Link type of pflog in the file header (`LINKTYPE_PFLOG`).
-const LINK_TYPE: u32 = 117;
-const FILE_HEADER: u64 = 24;
-/// Bytes of a record's pcap header: seconds, microseconds, captured length, original length.
-pub const RECORD_HEADER: usize = 16;
-/// Bytes of the largest valid record, its header included. A larger record means that the file is
-/// no log.
-const LONGEST: usize = 1 << 18;
+use skipstep_wire::pcap::{FileHeader, MAX_CAPTURED, PFLOG, RecordHeader};
 
 /// A reader that waits for records at the end of a log.
 pub struct Follower {
     path: PathBuf,
     file: File,
-    /// Offset of the next record in bytes; 0 before the file header was read.
+    /// Offset of the next record in bytes.
     at: u64,
+    /// The header of the file, once it was read.
+    header: Option<FileHeader>,
 }
 
 impl Follower {
@@ -31,19 +24,20 @@ impl Follower {
     /// Fails if the file cannot be read. Without `from_beginning`, also fails if it is no pflog
     /// file.
     pub fn open(path: &Path, from_beginning: bool) -> io::Result<Follower> {
-        let mut follower = Follower { path: path.into(), file: File::open(path)?, at: 0 };
+        let mut follower =
+            Follower { path: path.into(), file: File::open(path)?, at: 0, header: None };
         if !from_beginning {
             while follower.here()?.is_some() {}
         }
         Ok(follower)
     }
 
-    /// Returns the next record with its pcap header, or `None` if it is not complete yet. If the
-    /// file was replaced or truncated, the next record is the first record of the new contents.
+    /// Returns the next record, or `None` if it is not complete yet. If the file was replaced or
+    /// truncated, the next record is the first record of the new contents.
     ///
     /// # Errors
     /// Fails if the file cannot be read or is no pflog file.
-    pub fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+    pub fn next(&mut self) -> io::Result<Option<(RecordHeader, Vec<u8>)>> {
         if let Some(record) = self.here()? {
             return Ok(Some(record));
         }
@@ -61,24 +55,31 @@ impl Follower {
     }
 
     /// Returns the next record of the open file, if it is complete.
-    fn here(&mut self) -> io::Result<Option<Vec<u8>>> {
-        if self.at == 0 {
-            let Some(header) = self.bytes(0, FILE_HEADER as usize)? else { return Ok(None) };
-            if (number(&header, 0), number(&header, 20)) != (MAGIC, LINK_TYPE) {
-                return Err(not_a_log());
-            }
-            self.at = FILE_HEADER;
-        }
-        let Some(header) = self.bytes(self.at, RECORD_HEADER)? else { return Ok(None) };
-        let length = RECORD_HEADER + number(&header, 8) as usize;
-        if length > LONGEST {
+    fn here(&mut self) -> io::Result<Option<(RecordHeader, Vec<u8>)>> {
+        let Some(file) = self.file_header()? else { return Ok(None) };
+        let header = self.bytes(self.at, RecordHeader::BYTES)?;
+        let Some(header) = header.and_then(|bytes| file.record(&bytes)) else { return Ok(None) };
+        let length = header.captured as usize;
+        if length > MAX_CAPTURED {
             return Err(not_a_log());
         }
-        let record = self.bytes(self.at, length)?;
+        let begin = self.at + RecordHeader::BYTES as u64;
+        let record = self.bytes(begin, length)?;
         if record.is_some() {
-            self.at += length as u64;
+            self.at = begin + length as u64;
         }
-        Ok(record)
+        Ok(record.map(|record| (header, record)))
+    }
+
+    /// Returns the header of the file, or `None` if it is not complete yet.
+    fn file_header(&mut self) -> io::Result<Option<FileHeader>> {
+        if self.header.is_none() {
+            let Some(bytes) = self.bytes(0, FileHeader::BYTES)? else { return Ok(None) };
+            let is_log = |header: &FileHeader| header.link == PFLOG;
+            self.header = Some(FileHeader::parse(&bytes).filter(is_log).ok_or_else(not_a_log)?);
+            self.at = FileHeader::BYTES as u64;
+        }
+        Ok(self.header)
     }
 
     /// Reads `length` bytes at offset `at`; `None` if the file is shorter.
@@ -97,31 +98,33 @@ fn not_a_log() -> io::Error {
     io::Error::new(ErrorKind::InvalidData, "is not a pflog file")
 }
 
-/// Returns the little-endian number at offset `at`, or 0 if the bytes end before it.
-pub fn number(bytes: &[u8], at: usize) -> u32 {
-    let four = bytes.get(at..at + 4).and_then(|four| four.try_into().ok());
-    u32::from_le_bytes(four.unwrap_or_default())
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs::OpenOptions;
     use std::io::Write;
+    use std::time::Duration;
 
     use super::*;
 
     fn header() -> Vec<u8> {
-        let mut header = vec![0; FILE_HEADER as usize];
-        header[..4].copy_from_slice(&MAGIC.to_le_bytes());
-        header[20..].copy_from_slice(&LINK_TYPE.to_le_bytes());
-        header
+        FileHeader::new(PFLOG, 260).to_bytes().to_vec()
+    }
+
+    fn record_header(text: &str) -> RecordHeader {
+        let length = text.len() as u32;
+        RecordHeader { time: Duration::ZERO, captured: length, length }
     }
 
     fn record(text: &str) -> Vec<u8> {
-        let mut record = vec![0; RECORD_HEADER];
-        record[8..12].copy_from_slice(&(text.len() as u32).to_le_bytes());
-        record.extend(text.bytes());
-        record
+        [&record_header(text).to_bytes(), text.as_bytes()].concat()
+    }
+
+    /// Returns the text of the next record.
+    fn next(follower: &mut Follower) -> Option<String> {
+        let (header, bytes) = follower.next().unwrap()?;
+        let text = String::from_utf8(bytes).unwrap();
+        assert_eq!(header, record_header(&text));
+        Some(text)
     }
 
     fn append(path: &Path, bytes: &[u8]) {
@@ -134,15 +137,15 @@ mod tests {
         let path = folder.path().join("pflog0");
         std::fs::write(&path, [header(), record("old")].concat()).unwrap();
         let mut all = Follower::open(&path, true).unwrap();
-        assert_eq!(all.next().unwrap(), Some(record("old")));
+        assert_eq!(next(&mut all).as_deref(), Some("old"));
         let mut new = Follower::open(&path, false).unwrap();
-        assert_eq!(new.next().unwrap(), None);
+        assert_eq!(next(&mut new), None);
         let (first, rest) = (&record("new")[..18], &record("new")[18..]);
         append(&path, first);
-        assert_eq!(new.next().unwrap(), None);
+        assert_eq!(next(&mut new), None);
         append(&path, rest);
-        assert_eq!(new.next().unwrap(), Some(record("new")));
-        assert_eq!(all.next().unwrap(), Some(record("new")));
+        assert_eq!(next(&mut new).as_deref(), Some("new"));
+        assert_eq!(next(&mut all).as_deref(), Some("new"));
     }
 
     #[test]
@@ -153,14 +156,14 @@ mod tests {
         let mut follower = Follower::open(&path, false).unwrap();
         append(&path, &record("the last"));
         std::fs::rename(&path, folder.path().join("pflog0.1")).unwrap();
-        assert_eq!(follower.next().unwrap(), Some(record("the last")));
-        assert_eq!(follower.next().unwrap(), None, "the next one is not there yet");
+        assert_eq!(next(&mut follower).as_deref(), Some("the last"));
+        assert_eq!(next(&mut follower), None, "the next one is not there yet");
         std::fs::write(&path, [header(), record("second")].concat()).unwrap();
-        assert_eq!(follower.next().unwrap(), Some(record("second")));
+        assert_eq!(next(&mut follower).as_deref(), Some("second"));
         std::fs::write(&path, header()).unwrap();
-        assert_eq!(follower.next().unwrap(), None);
+        assert_eq!(next(&mut follower), None);
         append(&path, &record("third"));
-        assert_eq!(follower.next().unwrap(), Some(record("third")));
+        assert_eq!(next(&mut follower).as_deref(), Some("third"));
     }
 
     #[test]
@@ -169,7 +172,7 @@ mod tests {
         let path = folder.path().join("letter");
         std::fs::write(&path, "a letter to a friend, longer than the header").unwrap();
         assert!(Follower::open(&path, false).is_err());
-        std::fs::write(&path, [header(), vec![0xff; RECORD_HEADER]].concat()).unwrap();
+        std::fs::write(&path, [header(), vec![0xff; RecordHeader::BYTES]].concat()).unwrap();
         assert!(Follower::open(&path, true).unwrap().next().is_err());
     }
 }

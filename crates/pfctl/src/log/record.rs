@@ -5,10 +5,8 @@ use serde_json::{Value, json};
 use skipstep_ruleset::Reason;
 use skipstep_wire::print;
 
-use super::file::{RECORD_HEADER, number};
+use skipstep_wire::pcap::{PFLOG_HEADER as HEADER, RecordHeader};
 
-/// Length of the pflog header in bytes.
-const HEADER: usize = 100;
 /// Number in the header for "no rule".
 const NO_RULE: i32 = -1;
 const UNKNOWN_UID: u32 = u32::MAX;
@@ -40,11 +38,9 @@ pub struct Record {
 }
 
 impl Record {
-    /// Parses a record of a pcap file, with its pcap header. Returns `None` if it is no pflog
-    /// record.
-    pub fn parse(bytes: &[u8]) -> Option<Record> {
-        let (pcap, rest) = bytes.split_at_checked(RECORD_HEADER)?;
-        let (header, packet) = rest.split_at_checked(HEADER)?;
+    /// Parses a record of a pcap file. Returns `None` if it is no pflog record.
+    pub fn parse(pcap: &RecordHeader, bytes: &[u8]) -> Option<Record> {
+        let (header, packet) = bytes.split_at_checked(HEADER)?;
         let name = |bytes: &[u8]| {
             let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
             String::from_utf8_lossy(&bytes[..end]).into_owned()
@@ -54,9 +50,10 @@ impl Record {
             let number = i32::from_be_bytes(header.get(at..at + 4)?.try_into().ok()?);
             (number != NO_RULE).then_some(number as u32)
         };
+        let uid = u32::from_le_bytes(header[44..48].try_into().ok()?);
         let anchor = rule(40).map(|number| (name(&header[20..36]), number));
         Some(Record {
-            time: DateTime::from_timestamp(number(pcap, 0).into(), number(pcap, 4) * 1000)?,
+            time: DateTime::from_timestamp(pcap.time.as_secs() as i64, pcap.time.subsec_nanos())?,
             rule: rule(36),
             anchor,
             reason: Reason::ALL.get(usize::from(header[3])).map_or("unknown", |r| r.name()),
@@ -71,8 +68,8 @@ impl Record {
             },
             direction: if header[60] == 1 { "in" } else { "out" },
             interface: name(&header[4..20]),
-            uid: Some(number(header, 44)).filter(|uid| *uid != UNKNOWN_UID),
-            length: number(pcap, 12).saturating_sub(HEADER as u32),
+            uid: Some(uid).filter(|uid| *uid != UNKNOWN_UID),
+            length: pcap.length.saturating_sub(HEADER as u32),
             packet: packet.to_vec(),
         })
     }
@@ -118,19 +115,16 @@ impl Record {
 }
 
 #[cfg(test)]
-pub mod tests {
+mod tests {
+    use std::time::Duration;
+
     use skipstep_wire::build::{Tcp, ipv4};
 
     use super::*;
 
     /// Returns a record of a SYN that rule 1 of anchor `web`, called by rule 3, passed.
-    pub fn bytes(uid: u32) -> Vec<u8> {
+    fn bytes(uid: u32) -> Vec<u8> {
         let packet = ipv4([10, 0, 0, 1], [10, 0, 0, 2]).tcp(&Tcp::new(4000, 22).flags("S").seq(7));
-        let mut bytes = Vec::new();
-        let length = (HEADER + packet.len()) as u32;
-        for number in [1_700_000_000u32, 5, length, length] {
-            bytes.extend(number.to_le_bytes());
-        }
         let mut header = vec![0; HEADER];
         header[..4].copy_from_slice(&[100, 2, 0, 6]);
         header[4..7].copy_from_slice(b"em0");
@@ -139,14 +133,18 @@ pub mod tests {
         header[40..44].copy_from_slice(&1u32.to_be_bytes());
         header[44..48].copy_from_slice(&uid.to_le_bytes());
         header[60] = 1;
-        bytes.extend(header);
-        bytes.extend(packet);
-        bytes
+        [header, packet].concat()
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Record> {
+        let length = bytes.len() as u32;
+        let time = Duration::new(1_700_000_000, 5_000);
+        Record::parse(&RecordHeader { time, captured: length, length }, bytes)
     }
 
     #[test]
     fn a_record_is_a_line() {
-        let line = |uid| Record::parse(&bytes(uid)).unwrap().line(&Utc);
+        let line = |uid| parse(&bytes(uid)).unwrap().line(&Utc);
         assert_eq!(
             line(UNKNOWN_UID),
             "2023-11-14 22:13:20.000005 rule 3.web.1/(bad-timestamp) pass in on em0: \
@@ -158,8 +156,8 @@ pub mod tests {
     #[test]
     fn the_default_rule_has_no_number() {
         let mut bytes = bytes(UNKNOWN_UID);
-        bytes[RECORD_HEADER + 36..RECORD_HEADER + 44].fill(0xff);
-        let record = Record::parse(&bytes).unwrap();
+        bytes[36..44].fill(0xff);
+        let record = parse(&bytes).unwrap();
         assert_eq!((record.rule, record.anchor.clone()), (None, None));
         assert!(record.line(&Utc).contains(" rule def/("));
     }
@@ -167,9 +165,9 @@ pub mod tests {
     #[test]
     fn short_records_are_refused() {
         let bytes = bytes(0);
-        for length in 0..RECORD_HEADER + HEADER {
-            assert_eq!(Record::parse(&bytes[..length]), None);
+        for length in 0..HEADER {
+            assert_eq!(parse(&bytes[..length]), None);
         }
-        assert!(Record::parse(&bytes[..RECORD_HEADER + HEADER + 3]).is_some());
+        assert!(parse(&bytes[..HEADER + 3]).is_some());
     }
 }
