@@ -131,7 +131,7 @@ struct pf_frame {
 
 /* The walk over the rules */
 struct pf_test_ctx {
-	struct pf_superblock lists[PF_LISTS];
+	struct pf_rule_range lists[PF_LISTS];
 	__u32 list;			/* the one that it is in */
 	__u32 next;			/* rule to look at */
 	__u32 end;			/* one more than the last of its rule set */
@@ -304,7 +304,7 @@ struct pf_candidates {
 	__u32 count;
 	__u32 index[PF_CANDIDATES];	/* in no order */
 	__u8 every;			/* they are more, or were not sought: each rule may match */
-	__u8 asks;			/* pf_stretch_asks: they hang on that, too … */
+	__u8 asks;			/* pf_superblock_metadata: they hang on that, too … */
 	__u8 unknown;			/* … and nobody had looked at it */
 };
 
@@ -331,7 +331,7 @@ struct pf_tree_search {
 	__u8 six;			/* the packet is IPv6 */
 	__u8 goes_on;
 	__u8 meets_all;			/* it looks for candidates */
-	__u8 unknown;			/* nobody has looked at what its last axis is of: pf_stretch_asks */
+	__u8 unknown;			/* nobody has looked at what its last axis is of: pf_superblock_metadata */
 	struct pf_candidates candidates;
 };
 

@@ -313,7 +313,7 @@ __inline __u32 find_asked(const struct pf_scratch *s, __u32 asks)
 }
 
 /* Where the packet is in the space that the trees cut. Returns what is unknown of that,
- * pf_stretch_asks. */
+ * pf_superblock_metadata. */
 __inline __u32 find_point(struct pf_scratch *s, __u32 asks)
 {
 	__u32 *point = s->search.point;

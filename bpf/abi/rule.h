@@ -220,7 +220,7 @@ struct pf_rule {
 	/* numbers by pf_limiter_kind, with PF_LIMITER_NO_MATCH; 0: none */
 	__u16 limiter[2];
 	__u32 set_end;			/* index of the last rule of its rule set plus 1 */
-	/* cell of the superblock's trees: in its first rule, or in all its rules if each matching
+	/* node of the superblock's trees: in its first rule, or in all its rules if each matching
 	 * rule takes effect; else 0 */
 	__u32 superblock;
 	__u16 delay;			/* ms until the packets may leave; 0: no change */
@@ -239,7 +239,7 @@ enum pf_old_list {
 	PF_OLD_LISTS,
 };
 
-struct pf_superblock {			/* a range of the array of rules */
+struct pf_rule_range {			/* a range of the array of rules */
 	__u32 first;
 	__u32 end;			/* index of the last rule plus 1 */
 };

@@ -47,7 +47,7 @@ struct pf_config {
 	__u32 syncookies_start;
 	__u32 syncookies_end;		/* adaptive: half-open states below which they end */
 	__u32 default_rule;		/* index of the rule that decides if no other rule does */
-	struct pf_superblock old[PF_OLD_LISTS];	/* legacy rules of the main rule set */
+	struct pf_rule_range old[PF_OLD_LISTS];	/* legacy rules of the main rule set */
 	__u32 timeouts[PF_TIMEOUT_MAX];
 	__u32 fingerprints;		/* number of fingerprints */
 	__u32 sctp_ports;		/* 1 if a rule has ports of SCTP: read them */

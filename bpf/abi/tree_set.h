@@ -59,7 +59,7 @@
 #define PF_TREE_SETS	10		/* tree sets in either direction */
 #define PF_SUPERBLOCK_MEETS_ALL	11	/* word: not 0 if each matching rule takes effect */
 #define PF_SUPERBLOCK_FIRST	12	/* word: index of the superblock's first rule */
-#define PF_SUPERBLOCK_METADATA	13		/* word: pf_stretch_asks */
+#define PF_SUPERBLOCK_METADATA	13		/* word: pf_superblock_metadata */
 #define PF_METADATA_UNKNOWN	0xfffffffe	/* value of a tag or owner that has not been read */
 #define PF_TREE_SET_NONE	0
 #define PF_TREE_SET_WALK	1		/* node 1 is never a tree set */
@@ -86,4 +86,4 @@ struct pf_node {
 	__u32 word[PF_NODE_WORDS];
 };
 
-#endif /* SKIPSTEP_ABI_FOREST_H */
+#endif /* SKIPSTEP_ABI_TREE_SET_H */

@@ -48,7 +48,7 @@ pub struct Config {
     /// Index of the default rule, which decides if no other rule does.
     pub default_rule: u32,
     /// Ranges of legacy rules of the main rule set, by [`old_list`].
-    pub old: [Superblock; old_list::LISTS],
+    pub old: [RuleRange; old_list::LISTS],
     /// Timeouts in seconds, by [`timeout`]; the adaptive ones are numbers of states.
     pub timeouts: [u32; timeout::MAX],
     /// Number of fingerprints.
@@ -69,12 +69,12 @@ pub struct Config {
     pub unknown_systems: u64,
 }
 
-/// `struct pf_superblock`: a range of neighbouring rules.
+/// `struct pf_rule_range`: a range of neighbouring rules.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
-pub struct Superblock {
+pub struct RuleRange {
     /// Index of the first rule.
     pub first: u32,
     /// Index of the last rule plus 1.

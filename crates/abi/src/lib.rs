@@ -31,7 +31,7 @@ pub mod tree_set;
 pub mod verdict;
 
 pub use bridge::{BridgeAddress, BridgeKey, BridgePort, BridgeRule, BridgeRuleKey, BridgeStats};
-pub use config::{Config, Superblock};
+pub use config::{Config, RuleRange};
 pub use delayed::{Delayed, Delayer};
 pub use diverted::{Diverted, Diverter};
 pub use fingerprint::Fingerprint;

@@ -50,7 +50,7 @@ const ACTS: u32 = flags::LOG
     | flags::SET_PRIO
     | flags::ANCHOR;
 
-/// Returns the parts of a filter rule that the fast path can do, as flags of [`plain`]. `states`
+/// Returns the parts of a filter rule that the fast path can do, as flags of [`fast_path`]. `states`
 /// are the rule's state settings.
 pub fn fast_path_parts(rule: &abi::Rule, states: &abi::RuleStates) -> u8 {
     let mut all = 0;
@@ -327,7 +327,7 @@ fn has_no_limits(states: &abi::RuleStates) -> bool {
 
 /// True if the fast path should evaluate filter rules. There must be no legacy rules and no SYN
 /// cookies, and the fast path must be able to carry out one rule at least.
-pub fn may_evaluate(options: &Options, old: &[abi::Superblock], rules: &[abi::Rule]) -> bool {
+pub fn may_evaluate(options: &Options, old: &[abi::RuleRange], rules: &[abi::Rule]) -> bool {
     let Options {
         syncookies,
         // Compiled into each rule.
@@ -358,7 +358,7 @@ pub fn may_evaluate(options: &Options, old: &[abi::Superblock], rules: &[abi::Ru
         hostid: _,
         debug: _,
     } = options;
-    let is_empty = |abi::Superblock { first, end }: &abi::Superblock| first == end;
+    let is_empty = |abi::RuleRange { first, end }: &abi::RuleRange| first == end;
     *syncookies == Syncookies::Never
         && old.iter().all(is_empty)
         && (rules.is_empty()
@@ -449,7 +449,7 @@ mod tests {
         assert!(may_evaluate(&options, &[], &keeps));
         assert!(may_evaluate(&options, &[], &blocks));
         assert!(may_evaluate(&options, &[], &[]));
-        assert!(!may_evaluate(&options, &[abi::Superblock { first: 1, end: 2 }], &blocks));
+        assert!(!may_evaluate(&options, &[abi::RuleRange { first: 1, end: 2 }], &blocks));
         let cookies = Options { syncookies: Syncookies::Always, ..options };
         assert!(!may_evaluate(&cookies, &[], &blocks));
     }

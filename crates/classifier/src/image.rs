@@ -119,7 +119,7 @@ pub fn compile(
     let mut lists =
         Lists { ruleset, slots, names, is_group: &is_group, unchanged, image: &mut image };
     lists.add(None)?;
-    let mut old = [abi::Superblock::default(); old_list::LISTS];
+    let mut old = [abi::RuleRange::default(); old_list::LISTS];
     for list in LegacyList::ALL {
         old[list_index(list)] = lists.add(Some(list))?;
     }
@@ -170,7 +170,7 @@ pub fn compile(
 }
 
 /// Returns the most legacy rules that one packet may be evaluated against, of either direction.
-fn longest_legacy_walk(old: &[abi::Superblock; old_list::LISTS]) -> u32 {
+fn longest_legacy_walk(old: &[abi::RuleRange; old_list::LISTS]) -> u32 {
     let of = |lists: [usize; 2]| lists.map(|list| old[list].end - old[list].first).iter().sum();
     let (inbound, outbound): (u32, u32) =
         (of([old_list::RDR, old_list::BINAT_IN]), of([old_list::BINAT_OUT, old_list::NAT]));
@@ -208,7 +208,7 @@ struct Lists<'a> {
 impl Lists<'_> {
     /// Appends the filter rules, or a list of legacy rules: those of the main rule set, then those
     /// of the anchors. Returns the indexes of the main rule set's rules.
-    fn add(&mut self, list: Option<LegacyList>) -> Result<abi::Superblock, Error> {
+    fn add(&mut self, list: Option<LegacyList>) -> Result<abi::RuleRange, Error> {
         let start = self.image.rules.len();
         let sets = layout(self.ruleset, list, start);
         let end = sets.last().map_or(start, |(_, place)| place.end);
@@ -277,7 +277,7 @@ impl Lists<'_> {
         if list.is_none() {
             self.image.rule_sets = sets;
         }
-        Ok(abi::Superblock { first: main.start as u32, end: main.end as u32 })
+        Ok(abi::RuleRange { first: main.start as u32, end: main.end as u32 })
     }
 }
 

@@ -115,7 +115,7 @@ pub(crate) fn rects<const N: usize>(
     order: u32,
 ) -> impl Iterator<Item = Covering<N>> + use<N> {
     let metadata = metadata.filter(|metadata| metadata.is_criterion_of(rule));
-    let Some((axis, metadata)) = space.rect().zip(metadata) else {
+    let Some((axis, metadata)) = space.metadata_axis().zip(metadata) else {
         let plain = Covering { rect, whole: whole.rule, hides: whole.rule, order };
         return [Some(plain), None].into_iter().flatten();
     };
@@ -133,7 +133,7 @@ pub(crate) fn rects<const N: usize>(
 
 /// True if the rectangle is for packets whose value is unread.
 pub(crate) fn is_unknown<const N: usize>(space: &Space<N>, rect: &Rect<N>) -> bool {
-    space.rect().is_some_and(|axis| rect.low[axis] == UNKNOWN)
+    space.metadata_axis().is_some_and(|axis| rect.low[axis] == UNKNOWN)
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ pub(crate) fn build_trees(
 ) -> AllTrees {
     // Node 0 belongs to no superblock.
     let mut nodes = vec![abi::Node::default()];
-    let mut planted = BTreeMap::new();
+    let mut compiled = BTreeMap::new();
     for (path, place) in sets {
         let begin = nodes.len();
         let trees = unchanged.trees(path, place.start, &mut nodes).unwrap_or_else(|| {
@@ -108,10 +108,10 @@ pub(crate) fn build_trees(
         }
         let own = if trees.superblocks.is_empty() { 0..0 } else { begin..nodes.len() };
         let place = CompiledSet { rules: place.clone(), nodes: own, trees };
-        planted.insert(path.clone(), place);
+        compiled.insert(path.clone(), place);
     }
-    let longest = planted.values().map(|set| set.trees.longest).max().unwrap_or(0);
-    AllTrees { steps: steps(&planted, &nodes), nodes, longest, sets: planted }
+    let longest = compiled.values().map(|set| set.trees.longest).max().unwrap_or(0);
+    AllTrees { steps: steps(&compiled, &nodes), nodes, longest, sets: compiled }
 }
 
 /// Returns the evaluation steps of all searches, besides those for the rules that they find.

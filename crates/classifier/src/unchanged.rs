@@ -81,11 +81,11 @@ impl Unchanged {
         first: usize,
         nodes: &mut Vec<abi::Node>,
     ) -> Option<Trees> {
-        let planted = self.sets.get(path)?;
+        let compiled = self.sets.get(path)?;
         let begin = nodes.len();
-        nodes.extend_from_slice(&self.nodes[planted.nodes.clone()]);
-        let moved = |place: u32| place - planted.nodes.start as u32 + begin as u32;
-        for superblock in &planted.trees.superblocks {
+        nodes.extend_from_slice(&self.nodes[compiled.nodes.clone()]);
+        let moved = |place: u32| place - compiled.nodes.start as u32 + begin as u32;
+        for superblock in &compiled.trees.superblocks {
             for head in &mut nodes[begin + superblock.node..][..2] {
                 head.word[0] = (first + superblock.rules.end) as u32;
                 head.word[SUPERBLOCK_FIRST] = (first + superblock.rules.start) as u32;
@@ -96,6 +96,6 @@ impl Unchanged {
                 }
             }
         }
-        Some(planted.trees.clone())
+        Some(compiled.trees.clone())
     }
 }

@@ -31,10 +31,10 @@ impl InForce {
     pub(crate) fn new(
         generation: u32,
         meanings: &Meanings,
-        planted: BTreeMap<String, CompiledSet>,
+        compiled: BTreeMap<String, CompiledSet>,
     ) -> Self {
         let meant = |path: &String| meanings.0.get(path).copied();
-        let sets = planted.into_iter();
+        let sets = compiled.into_iter();
         let sets = sets.filter_map(|(path, set)| Some((meant(&path)?, path, set)));
         InForce {
             generation,

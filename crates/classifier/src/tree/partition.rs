@@ -9,7 +9,7 @@ pub(super) enum Criterion {
     /// The addresses that fix at least this number of bits.
     Narrow(u32),
     /// The addresses that have a criterion.
-    RuleRect,
+    AddressesAsked,
     /// The ports that have a criterion.
     PortsAsked,
     /// The ports that are a single number.
@@ -17,30 +17,30 @@ pub(super) enum Criterion {
     /// The presence of a protocol.
     Protocol,
     /// The presence of a criterion on the metadata dimension.
-    Else,
+    Metadata,
 }
 
 impl Criterion {
     /// Returns the criterion to try if the parts of this one still store their rules too often.
     pub fn next(self) -> Option<Self> {
         match self {
-            Self::Narrow(_) => Some(Self::RuleRect),
-            Self::RuleRect => Some(Self::PortsAsked),
+            Self::Narrow(_) => Some(Self::AddressesAsked),
+            Self::AddressesAsked => Some(Self::PortsAsked),
             Self::PortsAsked => Some(Self::OnePort),
             Self::OnePort => Some(Self::Protocol),
-            Self::Protocol => Some(Self::Else),
-            Self::Else => None,
+            Self::Protocol => Some(Self::Metadata),
+            Self::Metadata => None,
         }
     }
 
     /// True if rules of the space may differ in the criterion.
     pub fn is_of<const N: usize>(self, space: &Space<N>) -> bool {
-        !matches!(self, Self::Else) || space.rect().is_some()
+        !matches!(self, Self::Metadata) || space.metadata_axis().is_some()
     }
 
     fn class<const N: usize>(self, space: &Space<N>, rule: &Covering<N>) -> usize {
         let bits = |which: usize| fixed_bits(&rule.rect, space.addresses[which].clone());
-        let rect = |axis: usize| {
+        let is_limited = |axis: usize| {
             (rule.rect.low[axis], rule.rect.high[axis])
                 != (space.whole.low[axis], space.whole.high[axis])
         };
@@ -51,11 +51,11 @@ impl Criterion {
             |source: bool, destination: bool| usize::from(source) * 2 + usize::from(destination);
         match self {
             Self::Narrow(least) => pair(bits(0) >= least, bits(1) >= least),
-            Self::RuleRect => pair(bits(0) > 0, bits(1) > 0),
-            Self::PortsAsked => pair(rect(ports), rect(ports + 1)),
+            Self::AddressesAsked => pair(bits(0) > 0, bits(1) > 0),
+            Self::PortsAsked => pair(is_limited(ports), is_limited(ports + 1)),
             Self::OnePort => pair(single(ports), single(ports + 1)),
             Self::Protocol => usize::from(single(space.protocol())),
-            Self::Else => space.rect().map_or(0, |axis| usize::from(rect(axis))),
+            Self::Metadata => space.metadata_axis().map_or(0, |axis| usize::from(is_limited(axis))),
         }
     }
 }

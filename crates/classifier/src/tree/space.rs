@@ -28,7 +28,7 @@ impl<const N: usize> Space<N> {
     }
 
     /// Returns the axis of the metadata dimension, if the space has one.
-    pub(crate) fn rect(&self) -> Option<usize> {
+    pub(crate) fn metadata_axis(&self) -> Option<usize> {
         let axis = self.protocol() + 2;
         (axis < N).then_some(axis)
     }

@@ -126,7 +126,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             sctp_ports, fast_forward, fast_path, superblock, unattached, longest_walk,
             unknown_systems,
         }
-        pf_superblock => abi::Superblock { first, end }
+        pf_rule_range => abi::RuleRange { first, end }
         pf_state_key => abi::StateKey {
             address, port, interface, rdomain, made, family, protocol, pad,
         }
