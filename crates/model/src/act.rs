@@ -89,7 +89,9 @@ impl Firewall {
                 ruling.pass = false;
                 return fate(input, None, &ruling, Carried::default(), journal);
             }
-            let course = ruling.state.and_then(|id| self.course_across(id, &packet));
+            // the SYN that a syncookie stands for is judged and not sent
+            let state = ruling.state.filter(|_| !packet.recreated);
+            let course = state.and_then(|id| self.course_across(id, &packet));
             if let Some(course) = course {
                 let across = Across { packet, ends, course };
                 return self.route_across(input, across, &ruling, carried, journal);
