@@ -50,8 +50,8 @@ const ACTS: u32 = flags::LOG
     | flags::SET_PRIO
     | flags::ANCHOR;
 
-/// Returns the parts of a filter rule that the fast path can do, as flags of [`fast_path`]. `states`
-/// are the rule's state settings.
+/// Returns the parts of a filter rule that the fast path can do, as flags of [`fast_path`].
+/// `states` are the rule's state settings.
 pub fn fast_path_parts(rule: &abi::Rule, states: &abi::RuleStates) -> u8 {
     let mut all = 0;
     if reads_headers_only(rule) {

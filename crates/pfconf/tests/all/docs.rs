@@ -81,6 +81,39 @@ fn links_lead_to_files_and_headings() {
     assert!(broken(&common::root().join("README.md"), "ARCHITECTURE.md#nothing").is_some());
 }
 
+/// Files of the source in backticks are there, under their name or the end of their path.
+#[test]
+fn files_that_pages_name_are_there() {
+    let root = common::root();
+    let mut files = Vec::new();
+    for folder in ["crates", "bpf", "xtask", "tests", "fuzz", "packaging", "examples", "docs"] {
+        files.extend(common::files(&root.join(folder), &["rs", "h", "sh", "py", "c", "scn"]));
+    }
+    let files: Vec<String> = files.iter().map(|file| format!("/{}", file.display())).collect();
+    // of OpenBSD
+    let others = |code: &str| code.starts_with("pf_") || ["pfvar.h", "pf.c"].contains(&code);
+    let (mut faults, mut count) = (Vec::new(), 0);
+    for page in pages() {
+        for event in Parser::new(&text(&page)) {
+            let Event::Code(code) = event else { continue };
+            let is_path = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+            let is_pattern =
+                code.contains("NAME") || code.contains("FILE") || code.contains("name");
+            let is_source = [".rs", ".h", ".sh", ".py", ".c"].iter().any(|end| code.ends_with(end));
+            if !is_source || is_pattern || !code.chars().all(is_path) || others(&code) {
+                continue;
+            }
+            count += 1;
+            let end = format!("/{}", code.trim_start_matches(['.', '/']));
+            if !files.iter().any(|file| file.ends_with(&end)) {
+                faults.push(format!("{}: `{code}`: there is no such file", page.display()));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+    assert!(count > 100, "{count}");
+}
+
 /// docs/build writes index.md and how/architecture.md; the plan is no page.
 #[test]
 fn the_summary_names_each_page_of_docs() {
