@@ -1,5 +1,6 @@
 # A new interface is attached at once, also while pfctl loads 100,000 rules repeatedly and holds the
 # instance's lock most of the time.
+# alone
 # long: 30 s
 . "$(dirname "$0")/lab.sh"
 lab_begin
