@@ -27,6 +27,6 @@ _pfctl() {
     case " ${COMP_WORDS[*]:1:COMP_CWORD-1} " in
         *" test "*|*" diff "*|*" fmt "*|*" import "*|*" log "*) [[ $word == -* ]] || { COMPREPLY=($(compgen -f -- "$word")); return; } ;;
     esac
-    COMPREPLY=($(compgen -W "-a -D -d -e -F -f -g -h -I -i -K -k -L -N -n -o -P -p -q -R -r -S -s -T -t -V -v -x -z --json --openbsd --junit --check --write --examples --all --remove --room-for explain test diff fmt import log bridge" -- "$word"))
+    COMPREPLY=($(compgen -W "-a -D -d -e -F -f -g -h -I -i -K -k -L -N -n -o -P -p -q -R -r -S -s -T -t -V -v -x -z --json --openbsd --help --version --junit --check --write --examples --all --remove --room-for explain test diff fmt import log bridge" -- "$word"))
 }
 complete -F _pfctl pfctl

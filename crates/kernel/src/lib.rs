@@ -76,5 +76,7 @@ pub use lock::stop_waits_with;
 pub use owner::Owner;
 pub use ring::{FlowReader, LogReader, RECORDS_A_TURN};
 pub use rundir::empty_folder;
+/// Number of the layout of maps: a filter with another number must be removed first.
+pub use skipstep_abi::VERSION as LAYOUT;
 pub use table_index::Indexing;
 pub use tap::{Frames, Tap};

@@ -19,7 +19,7 @@ pub fn parse(words: &[String]) -> Result<Args, Refusal> {
     }
     let mut args = Args::default();
     let mut operands = parse_flags(words, &mut args)?;
-    if args.help {
+    if args.help || args.version {
         return Ok(args);
     }
     check_together(&args)?;

@@ -45,6 +45,8 @@ pub const FLAGS: &[&Flag] = &[
     &filter::ZERO,
     &show::JSON,
     &rules::OPENBSD,
+    &show::LONG_HELP,
+    &show::VERSION,
     &verbs::JUNIT,
     &verbs::CHECK,
     &verbs::WRITE,

@@ -28,8 +28,10 @@ pub struct Args {
     pub file: Option<String>,
     /// `-g`: print debug details.
     pub debug: bool,
-    /// `-h`: print the help.
+    /// `-h`, `--help`: print the help.
     pub help: bool,
+    /// `--version`: print the version.
+    pub version: bool,
     /// `-I`: number of a source limiter, from 1 to 255.
     pub limiter: Option<u32>,
     /// `-i`: interface that restricts the operation.

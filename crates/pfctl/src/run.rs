@@ -62,6 +62,10 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 fn run(args: &Args) -> Result<ExitCode> {
+    if args.version {
+        print(&help::version())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if args.help {
         print(&help::help())?;
         return Ok(ExitCode::SUCCESS);

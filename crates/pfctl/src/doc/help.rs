@@ -7,6 +7,11 @@ use crate::verbs::VERBS;
 
 const WIDTH: usize = 78;
 
+/// Returns the version of the program, and the number of its layout of maps.
+pub fn version() -> String {
+    format!("pfctl of skipstep {}, layout {}\n", env!("CARGO_PKG_VERSION"), skipstep_kernel::LAYOUT)
+}
+
 /// Returns the synopsis in OpenBSD's form.
 pub fn usage() -> String {
     let values = FLAGS.iter().filter(|flag| !is_of_table(flag) && letter(flag).is_some());

@@ -42,6 +42,30 @@ fn help() {
     assert!(tests::args(&["test", "-h"]).help);
 }
 
+pub(super) const LONG_HELP: Flag = Flag {
+    name: Name::Long("help"),
+    text: "Print a summary of the flags, as\n.Fl h\ndoes.",
+    ..HELP
+};
+
+pub(super) const VERSION: Flag = Flag {
+    name: Name::Long("version"),
+    value: None,
+    brief: "print the version",
+    text: "Print the version of skipstep, and the number of its layout of maps. A filter with another \
+           number must be removed before this program can use it.",
+    set: |args, _| {
+        args.version = true;
+        Ok(())
+    },
+};
+
+#[test]
+fn version() {
+    assert!(tests::args(&["--version"]).version);
+    assert!(tests::args(&["--help"]).help);
+}
+
 pub(super) const PORT_NAMES: Flag = Flag {
     name: Name::Letter('P'),
     value: None,
