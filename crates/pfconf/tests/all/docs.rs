@@ -126,7 +126,8 @@ fn the_summary_names_each_page_of_docs() {
         })
         .collect();
     let of_root = ["CONTRIBUTING.md", "CHANGELOG.md", "tests/README.md"];
-    let made = ["index.md", "how/architecture.md", "results/README.md"];
+    let made = ["index.md", "how/architecture.md"];
+    named.retain(|page| !page.starts_with("results/"));
     for made in made.into_iter().chain(of_root) {
         assert!(named.remove(made), "{made}");
     }
