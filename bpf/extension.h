@@ -22,7 +22,7 @@ struct {
 	__type(value, struct pf_extension);
 } extensions SEC(".maps");
 
-/* What the state in a place has beside itself; NULL if that is nothing. */
+/* Returns the extension of the state at an index, or NULL if the state has none. */
 __inline struct pf_extension *extension_of(const struct pf_state *state, const __u32 *index)
 {
 	return state->flags & PF_STATE_EXTENSION ? bpf_map_lookup_elem(&extensions, index) : NULL;

@@ -29,8 +29,8 @@ struct pf_chunk {
 };
 
 /* All of one size, and without BPF_F_INNER_MAP: then no function is called to look something up.
- * What can be mapped begins with a page, so that a node is one cache line; other arrays have 16
- * bytes in front. */
+ * An array that can be mapped begins with a page, so that a node is one cache line. Other arrays
+ * have 16 bytes in front. */
 struct array_of_a_chunk {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -68,7 +68,8 @@ __inline struct pf_chunk *chunk_at(const struct pf_tree_search *search, __u32 nu
 }
 
 /* A node; the first chunk has been looked up. */
-__inline struct pf_node *node_at(const struct pf_tree_search *search, struct pf_chunk *first, __u32 place)
+__inline struct pf_node *node_at(const struct pf_tree_search *search, struct pf_chunk *first,
+				 __u32 place)
 {
 	struct pf_chunk *chunk = first;
 
@@ -113,7 +114,7 @@ __inline __u64 is_less(__u64 one, __u64 other)
 	return difference >> 63;
 }
 
-/* How far behind a node the node is that a value leads to. */
+/* Returns the distance from a node to the child that a value leads to. */
 __inline __u32 child_of(const struct pf_node *node, __u64 value)
 {
 	__u64 passed = 0;

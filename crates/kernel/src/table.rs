@@ -469,6 +469,10 @@ fn apply(
     let grows = |entries: &[TableEntry]| {
         !table.filled && memory.indexing.wants(before.len() + entries.len())
     };
+    let slot = table.slot;
+    let replace = |memory: &mut Memory, entries: &[_], before, dates: &_| {
+        table_slots::replace(maps, memory, slot, entries, Some(before), dates, listing)
+    };
     match step {
         Step::Add(entries) if in_place && !grows(&entries) => {
             contents::write(maps, edition.version, &entries)?;
@@ -476,15 +480,7 @@ fn apply(
         Step::Add(mut entries) => {
             let dates = contents::dates(maps, edition)?;
             entries.extend(&before);
-            table_slots::replace(
-                maps,
-                memory,
-                table.slot,
-                &entries,
-                Some(before),
-                &dates,
-                listing,
-            )?;
+            replace(memory, &entries, before, &dates)?;
         }
         Step::Date(entries) => {
             if in_place {
@@ -493,15 +489,7 @@ fn apply(
                 let mut dates = contents::dates(maps, edition)?;
                 entries.iter().for_each(|entry| _ = dates.remove(&entry.net));
                 let same = before.clone();
-                table_slots::replace(
-                    maps,
-                    memory,
-                    table.slot,
-                    &before,
-                    Some(same),
-                    &dates,
-                    listing,
-                )?;
+                replace(memory, &before, same, &dates)?;
             }
             contents::forget_counters(maps, table.slot, &entries)?;
             pool::forget_loads(maps, table.stats, &entries)?;
@@ -514,30 +502,14 @@ fn apply(
                 let mut rest = before.clone();
                 rest.retain(|entry| !gone.contains(&entry.net));
                 let dates = contents::dates(maps, edition)?;
-                table_slots::replace(
-                    maps,
-                    memory,
-                    table.slot,
-                    &rest,
-                    Some(before),
-                    &dates,
-                    listing,
-                )?;
+                replace(memory, &rest, before, &dates)?;
             }
             contents::forget_counters(maps, table.slot, &entries)?;
             pool::forget_loads(maps, table.stats, &entries)?;
         }
         Step::Replace(entries) => {
             let dates = contents::dates(maps, edition)?;
-            table_slots::replace(
-                maps,
-                memory,
-                table.slot,
-                &entries,
-                Some(before),
-                &dates,
-                listing,
-            )?;
+            replace(memory, &entries, before, &dates)?;
             if table.filled {
                 table_slots::begin_to_fill(maps, memory, table.slot)?;
             }

@@ -24,7 +24,7 @@ pub struct FileHeader {
     pub has_nanoseconds: bool,
     /// Most bytes of a record without its header.
     pub snaplen: u32,
-    /// Link type (`LINKTYPE_…`).
+    /// Link type (`LINKTYPE_…`). The upper half may have the length of the frame check sequence.
     pub link: u32,
 }
 
@@ -51,8 +51,7 @@ impl FileHeader {
             is_big_endian,
             has_nanoseconds: magic == NANOSECONDS,
             snaplen: number(file, 16, is_big_endian)?,
-            // the upper half has the length of the frame check sequence
-            link: number(file, 20, is_big_endian)? & 0xffff,
+            link: number(file, 20, is_big_endian)?,
         })
     }
 

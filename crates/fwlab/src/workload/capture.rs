@@ -57,8 +57,10 @@ pub(super) fn packets(file: &[u8]) -> Result<(Vec<Packet>, u64), CaptureError> {
         return Err(CaptureError::NewerFormat);
     }
     let header = FileHeader::parse(file).ok_or(CaptureError::Other)?;
-    if !matches!(header.link, 1 | 12 | 101 | 113 | PFLOG | 276) {
-        return Err(CaptureError::Link(header.link));
+    // without the length of the frame check sequence
+    let link = header.link & 0xffff;
+    if !matches!(link, 1 | 12 | 101 | 113 | PFLOG | 276) {
+        return Err(CaptureError::Link(link));
     }
     let (mut packets, mut others, mut at) = (Vec::new(), 0, FileHeader::BYTES);
     while let Some(record) = file.get(at..).and_then(|rest| header.record(rest)) {
@@ -68,7 +70,7 @@ pub(super) fn packets(file: &[u8]) -> Result<(Vec<Packet>, u64), CaptureError> {
         }
         let begin = at + RecordHeader::BYTES;
         let Some(bytes) = file.get(begin..begin + length) else { break };
-        match ip(header.link, bytes).and_then(|packet| of_ip(record.time, packet)) {
+        match ip(link, bytes).and_then(|packet| of_ip(record.time, packet)) {
             Some(packet) => packets.push(packet),
             None => others += 1,
         }
