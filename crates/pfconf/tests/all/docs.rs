@@ -86,7 +86,8 @@ fn links_lead_to_files_and_headings() {
 fn files_that_pages_name_are_there() {
     let root = common::root();
     let mut files = Vec::new();
-    for folder in ["crates", "bpf", "xtask", "tests", "fuzz", "packaging", "examples", "docs"] {
+    let rust = ["crates", "ftp", "lab", "xtask", "fuzz"];
+    for folder in rust.into_iter().chain(["bpf", "tests", "packaging", "examples", "docs"]) {
         files.extend(common::files(&root.join(folder), &["rs", "h", "sh", "py", "c", "scn"]));
     }
     let files: Vec<String> = files.iter().map(|file| format!("/{}", file.display())).collect();
@@ -200,8 +201,9 @@ fn sections_that_the_source_cites_are_there() {
     let root = common::root();
     let pages = [("pf-semantics", "how"), ("pf-features", "reference")];
     let mut sources = Vec::new();
-    for (folder, kinds) in [("crates", "rs"), ("xtask", "rs"), ("bpf", "h"), ("tests", "scn")] {
-        sources.extend(common::files(&root.join(folder), &[kinds]));
+    let rust = ["crates", "ftp", "lab", "xtask"].map(|folder| (folder, "rs"));
+    for (folder, kind) in rust.into_iter().chain([("bpf", "h"), ("tests", "scn")]) {
+        sources.extend(common::files(&root.join(folder), &[kind]));
     }
     let mut cited = 0;
     for (name, folder) in pages {

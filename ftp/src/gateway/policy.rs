@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn the_shipped_deny_list_holds_in_every_notation() {
-        let example = include_str!("../../../../examples/ftp-gw.conf");
+        let example = include_str!("../../../examples/ftp-gw.conf");
         let policy = Config::parse("ftp-gw.conf", example).unwrap().policy;
         let reaches = |host: &str| {
             let (_, destination) = Destination::split_user(&format!("anonymous@{host}")).unwrap();

@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_manual_page_has_every_option() {
-        let page = include_str!("../../../../man/ftpsesame.8");
+        let page = include_str!("../../../man/ftpsesame.8");
         let command = Options::command();
         for option in command.get_arguments().filter(|option| !option.is_hide_set()) {
             let letter = option.get_short().expect("options are letters");

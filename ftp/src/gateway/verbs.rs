@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_manual_page_lists_the_groups() {
-        let page = include_str!("../../../../man/ftp-gw.conf.5");
+        let page = include_str!("../../../man/ftp-gw.conf.5");
         for (name, verbs) in GROUPS {
             let (_, behind) = page.split_once(&format!("\n.It {name}\n")).expect(name);
             let (listed, _) = behind.split_once('.').expect("a sentence");

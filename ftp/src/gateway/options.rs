@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn the_manual_page_has_every_option() {
-        let page = include_str!("../../../../man/ftp-gw.8");
+        let page = include_str!("../../../man/ftp-gw.8");
         let command = Options::command();
         for option in command.get_arguments() {
             let letter = option.get_short().expect("options are letters");

@@ -6,14 +6,14 @@ fn mistake(text: &str) -> String {
 
 #[test]
 fn the_example_is_right() {
-    let example = include_str!("../../../../../examples/ftp-gw.conf");
+    let example = include_str!("../../../../examples/ftp-gw.conf");
     let config = Config::parse("ftp-gw.conf", example).unwrap();
     assert!(!config.listen.is_empty() && !config.transparent.is_empty());
 }
 
 #[test]
 fn the_manual_page_has_every_key() {
-    let page = include_str!("../../../../../man/ftp-gw.conf.5");
+    let page = include_str!("../../../../man/ftp-gw.conf.5");
     let keys = "listen transparent user accounts shovel data-ports server-data source sessions \
                 sessions-per-client login-failures connect login idle data action from to ports \
                 users commands";
