@@ -57,6 +57,8 @@ pub mod stats;
 pub mod summary;
 pub mod system;
 pub mod topology;
+pub mod traffic;
+pub mod transport;
 pub mod wire;
 pub mod workload;
 

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use crate::family::Family;
-use crate::raw::frame::Transport;
 use crate::topology::{End, Topology};
+use crate::transport::Transport;
 
 /// The first port that a rule blocks.
 const FIRST_BLOCKED: u16 = 20_000;

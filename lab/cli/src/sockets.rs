@@ -8,7 +8,6 @@ pub(crate) mod listener;
 mod rules;
 mod server;
 
-use std::net::IpAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,135 +18,14 @@ use crate::family::Family;
 use crate::host::Host;
 use crate::interrupt::Interrupt;
 use crate::placement::{Disturbance, KinWatch, Placement, Watch};
-use crate::raw::frame::Transport;
 use crate::results::Latency;
 use crate::topology::{End, Lab};
+use crate::traffic::{ServerAddress, TrafficKind};
+use crate::transport::Transport;
 
 pub use external::serve;
 pub use rules::{check_borders, check_rules};
-pub use server::{CHARGEN, HTTP, Server, TCP_PORTS};
-
-/// The kind of a load of sockets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TrafficKind {
-    /// requests and responses, one after the other, over one connection
-    Rr,
-    /// connect, send a request, read the response, close; repeatedly
-    Crr,
-    /// bytes to the server, at full speed
-    Send,
-    /// bytes from the server, at full speed
-    Receive,
-    /// bytes in both directions, at full speed
-    Both,
-    /// datagrams that the server returns; measures the round trip
-    Ping,
-    /// fetch a page over a new connection; repeatedly
-    Http,
-    /// log in to an FTP server, fetch a file of --size bytes, log out; repeatedly
-    Ftp,
-    /// fetch large files in one FTP session
-    FtpBulk,
-    /// bytes that iperf3 sends to the server
-    Iperf3,
-    /// bytes that iperf3 receives from the server
-    Iperf3Reverse,
-    /// requests and responses of netperf (TCP_RR, UDP_RR)
-    NetperfRr,
-    /// requests and responses of netperf, each over a new connection (TCP_CRR)
-    NetperfCrr,
-}
-
-/// The address by which clients reach the server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ServerAddress {
-    /// The server's own address.
-    Straight,
-    /// The address of the host in the middle, whose configuration names the server.
-    Proxy,
-    /// The address of the host in the middle. The user name of an FTP session names the server.
-    Named,
-    /// A given address.
-    At(IpAddr),
-    /// The address of a different server for each client, from a different source address each:
-    /// [`crate::topology::Lab::multiply`].
-    Each,
-}
-
-impl ServerAddress {
-    /// Returns the address to which clients connect.
-    pub fn address(self, to: End, family: Family) -> IpAddr {
-        match self {
-            ServerAddress::Straight | ServerAddress::Each => to.address(family),
-            ServerAddress::Proxy | ServerAddress::Named => End::Client.gateway(family),
-            ServerAddress::At(address) => address,
-        }
-    }
-
-    /// Returns the user name of an FTP session with a server.
-    pub fn user(self, server: IpAddr) -> String {
-        match (self, server) {
-            (ServerAddress::Named, IpAddr::V4(server)) => format!("anonymous@{server}"),
-            (ServerAddress::Named, IpAddr::V6(server)) => format!("anonymous@[{server}]"),
-            _ => "anonymous".to_owned(),
-        }
-    }
-}
-
-impl TrafficKind {
-    /// Returns the name of the load in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            TrafficKind::Rr => "rr",
-            TrafficKind::Crr => "crr",
-            TrafficKind::Send => "send",
-            TrafficKind::Receive => "receive",
-            TrafficKind::Both => "both",
-            TrafficKind::Ping => "ping",
-            TrafficKind::Http => "http",
-            TrafficKind::Ftp => "ftp",
-            TrafficKind::FtpBulk => "ftp-bulk",
-            TrafficKind::Iperf3 => "iperf3",
-            TrafficKind::Iperf3Reverse => "iperf3-reverse",
-            TrafficKind::NetperfRr => "netperf-rr",
-            TrafficKind::NetperfCrr => "netperf-crr",
-        }
-    }
-
-    /// Returns the name and the unit of the measured value.
-    pub fn quantity(self) -> (&'static str, &'static str) {
-        match self {
-            TrafficKind::Rr | TrafficKind::NetperfRr => ("transactions", "1/s"),
-            TrafficKind::Crr | TrafficKind::NetperfCrr => ("connections", "1/s"),
-            TrafficKind::Send | TrafficKind::Receive | TrafficKind::Both | TrafficKind::FtpBulk => {
-                ("throughput", "Mbit/s")
-            }
-            TrafficKind::Iperf3 | TrafficKind::Iperf3Reverse => ("throughput", "Mbit/s"),
-            TrafficKind::Ping => ("round trip", "ns"),
-            TrafficKind::Http => ("pages", "1/s"),
-            TrafficKind::Ftp => ("sessions", "1/s"),
-        }
-    }
-
-    /// Returns the external programs of the load, which must be in the path of client and server.
-    pub fn programs(self) -> &'static [&'static str] {
-        match self {
-            TrafficKind::Iperf3 | TrafficKind::Iperf3Reverse => &["iperf3"],
-            TrafficKind::NetperfRr | TrafficKind::NetperfCrr => &["netperf", "netserver"],
-            _ => &[],
-        }
-    }
-
-    /// Returns true if the load can use a transport protocol.
-    pub fn takes(self, transport: Transport) -> bool {
-        match self {
-            TrafficKind::Rr | TrafficKind::NetperfRr => true,
-            TrafficKind::Ping => transport == Transport::Udp,
-            _ => transport == Transport::Tcp,
-        }
-    }
-}
+pub use server::Server;
 
 /// A load of sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

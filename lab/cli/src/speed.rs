@@ -19,12 +19,12 @@ use crate::paper::states::{DRAWN, Limit, Room};
 use crate::paper::study::{Block, Extent, PlannedPoint, Study, Work};
 use crate::paper::{Paper, StudyOptions, run_alone};
 use crate::raw::extension::Extension;
-use crate::raw::frame::Transport::{self, Tcp, Udp};
 use crate::raw::load::{Engine, Load, Sizes, Vary};
 use crate::results::{Finding, Run, Table};
-use crate::sockets::TrafficKind;
 use crate::system::System;
 use crate::topology::Topology;
+use crate::traffic::TrafficKind;
+use crate::transport::Transport::{self, Tcp, Udp};
 
 /// Bytes of a frame: the shortest frame of Ethernet.
 const SIZE: usize = 64;

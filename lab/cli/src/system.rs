@@ -20,11 +20,12 @@ use skipstep_kernel::lab::RoutesIn;
 
 use self::plain::Plain;
 use crate::host::Host;
-use crate::raw::frame::Transport;
 use crate::results::Role;
 use crate::rules::Rules;
-use crate::sockets::{self, ServerAddress, TrafficKind};
+
 use crate::topology::Topology;
+use crate::traffic::{self, ServerAddress, TrafficKind};
+use crate::transport::Transport;
 
 /// A system that forwards between client and server, and may filter.
 pub trait System: Sync {
@@ -105,7 +106,7 @@ pub trait System: Sync {
     /// Returns a TCP port of the server that clients must not reach. None where frames to the ports
     /// of [`Rules`] already check the rules.
     fn closed(&self, topology: Topology) -> Option<u16> {
-        (topology == Topology::Proxy).then_some(sockets::HTTP)
+        (topology == Topology::Proxy).then_some(traffic::HTTP)
     }
 
     /// Returns the address by which clients reach the server.

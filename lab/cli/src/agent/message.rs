@@ -271,10 +271,10 @@ mod tests {
     use super::*;
     use crate::family::Family;
     use crate::raw::extension::Extension;
-    use crate::raw::frame::Transport;
     use crate::raw::load::{Engine, Sizes, Vary};
-    use crate::sockets::{ServerAddress, TrafficKind};
     use crate::topology::End;
+    use crate::traffic::{ServerAddress, TrafficKind};
+    use crate::transport::Transport;
 
     fn talk() -> Talk {
         Talk {

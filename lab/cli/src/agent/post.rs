@@ -25,8 +25,9 @@ use crate::raw::frame::Flow;
 use crate::raw::missing::Holes;
 use crate::raw::sender::{Pace, Port, Sender};
 use crate::results::Counts;
-use crate::sockets::{self, Server, Talk, TrafficKind};
+use crate::sockets::{self, Server, Talk};
 use crate::system;
+use crate::traffic::TrafficKind;
 
 /// The longest silence of a controller outside of a trial. After that the agent gives it up.
 const PATIENCE: Duration = Duration::from_secs(60);

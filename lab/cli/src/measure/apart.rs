@@ -13,8 +13,9 @@ use crate::placement::Disturbance;
 use crate::raw::sender::Pace;
 use crate::results::{self, Run};
 use crate::rounds::Measured;
-use crate::sockets::{ServerAddress, Talk, TalkResult};
+use crate::sockets::{Talk, TalkResult};
 use crate::topology::End;
+use crate::traffic::ServerAddress;
 use crate::wire::{self, Interfaces, NO_WAY};
 
 /// Two agents, and the interfaces between which frames go.

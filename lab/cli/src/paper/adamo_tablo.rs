@@ -7,10 +7,10 @@ use super::study::{Block, Extent, PlannedPoint, Study, Work};
 use super::text::number;
 use super::verdict::{Check, Range, SampleKey, base, change, finding, middle, ratio, values};
 use crate::family::Family;
-use crate::raw::frame::Transport::{self, Tcp, Udp};
 use crate::results::{Finding, Role, Run, Table};
-use crate::sockets::TrafficKind;
 use crate::topology::Topology;
+use crate::traffic::TrafficKind;
+use crate::transport::Transport::{self, Tcp, Udp};
 
 /// The study by Adamo and Tablò.
 pub(super) struct AdamoTablo;

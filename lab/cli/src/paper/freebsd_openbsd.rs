@@ -8,12 +8,13 @@ use super::text::number;
 use super::verdict::{Check, Range, SampleKey, finding, middle, ratio, values};
 use crate::family::Family;
 use crate::host::Host;
-use crate::raw::frame::Transport::Tcp;
 use crate::results::{Better, Finding, Mode, Quantity, Run, Table};
 use crate::rules::Rules;
-use crate::sockets::{self, Talk, TrafficKind};
+use crate::sockets::Talk;
 use crate::system::{self, System, skipstep};
 use crate::topology::Topology;
+use crate::traffic::{self, TrafficKind};
+use crate::transport::Transport::Tcp;
 
 /// The study of the article.
 pub(super) struct FreebsdOpenbsd;
@@ -72,7 +73,7 @@ impl System for Published {
     }
 
     fn closed(&self, _: Topology) -> Option<u16> {
-        Some(sockets::CHARGEN)
+        Some(traffic::CHARGEN)
     }
 }
 

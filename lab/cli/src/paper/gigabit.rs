@@ -10,12 +10,12 @@ use super::text::number;
 use super::verdict::{Check, Range, SampleKey, change, finding, ratio, values};
 use crate::family::Family;
 use crate::host::Host;
-use crate::raw::frame::Transport::Tcp;
 use crate::results::{Finding, Role, Run, Table};
 use crate::rules::Rules;
-use crate::sockets::TrafficKind;
 use crate::system::{self, System, skipstep};
 use crate::topology::Topology;
+use crate::traffic::TrafficKind;
+use crate::transport::Transport::Tcp;
 
 /// The study of the gigabit firewall.
 pub(super) struct Gigabit;

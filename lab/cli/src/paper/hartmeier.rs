@@ -10,13 +10,13 @@ use super::text::number;
 use super::verdict::{Check, Range, SampleKey, base, change, finding, middle, ratio};
 use crate::family::Family;
 use crate::raw::extension::Extension;
-use crate::raw::frame::Transport::{self, Tcp, Udp};
 use crate::raw::load::{Engine, Load, Sizes, Vary};
 use crate::results::{Finding, Mode, Run, Sample, Series, Table};
 use crate::stats::{Interval, median};
 use crate::summary;
 use crate::system::System;
 use crate::topology::Topology;
+use crate::transport::Transport::{self, Tcp, Udp};
 
 /// The study by Hartmeier.
 pub(super) struct Hartmeier;

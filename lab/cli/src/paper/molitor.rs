@@ -13,12 +13,13 @@ use super::text::number;
 use super::verdict::{Check, Range, SampleKey, finding, middle, ratio};
 use crate::family::Family;
 use crate::host::Host;
-use crate::raw::frame::Transport::{Tcp, Udp};
 use crate::results::{Better, Finding, Quantity, Run, Series, Table};
 use crate::rules::Rules;
-use crate::sockets::{self, Talk, TrafficKind};
+use crate::sockets::Talk;
 use crate::system::{self, System, skipstep};
 use crate::topology::Topology;
+use crate::traffic::{self, ServerAddress, TrafficKind};
+use crate::transport::Transport::{Tcp, Udp};
 
 /// The study by Molitor.
 pub(super) struct Molitor;
@@ -103,7 +104,7 @@ impl System for Filter {
     }
 
     fn closed(&self, _: Topology) -> Option<u16> {
-        Some(sockets::HTTP)
+        Some(traffic::HTTP)
     }
 }
 
@@ -141,8 +142,8 @@ impl System for Buffer {
         Topology::Proxy
     }
 
-    fn server_address(&self) -> crate::sockets::ServerAddress {
-        crate::sockets::ServerAddress::Named
+    fn server_address(&self) -> ServerAddress {
+        ServerAddress::Named
     }
 
     fn programs(&self) -> Vec<String> {

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use crate::family::Family;
-use crate::raw::frame::Transport;
 use crate::raw::load::Load;
 use crate::results::{self, Dimension, Quantity, Series};
-use crate::sockets::{ServerAddress, Talk, TrafficKind};
+use crate::sockets::Talk;
 use crate::topology::End;
+use crate::traffic::{ServerAddress, TrafficKind};
+use crate::transport::Transport;
 
 /// Makes the conversation of one client with the server, with a payload of `size` bytes.
 pub(crate) fn talk(

@@ -18,7 +18,6 @@ use crate::measure::table;
 use crate::placement::{self, Placement};
 use crate::raw::extension::Extension;
 use crate::raw::flood::Flood;
-use crate::raw::frame::Transport;
 use crate::raw::load::{Engine, Load, Sizes, Vary};
 use crate::results::{self, Mode, Point, Quantity, Role, Run, Series};
 use crate::rounds::{self, Measured, Subject};
@@ -26,6 +25,7 @@ use crate::rules::Rules;
 use crate::sockets::Talk;
 use crate::system::{self, System};
 use crate::topology::{End, Lab, Shape, Topology};
+use crate::transport::Transport;
 
 /// Estimated time to build a network and to load and check its rules.
 const SET_UP: Duration = Duration::from_millis(600);

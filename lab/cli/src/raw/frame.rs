@@ -1,45 +1,14 @@
 //! Frame templates: the fixed headers, and the sums from which a checksum takes a few additions.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anyhow::{Context, ensure};
 use etherparse::PacketBuilder;
-use serde::{Deserialize, Serialize};
 use skipstep_kernel::lab::{FrameKind, LARGEST_FRAME, MAGIC, TAG_BYTES, Template};
 
 use super::extension::Extension;
 use crate::family::Family;
-
-/// The transport protocol of frames.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Transport {
-    /// UDP
-    Udp,
-    /// TCP: data segments, with the flags of an established connection
-    Tcp,
-}
-
-impl Transport {
-    /// Returns the other transport.
-    pub fn other(self) -> Transport {
-        match self {
-            Transport::Udp => Transport::Tcp,
-            Transport::Tcp => Transport::Udp,
-        }
-    }
-}
-
-/// Writes the name on the command line.
-impl fmt::Display for Transport {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(match self {
-            Transport::Udp => "udp",
-            Transport::Tcp => "tcp",
-        })
-    }
-}
+use crate::transport::Transport;
 
 /// The fixed headers of frames.
 #[derive(Debug, Clone, Copy)]

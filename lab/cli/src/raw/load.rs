@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 use skipstep_kernel::lab::{Field, PATTERN, Template, VALUES, Variation};
 
 use super::extension::Extension;
-use super::frame::{Flow, Transport};
+use super::frame::Flow;
 use crate::family::Family;
+use crate::transport::Transport;
 
 /// Simple IMIX as counts and sizes in bytes: seven small frames, four of middle size, one large
 /// frame.

@@ -11,8 +11,9 @@ use nix::libc;
 use nix::time::{ClockId, clock_gettime};
 use skipstep_kernel::lab::{Order, PACKET_BATCH, PacketSocket, Progress, TRIAL_SHIFT};
 
-use super::frame::{Flow, Transport};
+use super::frame::Flow;
 use crate::family::Family;
+use crate::transport::Transport;
 
 /// A generator that sends through a packet socket.
 pub(super) struct Packets {

@@ -8,8 +8,8 @@ use clap::ValueEnum;
 use super::Variety;
 use crate::family::Family;
 use crate::raw::extension::Extension;
-use crate::raw::frame::Transport;
 use crate::raw::load::{Engine, Load, Sizes, Vary};
+use crate::transport::Transport;
 
 /// Frame sizes of Ethernet in bytes, RFC 2544 section 9.1.
 const SIZES: [u32; 7] = [64, 128, 256, 512, 1024, 1280, 1518];

@@ -13,12 +13,12 @@ use crate::interrupt::Interrupt;
 use crate::napi;
 use crate::placement::{self, Placement};
 use crate::raw::flood::{self, Flood, PROBE, Pace};
-use crate::raw::frame::Transport;
 use crate::raw::load::Load;
 use crate::results;
 use crate::rules::Rules;
 use crate::system::System;
 use crate::topology::{End, Lab, Shape, Topology};
+use crate::transport::Transport;
 
 /// Number of frames that measure the generator's highest rate.
 const CEILING: u64 = 1 << 19;

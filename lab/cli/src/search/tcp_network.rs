@@ -16,10 +16,10 @@ use crate::connections::{
 use crate::family::Family;
 use crate::interrupt::Interrupt;
 use crate::placement::Placement;
-use crate::raw::frame::Transport;
 use crate::results;
 use crate::system::System;
 use crate::topology::{End, Lab, Topology};
+use crate::transport::Transport;
 
 /// Client and server at two ends of a network, and the system in between.
 pub struct TcpNetwork<'l> {

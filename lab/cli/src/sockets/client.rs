@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 
-use super::server::{BLOCK, CHARGEN, DISCARD, ECHO, FTP, HTTP, ONCE};
-use super::{Talk, TrafficKind, external};
+use super::server::BLOCK;
+use super::{Talk, external};
 use crate::ftp::Session;
 use crate::interrupt::Interrupt;
 use crate::placement::Placement;
-use crate::raw::frame::Transport;
 use crate::request_response::{self, Protocol};
 use crate::results::Latency;
+use crate::traffic::{CHARGEN, DISCARD, ECHO, FTP, HTTP, ONCE, TrafficKind};
+use crate::transport::Transport;
 
 /// Time without an answer after which a client fails.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 
-use super::{Talk, TrafficKind};
+use super::Talk;
 use crate::host::Host;
 use crate::interrupt::Interrupt;
 use crate::placement::Placement;
-use crate::raw::frame::Transport;
+use crate::traffic::TrafficKind;
+use crate::transport::Transport;
 
 /// The first port of iperf3's servers, each of which serves one client; and the port of netserver.
 const IPERF3: u16 = 5201;

@@ -2,13 +2,10 @@
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Result, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
-use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use super::listener::{PATIENCE, accept};
-
-/// Ports of passive data connections.
-pub(super) const DATA_PORTS: RangeInclusive<u16> = 10_000..=10_199;
+use crate::traffic::DATA_PORTS;
 
 /// Source port of active data connections.
 const DATA: u16 = 20;

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
-use super::server::FTP;
-use super::{Server, ServerAddress, Talk};
+use super::{Server, Talk};
 use crate::ftp::Session;
 use crate::placement::Placement;
 use crate::rules::Rules;
 use crate::topology::{End, Lab};
+use crate::traffic::{FTP, ServerAddress};
 
 /// Timeout of a connection attempt that must fail.
 const TRY: Duration = Duration::from_millis(300);

@@ -14,25 +14,11 @@ use anyhow::Context;
 use nix::sys::socket::{Shutdown, shutdown};
 
 use super::listener::PATIENCE;
-use super::{Talk, TrafficKind, ftp_session};
+use super::{Talk, ftp_session};
 use crate::host::Host;
 use crate::placement::Placement;
-use crate::raw::frame::Transport;
-
-/// Port of echo: sends all data back.
-pub(super) const ECHO: u16 = 7;
-/// Port of discard: reads to the end, and then sends the number of bytes (64 bits, network byte
-/// order).
-pub(super) const DISCARD: u16 = 9;
-/// Port of the one-shot service: reads a request that begins with its length (32 bits, network byte
-/// order), sends the request back and closes.
-pub(super) const ONCE: u16 = 17;
-/// Port of chargen: sends until the client closes.
-pub const CHARGEN: u16 = 19;
-/// Port of FTP sessions (ftp_session.rs).
-pub(super) const FTP: u16 = 21;
-/// Port of HTTP: `GET /N` returns N bytes, at most `BLOCK`.
-pub const HTTP: u16 = 80;
+use crate::traffic::{CHARGEN, DISCARD, ECHO, FTP, HTTP, ONCE, TrafficKind};
+use crate::transport::Transport;
 
 /// Lowest port of clients. A datagram from a lower port may be forged, to make two echo servers
 /// answer each other endlessly.
@@ -63,17 +49,6 @@ const SERVICES: [Service; 6] = [
     (CHARGEN, chargen),
     (FTP, ftp_session::serve),
     (HTTP, page),
-];
-
-/// TCP ports that a proxy must forward, as inclusive ranges.
-pub const TCP_PORTS: [(u16, u16); 7] = [
-    (ECHO, ECHO),
-    (DISCARD, DISCARD),
-    (ONCE, ONCE),
-    (CHARGEN, CHARGEN),
-    (FTP, FTP),
-    (HTTP, HTTP),
-    (*ftp_session::DATA_PORTS.start(), *ftp_session::DATA_PORTS.end()),
 ];
 
 impl Server {

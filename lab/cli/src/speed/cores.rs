@@ -19,13 +19,14 @@ use crate::paper::study::Study;
 use crate::placement::{Placement, Watch};
 use crate::raw::extension::Extension;
 use crate::raw::flood::{Flood, PORTS, Pace};
-use crate::raw::frame::{CHECKSUM_BYTES, Flow, Transport::Udp};
+use crate::raw::frame::{CHECKSUM_BYTES, Flow};
 use crate::raw::load::{Load, Vary};
 use crate::results::{self, Better, Quantity, Role, Series};
 use crate::rounds::{Measured, Subject};
 use crate::rules::Rules;
 use crate::system::System;
 use crate::topology::{End, Lab, Shape, Topology};
+use crate::transport::Transport::Udp;
 
 /// The title of the series, and the dimension's value at its one point.
 pub(super) const TITLE: &str = "Programs on two CPUs";

@@ -14,13 +14,13 @@ use crate::interrupt::Interrupt;
 use crate::paper::study::{Extent, Study};
 use crate::placement::Placement;
 use crate::raw::flood::Flood;
-use crate::raw::frame::Transport::Udp;
 use crate::raw::sender::Pace;
 use crate::results::{self, Better, Quantity, Role, Series};
 use crate::rounds::{Measured, Subject};
 use crate::rules::Rules;
 use crate::system::skipstep;
 use crate::topology::{End, Lab, Shape, Topology};
+use crate::transport::Transport::Udp;
 
 /// The title of the series.
 pub(super) const TITLE: &str = "Reloading rules";

@@ -8,10 +8,10 @@ use std::process::Command;
 use super::{System, await_listener, skipstep};
 use crate::host::Host;
 use crate::program::beside;
-use crate::raw::frame::Transport;
 use crate::rules::Rules;
-use crate::sockets::{ServerAddress, TrafficKind};
 use crate::topology::Topology;
+use crate::traffic::{ServerAddress, TrafficKind};
+use crate::transport::Transport;
 
 /// A configuration of ftp-gw.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -6,10 +6,10 @@ use std::process::Command;
 
 use super::{System, await_listener};
 use crate::host::Host;
-use crate::raw::frame::Transport;
 use crate::rules::Rules;
-use crate::sockets::{ServerAddress, TCP_PORTS, TrafficKind};
 use crate::topology::{End, Topology};
+use crate::traffic::{ServerAddress, TCP_PORTS, TrafficKind};
+use crate::transport::Transport;
 
 /// haproxy in mode tcp.
 pub(super) struct Haproxy;

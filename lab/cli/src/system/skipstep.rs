@@ -8,10 +8,10 @@ mod ways;
 use self::rules::States;
 use super::System;
 use crate::host::Host;
-use crate::raw::frame::Transport;
 use crate::rules::Rules;
-use crate::sockets::TrafficKind;
 use crate::topology::Topology;
+use crate::traffic::TrafficKind;
+use crate::transport::Transport;
 
 pub use self::control::{hooks, load, pfctl, programs};
 pub(super) use self::ways::all;

@@ -9,7 +9,7 @@ use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
 use skipstep_wire::pcap::{FileHeader, MAX_CAPTURED, PCAPNG, PFLOG, PFLOG_HEADER, RecordHeader};
 use thiserror::Error;
 
-use crate::raw::frame::Transport;
+use crate::transport::Transport;
 
 /// The reason why a file cannot be read as a capture.
 #[derive(Debug, Error, PartialEq, Eq)]

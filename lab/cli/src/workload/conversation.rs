@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::capture::{CaptureError, Packet, packets};
-use crate::raw::frame::Transport;
+use crate::transport::Transport;
 
 /// Time without packets after which datagrams between the same ends begin another conversation, as
 /// in a filter's states.

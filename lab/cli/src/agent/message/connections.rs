@@ -158,7 +158,8 @@ fn check_beside(beside: Beside) -> anyhow::Result<()> {
 mod tests {
     use super::super::{Order, Part};
     use super::*;
-    use crate::connections::Pages;
+    use crate::agent::LONGEST;
+    use crate::connections::{Answers, Pages};
 
     fn caller() -> Caller {
         let calls = Calls {
@@ -242,5 +243,19 @@ mod tests {
         assert!(Called { ports: vec![80; 65], ..called() }.check().is_err());
         assert!(Called { forbidden_port: Some(0), ..called() }.check().is_err());
         assert!(Called { at_once: MOST_AT_ONCE + 1, ..called() }.check().is_err());
+    }
+
+    #[test]
+    fn the_summary_of_a_million_connections_fits_a_message() {
+        let mut random = fastrand::Rng::with_seed(1);
+        // random times, and one time in each bucket of the histogram
+        let mut all: Vec<u64> = (0..1_000_000).map(|_| random.u64(1..900_000_000)).collect();
+        all.extend((0..42).flat_map(|octave| (0..2048).map(move |part| (1 << octave) + part)));
+        let answers =
+            Answers { setup: all.clone(), fetched: all.clone(), closed: all, ..Answers::default() };
+        let outcome = CallSummary::from(&answers);
+        let text = serde_json::to_vec(&outcome).unwrap();
+        assert!(text.len() < LONGEST, "{} bytes", text.len());
+        assert_eq!(serde_json::from_slice::<CallSummary>(&text).unwrap().setup.count, 1_086_016);
     }
 }

@@ -7,9 +7,10 @@ use crate::paper::series::{series, talk};
 use crate::paper::study::{PlannedPoint, Study, Work};
 use crate::paper::text::number;
 use crate::paper::verdict::{Check, Range, SampleKey, change, finding, middle, ratio};
-use crate::raw::frame::Transport::Tcp;
 use crate::results::{Finding, Run, Table};
-use crate::sockets::{ServerAddress, Talk, TrafficKind};
+use crate::sockets::Talk;
+use crate::traffic::{ServerAddress, TrafficKind};
+use crate::transport::Transport::Tcp;
 
 /// Number of clients and of servers in the tests with many.
 const MANY: usize = 8;

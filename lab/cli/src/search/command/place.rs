@@ -14,7 +14,6 @@ use crate::interrupt::Interrupt;
 use crate::link::Link;
 use crate::measure;
 use crate::placement::{self, Placement};
-use crate::raw::frame::Transport;
 use crate::raw::load::{Engine, Load};
 use crate::results::{self, Mode, Role, Run};
 use crate::search::apart::Apart;
@@ -30,6 +29,7 @@ use crate::search::written::{self, SearchResult};
 use crate::search::{Conformance, Measurer, Setting, Site};
 use crate::system::{self, System};
 use crate::topology::Lab;
+use crate::transport::Transport;
 use crate::wire::{self, Wire};
 
 /// The assumed speed of a link that reports none, in bits a second.
