@@ -1,6 +1,7 @@
 //! A description of the measuring machine and of the programs that may take part, for results.
 
-use crate::results::Environment;
+use fwlab_results::Environment;
+
 use crate::{cycles, placement};
 
 /// Describes this machine.

@@ -19,13 +19,9 @@
 //! [`lookups`]: rules and packets for a measurement of rule evaluation.
 //!
 //! [`agent`]: ends of a measurement on other machines.
-//!
-//! [`results`]: files that hold a measurement, with all that is needed to judge and to repeat it.
-//! [`stats`] and [`summary`] evaluate them.
 
 pub mod agent;
 pub mod bad_network;
-pub mod compare;
 pub mod connections;
 pub mod converse;
 pub mod cycles;
@@ -45,16 +41,12 @@ pub mod placement;
 mod process;
 pub mod program;
 pub mod raw;
-pub mod report;
 pub mod request_response;
-pub mod results;
 pub mod rounds;
 pub mod rules;
 pub mod search;
 pub mod sockets;
 pub mod speed;
-pub mod stats;
-pub mod summary;
 pub mod system;
 pub mod topology;
 pub mod traffic;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use clap::ValueEnum;
+use fwlab_results::{Better, Dimension, Mode, Point, Quantity, Run, Series};
 
 use crate::agent::Agents;
 use crate::environment;
@@ -20,7 +21,6 @@ use crate::host;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::placement::{self, Placement};
 use crate::raw::load::{Engine, Load, Sizes};
-use crate::results::{self, Better, Dimension, Mode, Point, Quantity, Run, Series};
 use crate::rounds;
 use crate::rules::{MOST_RULES, Rules};
 use crate::seconds;
@@ -112,7 +112,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     arguments.check()?;
     let interrupt = Interrupt::watch()?;
     host::sweep()?;
-    let watch = results::Watch::begin();
+    let watch = fwlab_results::Watch::begin();
     let mut run = Run::begin(arguments.mode(), environment::here());
     run.series.push(arguments.series());
     let outcome = interrupt.or_interrupted(measure_points(arguments, &mut run, &watch, &interrupt));
@@ -132,7 +132,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 fn measure_points(
     arguments: &Arguments,
     run: &mut Run,
-    watch: &results::Watch,
+    watch: &fwlab_results::Watch,
     interrupt: &Interrupt,
 ) -> anyhow::Result<()> {
     let counts = if arguments.mode() == Mode::Wire { vec![0] } else { arguments.rules.clone() };
@@ -430,7 +430,7 @@ impl Arguments {
                 (None, true) => "Cost of a packet".to_owned(),
                 (None, false) => "Frames that come through".to_owned(),
             },
-            load: results::Load {
+            load: fwlab_results::Load {
                 kind: self.traffic.map_or("raw", TrafficKind::name).to_owned(),
                 protocol: Some(self.load.transport.to_string()),
                 family: Some(if self.load.ip == Family::V4 { "inet" } else { "inet6" }.to_owned()),

@@ -19,12 +19,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
 use clap::ValueEnum;
+use fwlab_results::report;
+use fwlab_results::{Finding, Mode, Run, Table};
 
 use crate::environment;
 use crate::host;
 use crate::interrupt::{Interrupt, Interrupted};
-use crate::report;
-use crate::results::{self, Finding, Mode, Run, Table};
 use crate::seconds;
 use study::{Extent, Study};
 
@@ -165,11 +165,11 @@ pub(crate) fn run_alone(paper: &dyn Paper, options: &StudyOptions) -> anyhow::Re
 }
 
 fn repeat(paper: &dyn Paper, options: &StudyOptions, interrupt: &Interrupt) -> anyhow::Result<()> {
-    let watch = results::Watch::begin();
+    let watch = fwlab_results::Watch::begin();
     let mut run = Run::begin(paper.mode(), environment::here());
     let mut differences: Vec<String> = paper.differences().into_iter().map(str::to_owned).collect();
     differences.push(options.extent().words().to_owned());
-    run.paper = Some(results::Paper {
+    run.paper = Some(fwlab_results::Paper {
         title: paper.title().to_owned(),
         source: paper.source().to_owned(),
         differences,

@@ -29,6 +29,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 pub use command::{Arguments, run};
+use fwlab_results::Latency;
 
 use crate::connections::datagrams::Datagrams;
 use crate::connections::flood::Flood;
@@ -37,7 +38,6 @@ use crate::family::Family;
 use crate::raw::extension::Extension;
 use crate::raw::load::Load;
 pub use crate::raw::missing::Gap;
-use crate::results::Latency;
 use frames::Frames;
 
 /// Frames, or attempts to connect, at a constant rate for some time.

@@ -12,13 +12,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use fwlab_results::Latency;
 use serde::{Deserialize, Serialize};
 
 use crate::family::Family;
 use crate::host::Host;
 use crate::interrupt::Interrupt;
 use crate::placement::{Disturbance, KinWatch, Placement, Watch};
-use crate::results::Latency;
 use crate::topology::{End, Lab};
 use crate::traffic::{ServerAddress, TrafficKind};
 use crate::transport::Transport;

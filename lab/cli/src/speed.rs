@@ -11,6 +11,7 @@ mod target;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use fwlab_results::{Finding, Run, Table};
 use skipstep_classifier::sample;
 
 use crate::family::Family;
@@ -20,7 +21,6 @@ use crate::paper::study::{Block, Extent, PlannedPoint, Study, Work};
 use crate::paper::{Paper, StudyOptions, run_alone};
 use crate::raw::extension::Extension;
 use crate::raw::load::{Engine, Load, Sizes, Vary};
-use crate::results::{Finding, Run, Table};
 use crate::system::System;
 use crate::topology::Topology;
 use crate::traffic::TrafficKind;

@@ -16,11 +16,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
+use fwlab_results::Role;
 use skipstep_kernel::lab::RoutesIn;
 
 use self::plain::Plain;
 use crate::host::Host;
-use crate::results::Role;
 use crate::rules::Rules;
 
 use crate::topology::Topology;

@@ -7,7 +7,7 @@ use anyhow::Context;
 use crate::link::{Link, parse_address};
 use crate::raw::flood::{Flood, Port};
 use crate::raw::load::Load;
-use crate::results;
+
 use crate::topology::End;
 
 /// The advice if no frames come through between two interfaces.
@@ -92,20 +92,20 @@ impl Wire {
     }
 
     /// Describes the interfaces for results.
-    pub fn described(&self) -> results::Topology {
+    pub fn described(&self) -> fwlab_results::Topology {
         described("two interfaces of one machine", self.links())
     }
 }
 
 /// Describes two interfaces, and an unknown system between them, for results.
-pub fn described(ends: &str, links: [&Link; 2]) -> results::Topology {
+pub fn described(ends: &str, links: [&Link; 2]) -> fwlab_results::Topology {
     let mut offloads = BTreeMap::new();
     for (end, link) in ["client", "server"].into_iter().zip(links) {
         for (offload, on) in &link.offloads {
             offloads.insert(format!("{end} {} {offload}", link.name), *on);
         }
     }
-    results::Topology {
+    fwlab_results::Topology {
         name: "wire".to_owned(),
         description: format!("{ends}, and the device between them"),
         mtu: links[0].mtu.min(links[1].mtu),

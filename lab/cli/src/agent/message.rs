@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::ensure;
+use fwlab_results::{Counts, Environment};
 use serde::{Deserialize, Serialize};
 
 use crate::connections::Ports;
@@ -15,7 +16,6 @@ use crate::placement::Disturbance;
 use crate::raw::load::Load;
 use crate::raw::missing::Holes;
 use crate::raw::sender::Pace;
-use crate::results::{Counts, Environment};
 use crate::sockets::{Talk, TalkResult};
 
 pub use connections::{Called, Caller, MOST_ADDRESSES, MOST_PORTS, Made, Served};

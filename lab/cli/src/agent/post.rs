@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use chrono::Utc;
+use fwlab_results::Counts;
 use skipstep_kernel::lab::{self, Progress, Sink};
 
 use super::channel::{Broken, Channel};
@@ -24,7 +25,6 @@ use crate::raw::flood::{PORTS, await_stragglers};
 use crate::raw::frame::Flow;
 use crate::raw::missing::Holes;
 use crate::raw::sender::{Pace, Port, Sender};
-use crate::results::Counts;
 use crate::sockets::{self, Server, Talk};
 use crate::system;
 use crate::traffic::TrafficKind;

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
+use fwlab_results::Latency;
 use serde::{Deserialize, Serialize};
 
 use super::Answers;
-use crate::results::Latency;
 
 /// Summary of durations in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use fwlab_results::Run;
 
 use super::plan::{CALIBRATION, Plan, WARM};
 use crate::agent::{Agents, Answer, Frames, Machine, Pair, Part, Reach, Tally};
@@ -11,7 +12,6 @@ use crate::family::Family;
 use crate::interrupt::Interrupt;
 use crate::placement::Disturbance;
 use crate::raw::sender::Pace;
-use crate::results::{self, Run};
 use crate::rounds::Measured;
 use crate::sockets::{Talk, TalkResult};
 use crate::topology::End;
@@ -129,7 +129,7 @@ impl Apart {
         let [client, server] = &self.machines;
         for (end, machine) in [("client", client), ("server", server)] {
             let environment = machine.environment.clone();
-            run.agents.push(results::Agent { end: end.to_owned(), environment });
+            run.agents.push(fwlab_results::Agent { end: end.to_owned(), environment });
         }
         run.topologies.push(wire::described("two machines", [&client.link, &server.link]));
     }

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use fwlab_results::Mode;
+
 use crate::napi;
 use crate::placement::Placement;
 use crate::raw::flood::Pace;
 use crate::raw::load::Load;
-use crate::results::Mode;
 use crate::sockets::Talk;
 use crate::topology::{End, Lab};
 

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use fwlab_results::{Counts, Latency, Mode, Role, Run};
+
 use super::apart::{Apart, Ends};
 use super::plan::{CALIBRATION, Plan, WARM, pace};
 use crate::cycles::Cycles;
@@ -11,7 +13,6 @@ use crate::interrupt::Interrupt;
 use crate::napi;
 use crate::placement::Placement;
 use crate::raw::flood::{Flood, PROBE, Pace, Trial};
-use crate::results::{self, Counts, Latency, Mode, Role, Run};
 use crate::rounds::{Measured, Subject};
 use crate::rules::Rules;
 use crate::sockets::{self, Server, Talk};
@@ -417,7 +418,8 @@ impl<'s> Testbed<'s> {
         let again = if role == Role::Placebo { ", again" } else { "" };
         let label = format!("{label}{again}");
         let configuration = self.configuration.clone();
-        let mut system = results::System::new(&self.id, &label, role, &topology, configuration);
+        let mut system =
+            fwlab_results::System::new(&self.id, &label, role, &topology, configuration);
         if let Candidate::Built { system: one, rules, .. } = self.candidate {
             system.hooks = one.hooks(rules.topology);
             system.rules = (role == Role::Subject).then_some(rules.count.into());
@@ -513,7 +515,7 @@ fn check(rules: &Rules, filters: bool, plan: &Plan, flood: &mut Flood<'_>) -> an
 }
 
 /// Returns the description of a network for results.
-pub(crate) fn described(lab: &Lab, name: String) -> anyhow::Result<results::Topology> {
+pub(crate) fn described(lab: &Lab, name: String) -> anyhow::Result<fwlab_results::Topology> {
     let mut offloads = BTreeMap::new();
     for Offloads { interface, states } in lab.offloads()? {
         for (offload, on) in states {
@@ -527,7 +529,7 @@ pub(crate) fn described(lab: &Lab, name: String) -> anyhow::Result<results::Topo
         Topology::ThreeLegged => "a router with a third network between them",
         Topology::Proxy => "a host between them that forwards nothing",
     };
-    Ok(results::Topology {
+    Ok(fwlab_results::Topology {
         name,
         description: format!(
             "client and server in network namespaces, {middle}, static neighbours"

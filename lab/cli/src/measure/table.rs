@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
+use fwlab_results::stats::Interval;
+use fwlab_results::summary::{self, Row};
+use fwlab_results::{Mode, Point, Role, Run, Series};
+
 use super::subject::USABLE_SHARE;
-use crate::results::{Mode, Point, Role, Run, Series};
-use crate::stats::Interval;
-use crate::summary::{self, Row};
 
 /// Returns a table for each point of a run.
 pub(super) fn text(run: &Run) -> String {

@@ -1,13 +1,14 @@
 //! Adamo and Tablò: transactions per second by number and protocol of rules, through a router and
 //! through a bridge.
 
+use fwlab_results::{Finding, Role, Run, Table};
+
 use super::Paper;
 use super::series::{series, talk};
 use super::study::{Block, Extent, PlannedPoint, Study, Work};
 use super::text::number;
 use super::verdict::{Check, Range, SampleKey, base, change, finding, middle, ratio, values};
 use crate::family::Family;
-use crate::results::{Finding, Role, Run, Table};
 use crate::topology::Topology;
 use crate::traffic::TrafficKind;
 use crate::transport::Transport::{self, Tcp, Udp};

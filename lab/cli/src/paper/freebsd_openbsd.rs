@@ -1,6 +1,8 @@
 //! PF on FreeBSD and on OpenBSD: the idle share of the firewall's CPU during an FTP transfer and
 //! iperf, as a router and with a rule set of 2008.
 
+use fwlab_results::{Better, Finding, Mode, Quantity, Run, Table};
+
 use super::Paper;
 use super::series::{series, talk};
 use super::study::{Block, Cpu, Extent, PlannedPoint, Study, Work};
@@ -8,7 +10,6 @@ use super::text::number;
 use super::verdict::{Check, Range, SampleKey, finding, middle, ratio, values};
 use crate::family::Family;
 use crate::host::Host;
-use crate::results::{Better, Finding, Mode, Quantity, Run, Table};
 use crate::rules::Rules;
 use crate::sockets::Talk;
 use crate::system::{self, System, skipstep};

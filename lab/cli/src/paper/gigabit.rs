@@ -3,6 +3,8 @@
 
 use std::process::Command;
 
+use fwlab_results::{Finding, Role, Run, Table};
+
 use super::Paper;
 use super::series::{series, talk};
 use super::study::{Block, Extent, PlannedPoint, Study, Work};
@@ -10,7 +12,6 @@ use super::text::number;
 use super::verdict::{Check, Range, SampleKey, change, finding, ratio, values};
 use crate::family::Family;
 use crate::host::Host;
-use crate::results::{Finding, Role, Run, Table};
 use crate::rules::Rules;
 use crate::system::{self, System, skipstep};
 use crate::topology::Topology;

@@ -2,6 +2,10 @@
 //! rules and by number of states; and the memory of a state. His model of the cost of rules and
 //! states is fitted to the results.
 
+use fwlab_results::stats::{Interval, median};
+use fwlab_results::summary;
+use fwlab_results::{Finding, Mode, Run, Sample, Series, Table};
+
 use super::Paper;
 use super::series::rates;
 use super::states::{DRAWN, Limit, Room};
@@ -11,9 +15,6 @@ use super::verdict::{Check, Range, SampleKey, base, change, finding, middle, rat
 use crate::family::Family;
 use crate::raw::extension::Extension;
 use crate::raw::load::{Engine, Load, Sizes, Vary};
-use crate::results::{Finding, Mode, Run, Sample, Series, Table};
-use crate::stats::{Interval, median};
-use crate::summary;
 use crate::system::System;
 use crate::topology::Topology;
 use crate::transport::Transport::{self, Tcp, Udp};

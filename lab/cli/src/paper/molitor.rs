@@ -6,6 +6,8 @@ mod future;
 
 use std::process::Command;
 
+use fwlab_results::{Better, Finding, Quantity, Run, Series, Table};
+
 use super::Paper;
 use super::series::{series, talk};
 use super::study::{Block, Extent, PlannedPoint, Study, Work};
@@ -13,7 +15,6 @@ use super::text::number;
 use super::verdict::{Check, Range, SampleKey, finding, middle, ratio};
 use crate::family::Family;
 use crate::host::Host;
-use crate::results::{Better, Finding, Quantity, Run, Series, Table};
 use crate::rules::Rules;
 use crate::sockets::Talk;
 use crate::system::{self, System, skipstep};
@@ -452,8 +453,11 @@ fn findings(run: &Run) -> Vec<Finding> {
         let first = times[0];
         let best = times.into_iter().flatten().reduce(f64::min);
         let ratio = first.zip(best).map(|(first, best)| first / best);
-        let ratio =
-            ratio.map(|middle| crate::stats::Interval { low: middle, middle, high: middle });
+        let ratio = ratio.map(|middle| fwlab_results::stats::Interval {
+            low: middle,
+            middle,
+            high: middle,
+        });
         let what = format!("one session at a time by the best, {system}");
         Check { what, ratio, range: Range::MORE }
     };

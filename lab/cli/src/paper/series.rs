@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use fwlab_results::{Dimension, Quantity, Series};
+
 use crate::family::Family;
 use crate::raw::load::Load;
-use crate::results::{self, Dimension, Quantity, Series};
 use crate::sockets::Talk;
 use crate::topology::End;
 use crate::traffic::{ServerAddress, TrafficKind};
@@ -27,7 +28,7 @@ pub(crate) fn talk(
 pub(crate) fn rates(title: String, load: &Load, seconds: f64, dimension: &str) -> Series {
     Series {
         title,
-        load: results::Load {
+        load: fwlab_results::Load {
             kind: "raw".to_owned(),
             protocol: Some(load.transport.to_string()),
             family: Some(if load.ip == Family::V4 { "inet" } else { "inet6" }.to_owned()),
@@ -35,12 +36,12 @@ pub(crate) fn rates(title: String, load: &Load, seconds: f64, dimension: &str) -
             flows: load.flows(),
             seconds,
             details: load.details(),
-            ..results::Load::default()
+            ..fwlab_results::Load::default()
         },
         quantity: Quantity {
             name: "forwarding rate".to_owned(),
             unit: "frames/s".to_owned(),
-            better: results::Better::Higher,
+            better: fwlab_results::Better::Higher,
             additive: false,
         },
         dimension: Some(Dimension { name: dimension.to_owned(), unit: String::new() }),
@@ -53,7 +54,7 @@ pub(crate) fn costs(title: String, load: &Load, seconds: f64, dimension: &str) -
     let quantity = Quantity {
         name: "time per packet".to_owned(),
         unit: "ns".to_owned(),
-        better: results::Better::Lower,
+        better: fwlab_results::Better::Lower,
         additive: true,
     };
     Series { quantity, ..rates(title, load, seconds, dimension) }
@@ -64,7 +65,7 @@ pub(crate) fn series(title: String, talk: &Talk, dimension: Option<&str>) -> Ser
     let (name, unit) = talk.kind.quantity();
     Series {
         title,
-        load: results::Load {
+        load: fwlab_results::Load {
             kind: talk.kind.name().to_owned(),
             protocol: Some(talk.transport.to_string()),
             family: Some(if talk.family == Family::V4 { "inet" } else { "inet6" }.to_owned()),
@@ -72,12 +73,16 @@ pub(crate) fn series(title: String, talk: &Talk, dimension: Option<&str>) -> Ser
             flows: Some(1),
             parallel: Some(talk.clients as u64).filter(|&clients| clients > 1),
             seconds: talk.duration.as_secs_f64(),
-            ..results::Load::default()
+            ..fwlab_results::Load::default()
         },
         quantity: Quantity {
             name: name.to_owned(),
             unit: unit.to_owned(),
-            better: if unit == "ns" { results::Better::Lower } else { results::Better::Higher },
+            better: if unit == "ns" {
+                fwlab_results::Better::Lower
+            } else {
+                fwlab_results::Better::Higher
+            },
             additive: unit == "ns",
         },
         dimension: dimension.map(|name| Dimension { name: name.to_owned(), unit: String::new() }),

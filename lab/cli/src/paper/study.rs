@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use fwlab_results::{Mode, Point, Quantity, Role, Run, Series};
 use nix::unistd::Pid;
 
 use super::StudyOptions;
@@ -19,7 +20,6 @@ use crate::placement::{self, Placement};
 use crate::raw::extension::Extension;
 use crate::raw::flood::Flood;
 use crate::raw::load::{Engine, Load, Sizes, Vary};
-use crate::results::{self, Mode, Point, Quantity, Role, Run, Series};
 use crate::rounds::{self, Measured, Subject};
 use crate::rules::Rules;
 use crate::sockets::Talk;
@@ -207,7 +207,7 @@ struct Given {
 /// A repetition in progress.
 pub(crate) struct Study {
     run: Run,
-    watch: results::Watch,
+    watch: fwlab_results::Watch,
     pub extent: Extent,
     rounds: u32,
     given: Given,
@@ -228,7 +228,7 @@ impl Study {
     /// Fails if the list of CPUs cannot be read.
     pub(crate) fn new(
         run: Run,
-        watch: results::Watch,
+        watch: fwlab_results::Watch,
         options: &StudyOptions,
         file: Option<PathBuf>,
         interrupt: &Interrupt,
@@ -366,7 +366,7 @@ impl Study {
     /// arrives.
     pub(crate) fn measure_others(
         &mut self,
-        systems: Vec<results::System>,
+        systems: Vec<fwlab_results::System>,
         series: &Series,
         at: u32,
         round: f64,
@@ -389,7 +389,7 @@ impl Study {
     fn keep(
         &mut self,
         (series, point): (usize, usize),
-        samples: Vec<results::Sample>,
+        samples: Vec<fwlab_results::Sample>,
     ) -> anyhow::Result<()> {
         self.run.series[series].points[point].samples.extend(samples);
         (self.run.seconds, self.run.environment.steal) = self.watch.end();
@@ -533,12 +533,12 @@ impl Study {
         series.quantity = Quantity {
             name: "memory".to_owned(),
             unit: "bytes".to_owned(),
-            better: results::Better::Lower,
+            better: fwlab_results::Better::Lower,
             additive: false,
         };
         let (series, point) = self.place(&series, cell.at);
         let sample = |(place, (id, bytes)): (usize, &(String, f64))| {
-            results::Sample::new(0, place as u32, id, *bytes)
+            fwlab_results::Sample::new(0, place as u32, id, *bytes)
         };
         let samples = memory.iter().enumerate().map(sample);
         self.run.series[series].points[point].samples.extend(samples);

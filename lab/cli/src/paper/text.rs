@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::results::{Run, Table};
+use fwlab_results::{Run, Table};
 
 /// Returns the whole text.
 pub(super) fn run_text(run: &Run) -> String {

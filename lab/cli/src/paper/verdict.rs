@@ -1,9 +1,9 @@
 //! Verdicts on the findings of a paper: ratios with their intervals, compared with the range that a
 //! finding predicts.
 
-use crate::results::{Finding, Mode, Point, Run, Sample, Verdict};
-use crate::stats::{Interval, change_interval, median, ratio_interval};
-use crate::summary::{self, paired};
+use fwlab_results::stats::{Interval, change_interval, median, ratio_interval};
+use fwlab_results::summary::{self, paired};
+use fwlab_results::{Finding, Mode, Point, Run, Sample, Verdict};
 
 /// Seed of the bootstrap intervals, so that a file always gives the same verdicts.
 const SEED: u64 = 1;
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn noise_of_the_placebo_widens_intervals() {
-        let mut run = crate::results::example::run();
+        let mut run = fwlab_results::example::run();
         let title = "Cost of a packet by number of rules";
         let at = run.series[0].points[0].at;
         let key = |system| SampleKey { title, at, system };
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn samples_are_found_by_name_and_compared_with_the_cable() {
-        let run = crate::results::example::run();
+        let run = fwlab_results::example::run();
         let title = "Cost of a packet by number of rules";
         let key = |at, system| SampleKey { title, at: Some(at), system };
         assert_eq!(base("nft-flat@500tcp/bridge"), "nft-flat");

@@ -13,7 +13,7 @@ use super::sender::Sender;
 pub use super::sender::{Pace, Port};
 use crate::interrupt::Interrupt;
 use crate::placement::{Disturbance, Placement};
-use crate::results;
+
 use crate::topology::{End, Lab};
 
 /// The interval without a frame after which a trial is over.
@@ -84,8 +84,8 @@ impl Trial {
     }
 
     /// Returns the counts for result files.
-    pub fn tally(&self) -> results::Counts {
-        results::Counts {
+    pub fn tally(&self) -> fwlab_results::Counts {
+        fwlab_results::Counts {
             sent: self.progress.sent,
             received: self.received(),
             duplicated: self.counts.duplicates,
@@ -98,9 +98,9 @@ impl Trial {
 
     /// Returns the latencies, from the time a frame was due until it came. A bucket counts as its
     /// middle.
-    pub fn latency(&self) -> results::Latency {
+    pub fn latency(&self) -> fwlab_results::Latency {
         let filled = self.counts.buckets.iter().enumerate().filter(|&(_, &count)| count > 0);
-        results::Latency::from_times(filled.map(|(bucket, &count)| {
+        fwlab_results::Latency::from_times(filled.map(|(bucket, &count)| {
             let (low, high) = Counts::bounds(bucket);
             (low + (high - low) / 2, count)
         }))

@@ -125,10 +125,11 @@ fn trial_of(pace: &Pace, sent: &Tally, counted: &Tally) -> Trial {
 
 #[cfg(test)]
 mod tests {
+    use fwlab_results::Counts;
+
     use super::*;
     use crate::placement::Disturbance;
     use crate::raw::missing::Holes;
-    use crate::results::Counts;
 
     fn tally(counts: Counts, start: u64, time: Duration, holes: Holes) -> Tally {
         Tally { counts, time, start, holes, disturbance: Disturbance::default() }

@@ -21,7 +21,7 @@ use crate::connections::{MOST_AT_ONCE, PAGE, Pages};
 use crate::family::Family;
 use crate::raw::extension::Extension;
 use crate::raw::load::{Engine, Load};
-use crate::results;
+
 use crate::wire::Interfaces;
 use ways::EndpointFlags;
 
@@ -267,22 +267,22 @@ impl Arguments {
     }
 
     /// Returns the load of frames or connections for result files.
-    fn load(&self, frames: &Load) -> results::Load {
+    fn load(&self, frames: &Load) -> fwlab_results::Load {
         let inet = if frames.ip == Family::V6 { "inet6" } else { "inet" };
-        let common = results::Load {
+        let common = fwlab_results::Load {
             family: Some(inet.to_owned()),
             seconds: self.seconds,
-            ..results::Load::default()
+            ..fwlab_results::Load::default()
         };
         if self.test.is_about_connections() {
-            return results::Load {
+            return fwlab_results::Load {
                 kind: "connections".to_owned(),
                 protocol: Some("tcp".to_owned()),
                 size: Some(self.pages().bytes.into()),
                 ..common
             };
         }
-        results::Load {
+        fwlab_results::Load {
             kind: "raw".to_owned(),
             protocol: Some("udp".to_owned()),
             size: frames.size.single().map(u64::from),

@@ -3,11 +3,11 @@
 //! carries its time: the typical latency of a trial is its median, and the worst its 99.9th
 //! percentile.
 
+use fwlab_results::Latency;
+use fwlab_results::stats::{median, quantile};
 use serde::Serialize;
 
 use super::{Conformance, Failure, Setting, TrialRunner};
-use crate::results::Latency;
-use crate::stats::{median, quantile};
 
 /// The fewest frames that give a 99.9th percentile (RFC 8219 requires 500).
 const LEAST_FRAMES: u64 = 500;

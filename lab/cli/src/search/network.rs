@@ -14,7 +14,7 @@ use crate::napi;
 use crate::placement::{self, Placement};
 use crate::raw::flood::{self, Flood, PROBE, Pace};
 use crate::raw::load::Load;
-use crate::results;
+
 use crate::rules::Rules;
 use crate::system::System;
 use crate::topology::{End, Lab, Shape, Topology};
@@ -127,10 +127,10 @@ impl<'l> Installed<'l> {
     }
 
     /// Returns the description of the system for results.
-    pub fn described(&self) -> results::System {
+    pub fn described(&self) -> fwlab_results::System {
         let Installed { system, rules, configuration, .. } = self;
         let topology = rules.topology.to_string();
-        let mut described = results::System::new(
+        let mut described = fwlab_results::System::new(
             system.name(),
             system.label(),
             system.role(),

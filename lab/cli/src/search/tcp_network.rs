@@ -16,7 +16,7 @@ use crate::connections::{
 use crate::family::Family;
 use crate::interrupt::Interrupt;
 use crate::placement::Placement;
-use crate::results;
+
 use crate::system::System;
 use crate::topology::{End, Lab, Topology};
 use crate::transport::Transport;
@@ -73,7 +73,7 @@ impl<'l> TcpNetwork<'l> {
         family: Family,
         (cpus, most): (Cpus, u64),
         interrupt: &Interrupt,
-    ) -> anyhow::Result<(TcpNetwork<'l>, results::System)> {
+    ) -> anyhow::Result<(TcpNetwork<'l>, fwlab_results::System)> {
         let installed = Installed::new(lab, system, filter, (Transport::Tcp, family), cpus)?;
         let filters = system.filters();
         let blocked = installed.rules.ports().last().filter(|_| filters);

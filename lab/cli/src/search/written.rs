@@ -3,13 +3,13 @@
 
 use std::cmp::Ordering;
 
+use fwlab_results::{
+    Better, Counts, Dimension, Finding, Load, Point, Quantity, Run, Sample, Series, Verdict,
+};
 use serde_json::Value;
 
 use super::test::Test;
 use super::{Conformance, Record};
-use crate::results::{
-    Better, Counts, Dimension, Finding, Load, Point, Quantity, Run, Sample, Series, Verdict,
-};
 
 /// The result of a search.
 pub(super) struct SearchResult<'f> {
@@ -175,8 +175,9 @@ fn quantity(name: &str, unit: &str, better: Better) -> Quantity {
 
 #[cfg(test)]
 mod tests {
+    use fwlab_results::{Latency, System, example};
+
     use super::*;
-    use crate::results::{Latency, System, example};
     use serde_json::json;
 
     fn trial(rate: f64, received: u64) -> Record {

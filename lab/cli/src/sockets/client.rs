@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use fwlab_results::Latency;
 
 use super::server::BLOCK;
 use super::{Talk, external};
@@ -13,7 +14,6 @@ use crate::ftp::Session;
 use crate::interrupt::Interrupt;
 use crate::placement::Placement;
 use crate::request_response::{self, Protocol};
-use crate::results::Latency;
 use crate::traffic::{CHARGEN, DISCARD, ECHO, FTP, HTTP, ONCE, TrafficKind};
 use crate::transport::Transport;
 

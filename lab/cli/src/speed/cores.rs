@@ -8,6 +8,7 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use fwlab_results::{Better, Quantity, Role, Series};
 use skipstep_kernel::instance::Instance;
 use skipstep_kernel::lab::offload;
 use skipstep_kernel::testing::{FRAME, FrameRestorer, TimedHook};
@@ -21,7 +22,6 @@ use crate::raw::extension::Extension;
 use crate::raw::flood::{Flood, PORTS, Pace};
 use crate::raw::frame::{CHECKSUM_BYTES, Flow};
 use crate::raw::load::{Load, Vary};
-use crate::results::{self, Better, Quantity, Role, Series};
 use crate::rounds::{Measured, Subject};
 use crate::rules::Rules;
 use crate::system::System;
@@ -307,7 +307,7 @@ pub(super) fn measure(study: &mut Study) -> anyhow::Result<()> {
 }
 
 /// Describes the measured programs for results.
-fn described() -> Vec<results::System> {
+fn described() -> Vec<fwlab_results::System> {
     let what = [
         (NOTHING, "headers alone, without a program"),
         (TCX, "skipstep on tcx, a state is hit"),
@@ -316,7 +316,7 @@ fn described() -> Vec<results::System> {
     let system = |id, label, cpus| {
         let label = format!("{label}, {cpus}");
         let what = "run by BPF_PROG_TEST_RUN on a frame of a flow for each CPU".to_owned();
-        results::System::new(id, &label, Role::Subject, "router", what)
+        fwlab_results::System::new(id, &label, Role::Subject, "router", what)
     };
     what.into_iter()
         .flat_map(|([one, both], label)| {
@@ -328,14 +328,14 @@ fn described() -> Vec<results::System> {
 fn series(seconds: f64) -> Series {
     Series {
         title: TITLE.to_owned(),
-        load: results::Load {
+        load: fwlab_results::Load {
             kind: "programs".to_owned(),
             protocol: Some("udp".to_owned()),
             family: Some("inet".to_owned()),
             size: Some((FRAME + CHECKSUM_BYTES) as u64),
             flows: Some(u64::from(CPUS)),
             seconds,
-            ..results::Load::default()
+            ..fwlab_results::Load::default()
         },
         quantity: Quantity {
             name: "time per packet".to_owned(),

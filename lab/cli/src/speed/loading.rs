@@ -7,10 +7,10 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::Context;
+use fwlab_results::{Better, Quantity, Role, Series};
 
 use crate::host::Host;
 use crate::paper::study::{Extent, Study};
-use crate::results::{self, Better, Quantity, Role, Series};
 use crate::rounds::{Measured, Subject};
 use crate::system::{self, skipstep};
 
@@ -96,7 +96,7 @@ pub(super) fn measure(study: &mut Study) -> anyhow::Result<()> {
                 "{count} as docs/reference/speed.md describes them, on a host without a network"
             );
             // results have no topology for a host without links
-            systems.push(results::System::new(id, label, Role::Subject, "router", what));
+            systems.push(fwlab_results::System::new(id, label, Role::Subject, "router", what));
         }
         study.measure_others(systems, &series(title), count, ROUND, &mut loaders)?;
     }
@@ -106,7 +106,7 @@ pub(super) fn measure(study: &mut Study) -> anyhow::Result<()> {
 fn series(title: &str) -> Series {
     Series {
         title: title.to_owned(),
-        load: results::Load { kind: "load".to_owned(), ..results::Load::default() },
+        load: fwlab_results::Load { kind: "load".to_owned(), ..fwlab_results::Load::default() },
         quantity: Quantity {
             name: "time".to_owned(),
             unit: "s".to_owned(),

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fwlab_results::{Better, Quantity, Role, Series};
 use nix::unistd::Pid;
 use skipstep_abi::limits::MAX_RULES;
 use skipstep_classifier::sample::ListShape;
@@ -14,7 +15,6 @@ use skipstep_kernel::testing::{Lookup, Lookups, PACKETS};
 use crate::lookups::{List, classbench};
 use crate::paper::study::{Extent, Study};
 use crate::placement::{self, Placement, Watch};
-use crate::results::{self, Better, Quantity, Role, Series};
 use crate::rounds::{Measured, Subject};
 
 /// Number of rules in a list; with `--smoke` the second number.
@@ -168,7 +168,7 @@ fn measure_here(study: &mut Study, folder: Option<&Path>, cpu: usize) -> anyhow:
 }
 
 /// Describes the lookups for results.
-fn described() -> Vec<results::System> {
+fn described() -> Vec<fwlab_results::System> {
     let what = [
         (NOTHING, "no lookup"),
         (HASH, "one lookup in a hash map"),
@@ -176,14 +176,20 @@ fn described() -> Vec<results::System> {
         (INET6, "the rule that decides, IPv6"),
     ];
     let how = format!("{PACKETS} packets, one after the other, their headers in a list");
-    what.map(|(id, label)| results::System::new(id, label, Role::Subject, "router", how.clone()))
-        .into()
+    what.map(|(id, label)| {
+        fwlab_results::System::new(id, label, Role::Subject, "router", how.clone())
+    })
+    .into()
 }
 
 fn series(title: &str, seconds: f64) -> Series {
     Series {
         title: title.to_owned(),
-        load: results::Load { kind: "lookups".to_owned(), seconds, ..results::Load::default() },
+        load: fwlab_results::Load {
+            kind: "lookups".to_owned(),
+            seconds,
+            ..fwlab_results::Load::default()
+        },
         quantity: Quantity {
             name: "time per lookup".to_owned(),
             unit: "ns".to_owned(),

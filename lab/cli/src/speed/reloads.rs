@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use fwlab_results::{Better, Quantity, Role, Series};
 
 use crate::family::Family;
 use crate::host::Host;
@@ -15,7 +16,6 @@ use crate::paper::study::{Extent, Study};
 use crate::placement::Placement;
 use crate::raw::flood::Flood;
 use crate::raw::sender::Pace;
-use crate::results::{self, Better, Quantity, Role, Series};
 use crate::rounds::{Measured, Subject};
 use crate::rules::Rules;
 use crate::system::skipstep;
@@ -115,7 +115,7 @@ pub(super) fn measure(study: &mut Study) -> anyhow::Result<()> {
     }
     system.install(device, &rules(COUNT), &system.configuration(&rules(COUNT)))?;
     let times = if study.extent == Extent::Smoke { SMOKE } else { TIMES };
-    let described = results::System::new(
+    let described = fwlab_results::System::new(
         SYSTEM,
         system.label(),
         Role::Subject,
@@ -137,7 +137,7 @@ fn rules(count: u32) -> Rules {
 fn series() -> Series {
     Series {
         title: TITLE.to_owned(),
-        load: results::Load { kind: "frames".to_owned(), ..results::Load::default() },
+        load: fwlab_results::Load { kind: "frames".to_owned(), ..fwlab_results::Load::default() },
         quantity: Quantity {
             name: "frames lost".to_owned(),
             unit: "frames".to_owned(),

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
+use fwlab_results::Role;
 use tempfile::TempDir;
 
 use super::cost;
@@ -14,7 +15,6 @@ use crate::family::Family;
 use crate::host::Host;
 use crate::paper::study::{Block, Extent, PlannedPoint, Study};
 use crate::raw::load::Vary;
-use crate::results::Role;
 use crate::rules::Rules;
 use crate::system::System;
 use crate::topology::{End, Topology};

@@ -1,5 +1,8 @@
 //! The targets: what is compared with what, the bound of each ratio, and the verdict.
 
+use fwlab_results::stats::{Interval, change_interval, median, ratio_interval};
+use fwlab_results::summary::paired;
+use fwlab_results::{Run, Sample, Table};
 use skipstep_classifier::sample::ListShape;
 
 use super::cores;
@@ -13,9 +16,6 @@ use super::{
 use crate::paper::states::{MADE, STATES_EACH};
 use crate::paper::study::MEMORY;
 use crate::paper::verdict::{SampleKey, middle, ratio, samples, widened};
-use crate::results::{Run, Sample, Table};
-use crate::stats::{Interval, change_interval, median, ratio_interval};
-use crate::summary::paired;
 
 /// Seed of the bootstrap intervals, so that a file always gives the same table.
 const SEED: u64 = 1;
@@ -421,9 +421,10 @@ fn both_cores(run: &Run, ids: [&str; 2]) -> Result<Measured, String> {
 
 #[cfg(test)]
 mod tests {
+    use fwlab_results::{Mode, Point};
+
     use super::*;
     use crate::paper::series::costs;
-    use crate::results::{Mode, Point};
 
     fn interval(low: f64, middle: f64, high: f64) -> Interval {
         Interval { low, middle, high }
@@ -447,7 +448,7 @@ mod tests {
 
     /// Makes a run whose rounds differ in speed.
     fn run_with(points: &[Costs<'_>]) -> Run {
-        let environment = crate::results::example::run().environment;
+        let environment = fwlab_results::example::run().environment;
         let mut run = Run::begin(Mode::Cost, environment);
         for &(title, at, systems) in points {
             let load = super::super::load(crate::family::Family::V4);
@@ -509,7 +510,7 @@ mod tests {
         run.incomplete_because = Some("interrupted".to_owned());
         assert_eq!(why(&run, "requests over TCP", router), "not measured: the run ended before it");
         let said = |title: &str, why: &str| format!("left out: {title}: {why}");
-        run.paper = Some(crate::results::Paper {
+        run.paper = Some(fwlab_results::Paper {
             title: String::new(),
             source: String::new(),
             differences: vec![

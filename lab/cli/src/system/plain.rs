@@ -1,8 +1,9 @@
 //! Systems for comparison: a cable, and hosts that forward without a filter.
 
+use fwlab_results::Role;
+
 use super::System;
 use crate::host::Host;
-use crate::results::Role;
 use crate::rules::Rules;
 use crate::topology::Topology;
 

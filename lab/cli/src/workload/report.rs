@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use fwlab_results::stats::quantile;
+
 use super::execute::{Ending, Executed, WorkloadResult};
-use crate::stats::quantile;
 
 /// Largest number of failures that are shown singly.
 const SHOWN: usize = 10;

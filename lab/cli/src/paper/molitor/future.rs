@@ -1,13 +1,14 @@
 //! The future work that Molitor names in section 11: many clients and servers, both directions,
 //! HTTP. Workloads derived from real traffic are part of `fwlab workload`.
 
+use fwlab_results::{Finding, Run, Table};
+
 use super::{SMALL, titled};
 use crate::family::Family;
 use crate::paper::series::{series, talk};
 use crate::paper::study::{PlannedPoint, Study, Work};
 use crate::paper::text::number;
 use crate::paper::verdict::{Check, Range, SampleKey, change, finding, middle, ratio};
-use crate::results::{Finding, Run, Table};
 use crate::sockets::Talk;
 use crate::traffic::{ServerAddress, TrafficKind};
 use crate::transport::Transport::Tcp;

@@ -2,6 +2,7 @@
 //! a simulated device. Searches for each kind of frames.
 
 use anyhow::{Context, ensure};
+use fwlab_results::{Mode, Role, Run};
 
 use super::report::Report;
 use super::ways::EndpointFlags;
@@ -15,7 +16,6 @@ use crate::link::Link;
 use crate::measure;
 use crate::placement::{self, Placement};
 use crate::raw::load::{Engine, Load};
-use crate::results::{self, Mode, Role, Run};
 use crate::search::apart::Apart;
 use crate::search::connections_apart::ConnectionsApart;
 use crate::search::filters::Filter;
@@ -217,7 +217,7 @@ fn between<'a>(machines: &[Machine; 2], arguments: &'a Arguments) -> anyhow::Res
     results.describe(wire::described("two machines", links), links, arguments)?;
     for (end, machine) in [("client", client), ("server", server)] {
         let environment = machine.environment.clone();
-        results.run.agents.push(results::Agent { end: end.to_owned(), environment });
+        results.run.agents.push(fwlab_results::Agent { end: end.to_owned(), environment });
     }
     Ok(results)
 }
@@ -244,7 +244,7 @@ struct Results<'a> {
     arguments: &'a Arguments,
     device: String,
     run: Run,
-    watch: results::Watch,
+    watch: fwlab_results::Watch,
     reports: Vec<Report>,
     /// The current filter. None unless the search has several.
     filter: Option<Filter>,
@@ -253,14 +253,14 @@ struct Results<'a> {
 impl<'a> Results<'a> {
     fn begin(arguments: &'a Arguments, mode: Mode, device: String) -> Results<'a> {
         let run = Run::begin(mode, environment::here());
-        let watch = results::Watch::begin();
+        let watch = fwlab_results::Watch::begin();
         Results { arguments, device, run, watch, reports: Vec::new(), filter: None }
     }
 
     /// Describes two interfaces, and all between them as the system.
     fn describe(
         &mut self,
-        topology: results::Topology,
+        topology: fwlab_results::Topology,
         links: [&Link; 2],
         arguments: &Arguments,
     ) -> anyhow::Result<()> {
@@ -276,7 +276,8 @@ impl<'a> Results<'a> {
         let name = topology.name.clone();
         self.run.topologies.push(topology);
         let nothing = String::new();
-        let system = results::System::new("wire", &self.device, Role::Subject, &name, nothing);
+        let system =
+            fwlab_results::System::new("wire", &self.device, Role::Subject, &name, nothing);
         self.run.systems.push(system);
         Ok(())
     }
@@ -286,7 +287,11 @@ impl<'a> Results<'a> {
     }
 
     /// Describes a system in its network. Several filters make its id and label unique.
-    fn describe_system(&mut self, lab: &Lab, mut system: results::System) -> anyhow::Result<()> {
+    fn describe_system(
+        &mut self,
+        lab: &Lab,
+        mut system: fwlab_results::System,
+    ) -> anyhow::Result<()> {
         if let Some(Filter { rules, nat }) = self.filter {
             system.id = format!("{}@{rules}{}", system.id, if nat { "+nat" } else { "" });
             system.label += if nat { ", NAT" } else { "" };

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::io::IsTerminal;
 
+use fwlab_results::{Environment, Mode};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{Arguments, frames};
-use crate::results::{self, Environment, Mode};
 use crate::search::test::Test;
 use crate::search::{Conformance, Failure, Measurer, Record, Setting, TrialRunner};
 
@@ -18,7 +18,7 @@ pub(super) struct Report {
     pub device: String,
     /// The mode. None for a simulated device.
     pub mode: Option<Mode>,
-    pub system: Option<results::System>,
+    pub system: Option<fwlab_results::System>,
     pub environment: Option<Environment>,
     pub setting: Setting,
     pub complete: bool,

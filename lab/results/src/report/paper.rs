@@ -2,7 +2,7 @@
 //! its tables with the measured figures.
 
 use super::{Block, Table};
-use crate::results::{self, Paper};
+use crate::Paper;
 
 /// Returns the source of the paper, and the deviations from it.
 pub(super) fn introduced(paper: &Paper) -> Vec<Block> {
@@ -16,13 +16,12 @@ pub(super) fn introduced(paper: &Paper) -> Vec<Block> {
 
 /// Returns the paper's tables.
 pub(super) fn tables(paper: &Paper) -> Vec<Block> {
-    let titled = |table: &results::Table| {
-        [Block::Heading(2, table.title.clone()), Block::Table(cells(table))]
-    };
+    let titled =
+        |table: &crate::Table| [Block::Heading(2, table.title.clone()), Block::Table(cells(table))];
     paper.tables.iter().flat_map(titled).collect()
 }
 
-fn cells(table: &results::Table) -> Table {
+fn cells(table: &crate::Table) -> Table {
     let heading = |(place, text): (usize, &String)| {
         let kind = if place < table.names { '=' } else { '#' };
         format!("{text}{kind}")

@@ -97,7 +97,7 @@ fn cell_text(cell: &str) -> String {
 #[cfg(test)]
 mod tests {
     use crate::report::html;
-    use crate::results::{Role, System, example};
+    use crate::{Role, System, example};
 
     #[test]
     fn a_page_has_everything_and_fetches_nothing() {

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use serde_json::Value;
 
-use crate::results::Run;
+use crate::Run;
 
 /// Number of differing fields of an object that a message names.
 const MOST_FIELDS: usize = 3;

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
-use crate::results::Run;
+use crate::Run;
 
 /// The flags of `fwlab report`.
 #[derive(Debug, clap::Args)]

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::results::{Counts, Latency, Point, Role, Run, Sample, Series, System};
 use crate::stats::{Interval, median_interval, ratio_interval};
+use crate::{Counts, Latency, Point, Role, Run, Sample, Series, System};
 
 /// The seed of intervals. It is constant, so that the same file always gives the same report.
 const SEED: u64 = 1;
@@ -106,7 +106,7 @@ fn plain_of<'a>(system: &System, plain: &[&'a System]) -> Option<&'a System> {
 }
 
 /// Returns pairs of values from the rounds in which both systems have a sample.
-pub(crate) fn paired(one: &[&Sample], other: &[&Sample]) -> Vec<(f64, f64)> {
+pub fn paired(one: &[&Sample], other: &[&Sample]) -> Vec<(f64, f64)> {
     let others: BTreeMap<u32, f64> = other.iter().map(|s| (s.round, s.value)).collect();
     one.iter().filter_map(|s| Some((s.value, *others.get(&s.round)?))).collect()
 }
@@ -128,7 +128,7 @@ fn merged(samples: &[&Sample]) -> Option<Latency> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::example;
+    use crate::example;
 
     #[test]
     fn a_point_is_summarized() {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Run;
+use crate::Run;
 
 /// Returns the schema (JSON Schema 2020-12). docs/reference/fwlab.schema.json has its text.
 pub fn schema() -> Value {
@@ -14,7 +14,7 @@ pub fn schema() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::example;
+    use crate::example;
     use serde_json::json;
 
     const PATH: &str =
@@ -24,7 +24,7 @@ mod tests {
         serde_json::from_str(&std::fs::read_to_string(PATH).unwrap()).unwrap()
     }
 
-    /// Compares the published schema with the types. `UPDATE=1 cargo test -p skipstep-fwlab schema`
+    /// Compares the published schema with the types. `UPDATE=1 cargo test -p fwlab-results schema`
     /// writes the file.
     #[test]
     fn the_published_schema_is_the_one_of_the_types() {

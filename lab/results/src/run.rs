@@ -3,22 +3,11 @@
 //! docs/reference/fwlab.schema.json is generated from these types and their comments. Fields may be
 //! added. Fields of version 1 keep their meaning.
 
-mod environment;
-#[cfg(test)]
-pub(crate) mod example;
-mod file;
-mod latency;
-mod layout;
-mod schema;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-pub use environment::{Cpu, Environment, Watch};
-pub use file::{ReadError, now};
-pub use latency::{Bucket, Latency};
-pub use schema::schema;
+use crate::{Environment, Latency};
 
 /// Version of the file format that this program writes, and the newest that it reads.
 pub const SCHEMA_VERSION: u32 = 1;

@@ -10,8 +10,8 @@ use flate2::read::GzDecoder;
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::layout::lay_out;
-use super::{Environment, Mode, Role, Run, SCHEMA_VERSION, sha256};
+use crate::layout::lay_out;
+use crate::{Environment, Mode, Role, Run, SCHEMA_VERSION, sha256};
 
 /// The first bytes of a gzip file (RFC 1952 section 2.3.1).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -168,7 +168,7 @@ mod tests {
     use flate2::write::GzEncoder;
 
     use super::*;
-    use crate::results::example;
+    use crate::example;
 
     #[test]
     fn a_written_file_can_be_read() {

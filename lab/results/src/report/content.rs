@@ -3,8 +3,8 @@
 use super::chart::{Chart, DataPoint, Line};
 use super::number::{interval, percent, ratio, short, tick, time};
 use super::{Block, Table};
-use crate::results::{Better, Environment, Load, Role, Run, Series};
 use crate::summary::{self, Row, Summary};
+use crate::{Better, Environment, Load, Role, Run, Series};
 
 /// Returns the title of the report.
 pub(super) fn title(runs: &[Run]) -> String {
@@ -230,7 +230,7 @@ fn chart(series: &Series, summaries: &[Summary]) -> Option<Chart> {
     })
 }
 
-fn system(system: &crate::results::System) -> Block {
+fn system(system: &crate::System) -> Block {
     let mut table = Table::new(&["=", ""]);
     let mut row = |name: &str, value: String| {
         if !value.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{
+use crate::{
     Agent, Better, Counts, Cpu, Dimension, Environment, Finding, Latency, Load, Mode, Paper, Point,
     Quantity, Repeat, Role, Run, SCHEMA_VERSION, Sample, Series, System, Table, Topology, Verdict,
 };
@@ -137,7 +137,7 @@ fn environment() -> Environment {
 }
 
 /// Compares the run with the file for the host test of reports. `UPDATE=1 cargo test -p
-/// skipstep-fwlab example` writes the file.
+/// fwlab-results example` writes the file.
 #[test]
 fn the_file_is_this_run() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/netns/fwlab-run.json");

@@ -13,9 +13,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde::Serialize;
 
-use crate::results::{Better, Point, Role, Run, Sample, Series, System};
 use crate::stats::{Interval, change_interval, mann_whitney};
 use crate::summary::{self, paired};
+use crate::{Better, Point, Role, Run, Sample, Series, System};
 
 /// The seed of intervals. It is constant, so that the same files always have the same result.
 const SEED: u64 = 1;
@@ -272,7 +272,7 @@ fn ratios(point: &Point, id: &str, reference: Option<&str>) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::{Mode, example, sha256};
+    use crate::{Mode, example, sha256};
 
     fn scaled(factor: f64, which: &str) -> Run {
         let mut run = example::run();

@@ -73,7 +73,7 @@ fn longest_run(text: &str, of: char) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::example;
+    use crate::example;
 
     #[test]
     fn a_run_in_markdown() {
