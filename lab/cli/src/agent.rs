@@ -25,9 +25,9 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::unistd::Pid;
 
-use crate::interrupt::Interrupt;
-use crate::placement::{self, Placement};
 use channel::{Broken, Channel};
+use fwlab_net::interrupt::Interrupt;
+use fwlab_net::placement::{self, Placement};
 use strangers::Strangers;
 
 pub use controller::{Agents, Pair};

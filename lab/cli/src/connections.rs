@@ -21,12 +21,11 @@ use serde::{Deserialize, Serialize};
 
 pub use beside::{Beside, Counter, call_beside};
 pub use client::call;
+use fwlab_net::family::Family;
+use fwlab_net::topology::{End, INTERFACE, Lab, Topology};
 pub use outcome::{CallSummary, Setup, Times};
 pub use ports::Ports;
 pub use server::{MOST_BYTES, Service};
-
-use crate::family::Family;
-use crate::topology::{End, INTERFACE, Lab, Topology};
 
 /// TCP port of the server.
 pub const PORT: u16 = 80;

@@ -6,8 +6,6 @@
 //!
 //! [`ftp`]: the FTP sessions and the bytes a second that clients get.
 //!
-//! [`bad_network`]: a cable between two hosts with reproducible impairment of frames.
-//!
 //! [`raw`]: frames that programs in the kernel make and count, through networks built for them.
 //!
 //! [`workload`]: commands that run in the order and at the times of a file or of a capture.
@@ -21,36 +19,19 @@
 //! [`agent`]: ends of a measurement on other machines.
 
 pub mod agent;
-pub mod bad_network;
 pub mod connections;
 pub mod converse;
-pub mod cycles;
 pub mod echo;
-pub mod environment;
-pub mod family;
 pub mod ftp;
-pub mod host;
-pub mod interrupt;
-pub mod link;
 pub mod lookups;
 pub mod measure;
-pub mod napi;
 pub mod paper;
-mod pins;
-pub mod placement;
-mod process;
-pub mod program;
 pub mod raw;
 pub mod request_response;
 pub mod rounds;
-pub mod rules;
 pub mod search;
 pub mod sockets;
 pub mod speed;
-pub mod system;
-pub mod topology;
-pub mod traffic;
-pub mod transport;
 pub mod wire;
 pub mod workload;
 

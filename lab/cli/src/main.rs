@@ -8,13 +8,13 @@ use std::time::Duration;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
+use fwlab_net::bad_network::{self, Impairment};
+use fwlab_net::interrupt::Interrupt;
 use fwlab_results::{compare, report};
-use skipstep_fwlab::bad_network::Impairment;
-use skipstep_fwlab::interrupt::Interrupt;
 use skipstep_fwlab::request_response::Protocol;
 use skipstep_fwlab::{
-    agent, bad_network, converse, echo, ftp, measure, paper, raw, request_response, search,
-    seconds, speed, workload,
+    agent, converse, echo, ftp, measure, paper, raw, request_response, search, seconds, speed,
+    workload,
 };
 
 #[derive(Parser)]

@@ -19,12 +19,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
 use clap::ValueEnum;
+use fwlab_net::environment;
+use fwlab_net::host;
+use fwlab_net::interrupt::{Interrupt, Interrupted};
 use fwlab_results::report;
 use fwlab_results::{Finding, Mode, Run, Table};
 
-use crate::environment;
-use crate::host;
-use crate::interrupt::{Interrupt, Interrupted};
 use crate::seconds;
 use study::{Extent, Study};
 
@@ -207,7 +207,7 @@ impl StudyOptions {
             "{command}: must run as root, to make network namespaces"
         );
         for name in &self.systems {
-            crate::system::named(name).map_err(anyhow::Error::msg)?;
+            fwlab_net::system::named(name).map_err(anyhow::Error::msg)?;
         }
         if let Some(folder) = &self.out {
             fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;

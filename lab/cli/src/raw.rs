@@ -13,13 +13,13 @@ mod source;
 use std::time::Duration;
 
 use anyhow::ensure;
+use fwlab_net::host;
+use fwlab_net::interrupt::Interrupt;
+use fwlab_net::placement::Placement;
+use fwlab_net::topology::{End, Lab, Offloads, Shape, Topology};
 use skipstep_kernel::lab::XdpMode;
 
-use crate::host;
-use crate::interrupt::Interrupt;
-use crate::placement::Placement;
 use crate::seconds;
-use crate::topology::{End, Lab, Offloads, Shape, Topology};
 use flood::{Flood, Pace, Trial, measuring_cpu};
 use load::Load;
 use missing::Gap;

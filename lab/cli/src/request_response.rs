@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::ValueEnum;
-
-use crate::interrupt::Interrupt;
+use fwlab_net::interrupt::Interrupt;
 
 /// Time after which a datagram or a connection attempt counts as lost.
 const PATIENCE: Duration = Duration::from_millis(500);

@@ -2,9 +2,8 @@
 //! disturbances of the machine affect all systems alike. A disturbed trial is repeated, and every
 //! repeat is recorded.
 
+use fwlab_net::interrupt::{Interrupt, Interrupted};
 use fwlab_results::{Counts, Latency, Repeat, Sample};
-
-use crate::interrupt::{Interrupt, Interrupted};
 
 /// The most repeats of a disturbed trial. If the last repeat is disturbed too, its value counts,
 /// and is marked doubtful.

@@ -29,12 +29,12 @@ use serde::Serialize;
 use thiserror::Error;
 
 pub use command::{Arguments, run};
+use fwlab_net::family::Family;
 use fwlab_results::Latency;
 
 use crate::connections::datagrams::Datagrams;
 use crate::connections::flood::Flood;
 use crate::connections::{Pages, Setup};
-use crate::family::Family;
 use crate::raw::extension::Extension;
 use crate::raw::load::Load;
 pub use crate::raw::missing::Gap;

@@ -12,16 +12,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use fwlab_net::family::Family;
+use fwlab_net::host::Host;
+use fwlab_net::interrupt::Interrupt;
+use fwlab_net::placement::{Disturbance, KinWatch, Placement, Watch};
+use fwlab_net::topology::{End, Lab};
+use fwlab_net::traffic::{ServerAddress, TrafficKind};
+use fwlab_net::transport::Transport;
 use fwlab_results::Latency;
 use serde::{Deserialize, Serialize};
-
-use crate::family::Family;
-use crate::host::Host;
-use crate::interrupt::Interrupt;
-use crate::placement::{Disturbance, KinWatch, Placement, Watch};
-use crate::topology::{End, Lab};
-use crate::traffic::{ServerAddress, TrafficKind};
-use crate::transport::Transport;
 
 pub use external::serve;
 pub use rules::{check_borders, check_rules};

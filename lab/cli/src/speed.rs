@@ -11,20 +11,20 @@ mod target;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use fwlab_net::family::Family;
+use fwlab_net::system::System;
+use fwlab_net::topology::Topology;
+use fwlab_net::traffic::TrafficKind;
+use fwlab_net::transport::Transport::{self, Tcp, Udp};
 use fwlab_results::{Finding, Run, Table};
 use skipstep_classifier::sample;
 
-use crate::family::Family;
 use crate::paper::series::{costs, series, talk};
 use crate::paper::states::{DRAWN, Limit, Room};
 use crate::paper::study::{Block, Extent, PlannedPoint, Study, Work};
 use crate::paper::{Paper, StudyOptions, run_alone};
 use crate::raw::extension::Extension;
 use crate::raw::load::{Engine, Load, Sizes, Vary};
-use crate::system::System;
-use crate::topology::Topology;
-use crate::traffic::TrafficKind;
-use crate::transport::Transport::{self, Tcp, Udp};
 
 /// Bytes of a frame: the shortest frame of Ethernet.
 const SIZE: usize = 64;
@@ -257,7 +257,7 @@ fn all_sockets(study: &mut Study) -> Vec<(Block, Vec<PlannedPoint>)> {
         (UDP_RR, TrafficKind::Rr, Udp, 64),
         (IPERF3, TrafficKind::Iperf3, Tcp, 0),
     ] {
-        if kind.programs().iter().all(|program| crate::system::is_there(program)) {
+        if kind.programs().iter().all(|program| fwlab_net::system::is_there(program)) {
             blocks.push(sockets(study, title, kind, transport, size));
         } else {
             study.leave_out(&format!("{title}: no such program: {}", kind.programs().join(", ")));

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context;
+use fwlab_net::link::{Link, parse_address};
 
-use crate::link::{Link, parse_address};
 use crate::raw::flood::{Flood, Port};
 use crate::raw::load::Load;
 
-use crate::topology::End;
+use fwlab_net::topology::End;
 
 /// The advice if no frames come through between two interfaces.
 pub(crate) const NO_WAY: &str = "--next-link must be the link address of the device that forwards \

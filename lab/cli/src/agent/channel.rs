@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use fwlab_net::interrupt::Interrupt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -13,7 +14,6 @@ use super::handshake::{
     Greeting, HELLO, Hello, OPENING, Refusal, Side, VERDICT, read_verdict, verdict,
 };
 use super::key::{self, CODE, Key};
-use crate::interrupt::Interrupt;
 
 /// The time limit of a whole handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);

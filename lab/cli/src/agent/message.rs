@@ -6,13 +6,13 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::ensure;
+use fwlab_net::family::Family;
+use fwlab_net::link::Link;
+use fwlab_net::placement::Disturbance;
 use fwlab_results::{Counts, Environment};
 use serde::{Deserialize, Serialize};
 
 use crate::connections::Ports;
-use crate::family::Family;
-use crate::link::Link;
-use crate::placement::Disturbance;
 use crate::raw::load::Load;
 use crate::raw::missing::Holes;
 use crate::raw::sender::Pace;
@@ -268,13 +268,14 @@ fn check_pace(pace: &Pace) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use fwlab_net::family::Family;
+    use fwlab_net::topology::End;
+    use fwlab_net::traffic::{ServerAddress, TrafficKind};
+    use fwlab_net::transport::Transport;
+
     use super::*;
-    use crate::family::Family;
     use crate::raw::extension::Extension;
     use crate::raw::load::{Engine, Sizes, Vary};
-    use crate::topology::End;
-    use crate::traffic::{ServerAddress, TrafficKind};
-    use crate::transport::Transport;
 
     fn talk() -> Talk {
         Talk {

@@ -9,6 +9,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use chrono::Utc;
+use fwlab_net::environment;
+use fwlab_net::host::Host;
+use fwlab_net::interrupt::{Interrupt, Interrupted};
+use fwlab_net::link::Link;
+use fwlab_net::placement::{Disturbance, KinWatch, Placement};
+use fwlab_net::system;
+use fwlab_net::traffic::TrafficKind;
 use fwlab_results::Counts;
 use skipstep_kernel::lab::{self, Progress, Sink};
 
@@ -16,18 +23,11 @@ use super::channel::{Broken, Channel};
 use super::log;
 use super::message::{Answer, Caller, Frames, Machine, Order, Part, Reach, Start, Tally};
 use crate::connections::Ports;
-use crate::environment;
-use crate::host::Host;
-use crate::interrupt::{Interrupt, Interrupted};
-use crate::link::Link;
-use crate::placement::{Disturbance, KinWatch, Placement};
 use crate::raw::flood::{PORTS, await_stragglers};
 use crate::raw::frame::Flow;
 use crate::raw::missing::Holes;
 use crate::raw::sender::{Pace, Port, Sender};
 use crate::sockets::{self, Server, Talk};
-use crate::system;
-use crate::traffic::TrafficKind;
 
 /// The longest silence of a controller outside of a trial. After that the agent gives it up.
 const PATIENCE: Duration = Duration::from_secs(60);

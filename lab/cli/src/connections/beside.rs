@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
+use fwlab_net::host::Host;
+use fwlab_net::interrupt::Interrupt;
+use fwlab_net::placement::Placement;
 use serde::{Deserialize, Serialize};
 
 use super::{Answers, Calls, call, datagrams, flood};
-use crate::host::Host;
-use crate::interrupt::Interrupt;
-use crate::placement::Placement;
 
 /// The kind of background traffic, with its rate in packets per second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -8,6 +8,7 @@ use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use fwlab_net::interrupt::Interrupt;
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
@@ -17,7 +18,6 @@ use nix::sys::socket::{
 
 use super::server::answer;
 use super::{Answers, Calls, PATIENCE};
-use crate::interrupt::Interrupt;
 
 /// Shortest and longest sleep in milliseconds. Attempts that fall due during a sleep are made one
 /// right after the other.

@@ -9,6 +9,8 @@ use std::time::Instant;
 
 use anyhow::Context;
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
+use fwlab_net::family::Family;
+use fwlab_net::topology::End;
 use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrStorage, recvmsg, sendto,
@@ -18,8 +20,6 @@ use nix::sys::time::TimeVal;
 use serde::Serialize;
 
 use super::STRAGGLERS;
-use crate::family::Family;
-use crate::topology::End;
 
 /// Number of source addresses.
 const ATTACKERS: u64 = 250;

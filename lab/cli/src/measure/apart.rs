@@ -4,18 +4,18 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use fwlab_net::family::Family;
+use fwlab_net::interrupt::Interrupt;
+use fwlab_net::placement::Disturbance;
+use fwlab_net::topology::End;
+use fwlab_net::traffic::ServerAddress;
 use fwlab_results::Run;
 
 use super::plan::{CALIBRATION, Plan, WARM};
 use crate::agent::{Agents, Answer, Frames, Machine, Pair, Part, Reach, Tally};
-use crate::family::Family;
-use crate::interrupt::Interrupt;
-use crate::placement::Disturbance;
 use crate::raw::sender::Pace;
 use crate::rounds::Measured;
 use crate::sockets::{Talk, TalkResult};
-use crate::topology::End;
-use crate::traffic::ServerAddress;
 use crate::wire::{self, Interfaces, NO_WAY};
 
 /// Two agents, and the interfaces between which frames go.

@@ -4,21 +4,21 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use fwlab_net::cycles::Cycles;
+use fwlab_net::interrupt::Interrupt;
+use fwlab_net::napi;
+use fwlab_net::placement::Placement;
+use fwlab_net::rules::Rules;
+use fwlab_net::system::System;
+use fwlab_net::topology::{End, Lab, Offloads, Shape, Topology};
+use fwlab_net::traffic::ServerAddress;
 use fwlab_results::{Counts, Latency, Mode, Role, Run};
 
 use super::apart::{Apart, Ends};
 use super::plan::{CALIBRATION, Plan, WARM, pace};
-use crate::cycles::Cycles;
-use crate::interrupt::Interrupt;
-use crate::napi;
-use crate::placement::Placement;
 use crate::raw::flood::{Flood, PROBE, Pace, Trial};
 use crate::rounds::{Measured, Subject};
-use crate::rules::Rules;
 use crate::sockets::{self, Server, Talk};
-use crate::system::System;
-use crate::topology::{End, Lab, Offloads, Shape, Topology};
-use crate::traffic::ServerAddress;
 use crate::wire::{NO_WAY, Wire};
 use crate::workload::{self, Printed};
 use anyhow::{Context, bail, ensure};
@@ -31,7 +31,7 @@ pub(crate) const USABLE_SHARE: f64 = 0.8;
 
 /// A system to be measured.
 pub(crate) enum Candidate {
-    /// A system of [`crate::system`], in a network of its own.
+    /// A system of [`fwlab_net::system`], in a network of its own.
     Built { system: Box<dyn System>, is_placebo: bool, rules: Rules, queue: bool, mtu: u32 },
     /// The network between two interfaces.
     Wire(Wire),

@@ -1,6 +1,10 @@
 //! Adamo and Tablò: transactions per second by number and protocol of rules, through a router and
 //! through a bridge.
 
+use fwlab_net::family::Family;
+use fwlab_net::topology::Topology;
+use fwlab_net::traffic::TrafficKind;
+use fwlab_net::transport::Transport::{self, Tcp, Udp};
 use fwlab_results::{Finding, Role, Run, Table};
 
 use super::Paper;
@@ -8,10 +12,6 @@ use super::series::{series, talk};
 use super::study::{Block, Extent, PlannedPoint, Study, Work};
 use super::text::number;
 use super::verdict::{Check, Range, SampleKey, base, change, finding, middle, ratio, values};
-use crate::family::Family;
-use crate::topology::Topology;
-use crate::traffic::TrafficKind;
-use crate::transport::Transport::{self, Tcp, Udp};
 
 /// The study by Adamo and Tablò.
 pub(super) struct AdamoTablo;

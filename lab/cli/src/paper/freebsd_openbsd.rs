@@ -1,6 +1,13 @@
 //! PF on FreeBSD and on OpenBSD: the idle share of the firewall's CPU during an FTP transfer and
 //! iperf, as a router and with a rule set of 2008.
 
+use fwlab_net::family::Family;
+use fwlab_net::host::Host;
+use fwlab_net::rules::Rules;
+use fwlab_net::system::{self, System, skipstep};
+use fwlab_net::topology::Topology;
+use fwlab_net::traffic::{self, TrafficKind};
+use fwlab_net::transport::Transport::Tcp;
 use fwlab_results::{Better, Finding, Mode, Quantity, Run, Table};
 
 use super::Paper;
@@ -8,14 +15,7 @@ use super::series::{series, talk};
 use super::study::{Block, Cpu, Extent, PlannedPoint, Study, Work};
 use super::text::number;
 use super::verdict::{Check, Range, SampleKey, finding, middle, ratio, values};
-use crate::family::Family;
-use crate::host::Host;
-use crate::rules::Rules;
 use crate::sockets::Talk;
-use crate::system::{self, System, skipstep};
-use crate::topology::Topology;
-use crate::traffic::{self, TrafficKind};
-use crate::transport::Transport::Tcp;
 
 /// The study of the article.
 pub(super) struct FreebsdOpenbsd;
@@ -259,7 +259,7 @@ mod tests {
             count: 0,
             transport: Tcp,
             family: Family::V4,
-            to: crate::topology::End::Server,
+            to: fwlab_net::topology::End::Server,
             topology,
         };
         let text = Published.configuration(&rules);

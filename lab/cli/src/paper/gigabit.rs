@@ -3,6 +3,13 @@
 
 use std::process::Command;
 
+use fwlab_net::family::Family;
+use fwlab_net::host::Host;
+use fwlab_net::rules::Rules;
+use fwlab_net::system::{self, System, skipstep};
+use fwlab_net::topology::Topology;
+use fwlab_net::traffic::TrafficKind;
+use fwlab_net::transport::Transport::Tcp;
 use fwlab_results::{Finding, Role, Run, Table};
 
 use super::Paper;
@@ -10,13 +17,6 @@ use super::series::{series, talk};
 use super::study::{Block, Extent, PlannedPoint, Study, Work};
 use super::text::number;
 use super::verdict::{Check, Range, SampleKey, change, finding, ratio, values};
-use crate::family::Family;
-use crate::host::Host;
-use crate::rules::Rules;
-use crate::system::{self, System, skipstep};
-use crate::topology::Topology;
-use crate::traffic::TrafficKind;
-use crate::transport::Transport::Tcp;
 
 /// The study of the gigabit firewall.
 pub(super) struct Gigabit;

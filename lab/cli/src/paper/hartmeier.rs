@@ -2,6 +2,10 @@
 //! rules and by number of states; and the memory of a state. His model of the cost of rules and
 //! states is fitted to the results.
 
+use fwlab_net::family::Family;
+use fwlab_net::system::System;
+use fwlab_net::topology::Topology;
+use fwlab_net::transport::Transport::{self, Tcp, Udp};
 use fwlab_results::stats::{Interval, median};
 use fwlab_results::summary;
 use fwlab_results::{Finding, Mode, Run, Sample, Series, Table};
@@ -12,12 +16,8 @@ use super::states::{DRAWN, Limit, Room};
 use super::study::{Block, Extent, MEMORY, PlannedPoint, Study, Work};
 use super::text::number;
 use super::verdict::{Check, Range, SampleKey, base, change, finding, middle, ratio};
-use crate::family::Family;
 use crate::raw::extension::Extension;
 use crate::raw::load::{Engine, Load, Sizes, Vary};
-use crate::system::System;
-use crate::topology::Topology;
-use crate::transport::Transport::{self, Tcp, Udp};
 
 /// The study by Hartmeier.
 pub(super) struct Hartmeier;
@@ -550,7 +550,7 @@ mod tests {
     #[test]
     fn systems_are_known() {
         for name in SYSTEMS.iter().chain(&KEEPERS).chain(PAIRS.iter().flatten()) {
-            assert!(crate::system::named(name).is_ok(), "{name}");
+            assert!(fwlab_net::system::named(name).is_ok(), "{name}");
         }
     }
 }

@@ -6,6 +6,13 @@ mod future;
 
 use std::process::Command;
 
+use fwlab_net::family::Family;
+use fwlab_net::host::Host;
+use fwlab_net::rules::Rules;
+use fwlab_net::system::{self, System, skipstep};
+use fwlab_net::topology::Topology;
+use fwlab_net::traffic::{self, ServerAddress, TrafficKind};
+use fwlab_net::transport::Transport::{Tcp, Udp};
 use fwlab_results::{Better, Finding, Quantity, Run, Series, Table};
 
 use super::Paper;
@@ -13,14 +20,7 @@ use super::series::{series, talk};
 use super::study::{Block, Extent, PlannedPoint, Study, Work};
 use super::text::number;
 use super::verdict::{Check, Range, SampleKey, finding, middle, ratio};
-use crate::family::Family;
-use crate::host::Host;
-use crate::rules::Rules;
 use crate::sockets::Talk;
-use crate::system::{self, System, skipstep};
-use crate::topology::Topology;
-use crate::traffic::{self, ServerAddress, TrafficKind};
-use crate::transport::Transport::{Tcp, Udp};
 
 /// The study by Molitor.
 pub(super) struct Molitor;
@@ -519,8 +519,9 @@ fn findings(run: &Run) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use fwlab_net::topology::End;
+
     use super::*;
-    use crate::topology::End;
     use crate::workload;
 
     #[test]

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
+use fwlab_net::family::Family;
+use fwlab_net::topology::End;
+use fwlab_net::traffic::{ServerAddress, TrafficKind};
+use fwlab_net::transport::Transport;
 use fwlab_results::{Dimension, Quantity, Series};
 
-use crate::family::Family;
 use crate::raw::load::Load;
 use crate::sockets::Talk;
-use crate::topology::End;
-use crate::traffic::{ServerAddress, TrafficKind};
-use crate::transport::Transport;
 
 /// Makes the conversation of one client with the server, with a payload of `size` bytes.
 pub(crate) fn talk(

@@ -7,11 +7,12 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
+use fwlab_net::host::Host;
+use fwlab_net::rules::Rules;
+use fwlab_net::system::System;
+use fwlab_net::topology::Topology;
+
 use super::study::Study;
-use crate::host::Host;
-use crate::rules::Rules;
-use crate::system::System;
-use crate::topology::Topology;
 
 /// skipstep's states of a forwarded connection: one on the inbound and one on the outbound
 /// interface.

@@ -5,27 +5,27 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use fwlab_net::family::Family;
+use fwlab_net::interrupt::{Interrupt, Interrupted};
+use fwlab_net::placement::{self, Placement};
+use fwlab_net::rules::Rules;
+use fwlab_net::system::{self, System};
+use fwlab_net::topology::{End, Lab, Shape, Topology};
+use fwlab_net::transport::Transport;
 use fwlab_results::{Mode, Point, Quantity, Role, Run, Series};
 use nix::unistd::Pid;
 
 use super::StudyOptions;
 use super::progress::Progress;
-use crate::family::Family;
-use crate::interrupt::{Interrupt, Interrupted};
 use crate::measure::CHECK_SIZE;
 use crate::measure::plan::Plan;
 use crate::measure::subject::{Candidate, Testbed};
 use crate::measure::table;
-use crate::placement::{self, Placement};
 use crate::raw::extension::Extension;
 use crate::raw::flood::Flood;
 use crate::raw::load::{Engine, Load, Sizes, Vary};
 use crate::rounds::{self, Measured, Subject};
-use crate::rules::Rules;
 use crate::sockets::Talk;
-use crate::system::{self, System};
-use crate::topology::{End, Lab, Shape, Topology};
-use crate::transport::Transport;
 
 /// Estimated time to build a network and to load and check its rules.
 const SET_UP: Duration = Duration::from_millis(600);

@@ -4,6 +4,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use fwlab_net::interrupt::Interrupt;
+use fwlab_net::placement::{Disturbance, Placement};
 use skipstep_kernel::lab::{Counts, Field, Progress, Sink, Variation, XdpMode};
 
 use super::frame::Flow;
@@ -11,10 +13,8 @@ use super::load::Load;
 use super::missing::Missing;
 use super::sender::Sender;
 pub use super::sender::{Pace, Port};
-use crate::interrupt::Interrupt;
-use crate::placement::{Disturbance, Placement};
 
-use crate::topology::{End, Lab};
+use fwlab_net::topology::{End, Lab};
 
 /// The interval without a frame after which a trial is over.
 const TICK: Duration = Duration::from_millis(10);
@@ -321,5 +321,5 @@ pub fn await_stragglers(sink: &Sink, sent: Option<u64>) -> anyhow::Result<Counts
 /// # Errors
 /// Fails if the CPUs of this process cannot be read.
 pub fn measuring_cpu() -> anyhow::Result<usize> {
-    crate::placement::cpus()?.last().copied().context("no CPU")
+    fwlab_net::placement::cpus()?.last().copied().context("no CPU")
 }

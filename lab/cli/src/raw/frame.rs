@@ -4,11 +4,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anyhow::{Context, ensure};
 use etherparse::PacketBuilder;
+use fwlab_net::family::Family;
+use fwlab_net::transport::Transport;
 use skipstep_kernel::lab::{FrameKind, LARGEST_FRAME, MAGIC, TAG_BYTES, Template};
 
 use super::extension::Extension;
-use crate::family::Family;
-use crate::transport::Transport;
 
 /// The fixed headers of frames.
 #[derive(Debug, Clone, Copy)]
@@ -164,8 +164,9 @@ fn sixteen(address: IpAddr) -> [u8; 16] {
 
 #[cfg(test)]
 mod tests {
+    use fwlab_net::topology::End;
+
     use super::*;
-    use crate::topology::End;
     use clap::ValueEnum;
 
     fn flow(transport: Transport, family: Family) -> Flow {

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Context, bail, ensure};
+use fwlab_net::family::Family;
+use fwlab_net::transport::Transport;
 use serde::{Deserialize, Serialize};
 use skipstep_kernel::lab::{Field, PATTERN, Template, VALUES, Variation};
 
 use super::extension::Extension;
 use super::frame::Flow;
-use crate::family::Family;
-use crate::transport::Transport;
 
 /// Simple IMIX as counts and sizes in bytes: seven small frames, four of middle size, one large
 /// frame.

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
+use fwlab_net::family::Family;
+use fwlab_net::transport::Transport;
 use nix::libc;
 use nix::time::{ClockId, clock_gettime};
 use skipstep_kernel::lab::{Order, PACKET_BATCH, PacketSocket, Progress, TRIAL_SHIFT};
 
 use super::frame::Flow;
-use crate::family::Family;
-use crate::transport::Transport;
 
 /// A generator that sends through a packet socket.
 pub(super) struct Packets {
@@ -212,9 +212,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use fwlab_net::topology::End;
+
     use super::*;
     use crate::raw::extension::Extension;
-    use crate::topology::End;
     use proptest::prelude::*;
     use skipstep_kernel::lab::{Field, PATTERN, Variation};
 

@@ -4,6 +4,10 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
+use fwlab_net::host::Host;
+use fwlab_net::interrupt::Interrupt;
+use fwlab_net::placement::{Disturbance, Placement, Watch};
+use fwlab_net::topology::{End, INTERFACE, Lab};
 use nix::sys::pthread::{Pthread, pthread_kill, pthread_self};
 use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
@@ -12,10 +16,6 @@ use skipstep_kernel::lab::{Field, Order, PATTERN, Progress, Sink, XdpMode};
 use super::frame::Flow;
 use super::load::{Load, Prepared};
 use super::source::Source;
-use crate::host::Host;
-use crate::interrupt::Interrupt;
-use crate::placement::{Disturbance, Placement, Watch};
-use crate::topology::{End, INTERFACE, Lab};
 
 /// Number of frames in a batch, for sending at full speed and at a rate. A frame waits until its
 /// batch is complete, or until the other frames are not due yet.

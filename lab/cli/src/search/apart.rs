@@ -4,16 +4,16 @@
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use fwlab_net::interrupt::Interrupt;
+use fwlab_net::topology::End;
 use skipstep_kernel::lab::Progress;
 
 use super::network::{USABLE_SHARE, pause, received};
 use super::wire::pace_alone;
 use super::{Measurer, Order, Site, Trial};
 use crate::agent::{Agents, Frames, Machine, Pair, Part, Reach, Tally};
-use crate::interrupt::Interrupt;
 use crate::raw::flood::Pace;
 use crate::raw::load::Load;
-use crate::topology::End;
 use crate::wire::{Interfaces, NO_WAY};
 
 /// Number of frames that measure the generator's highest rate, and the longest time for them.
@@ -125,10 +125,10 @@ fn trial_of(pace: &Pace, sent: &Tally, counted: &Tally) -> Trial {
 
 #[cfg(test)]
 mod tests {
+    use fwlab_net::placement::Disturbance;
     use fwlab_results::Counts;
 
     use super::*;
-    use crate::placement::Disturbance;
     use crate::raw::missing::Holes;
 
     fn tally(counts: Counts, start: u64, time: Duration, holes: Holes) -> Tally {

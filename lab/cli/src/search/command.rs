@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::ensure;
+use fwlab_net::family::Family;
 
 use super::filters::Filters;
 use super::frames::{Frames, Kinds};
@@ -18,7 +19,6 @@ use super::test::Test;
 use super::{Setting, Variety, Waits};
 use crate::agent::Agents;
 use crate::connections::{MOST_AT_ONCE, PAGE, Pages};
-use crate::family::Family;
 use crate::raw::extension::Extension;
 use crate::raw::load::{Engine, Load};
 

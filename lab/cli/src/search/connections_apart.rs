@@ -5,6 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use fwlab_net::family::Family;
+use fwlab_net::interrupt::Interrupt;
 
 use super::attempts::{Attempts, BesideCounts, CEILING, CEILING_AT_LEAST, FAST, PROBE, SLOW};
 use super::network::{USABLE_SHARE, pause};
@@ -14,8 +16,6 @@ use crate::agent::{
     Agents, Called, Caller, LONGEST_TRIAL, Machine, Made, Pair, Part, Reach, Served,
 };
 use crate::connections::{Beside, Calls, Pages, datagrams, flood};
-use crate::family::Family;
-use crate::interrupt::Interrupt;
 
 /// Bytes of headers before the payload of a datagram's first fragment. With them a datagram must be
 /// longer than the link's MTU.

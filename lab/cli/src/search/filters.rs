@@ -2,8 +2,7 @@
 //! translation off and on.
 
 use clap::ValueEnum;
-
-use crate::rules::MOST_RULES;
+use fwlab_net::rules::MOST_RULES;
 
 /// The use of address translation for clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

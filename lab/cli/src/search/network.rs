@@ -5,20 +5,20 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
+use fwlab_net::family::Family;
+use fwlab_net::interrupt::Interrupt;
+use fwlab_net::napi;
+use fwlab_net::placement::{self, Placement};
 
 use super::filters::Filter;
 use super::{Besides, Measurer, Order, Phase, Site, Trial};
-use crate::family::Family;
-use crate::interrupt::Interrupt;
-use crate::napi;
-use crate::placement::{self, Placement};
 use crate::raw::flood::{self, Flood, PROBE, Pace};
 use crate::raw::load::Load;
 
-use crate::rules::Rules;
-use crate::system::System;
-use crate::topology::{End, Lab, Shape, Topology};
-use crate::transport::Transport;
+use fwlab_net::rules::Rules;
+use fwlab_net::system::System;
+use fwlab_net::topology::{End, Lab, Shape, Topology};
+use fwlab_net::transport::Transport;
 
 /// Number of frames that measure the generator's highest rate.
 const CEILING: u64 = 1 << 19;

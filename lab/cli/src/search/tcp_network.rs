@@ -5,6 +5,9 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::ensure;
+use fwlab_net::family::Family;
+use fwlab_net::interrupt::Interrupt;
+use fwlab_net::placement::Placement;
 
 use super::attempts::{Attempts, BesideCounts, CEILING, CEILING_AT_LEAST, FAST, PROBE, SLOW};
 use super::filters::Filter;
@@ -13,13 +16,10 @@ use super::{Measurer, Order, Trial};
 use crate::connections::{
     self, Answers, Beside, CallSummary, Calls, Counter, PORT, Pages, STRAGGLERS, Service,
 };
-use crate::family::Family;
-use crate::interrupt::Interrupt;
-use crate::placement::Placement;
 
-use crate::system::System;
-use crate::topology::{End, Lab, Topology};
-use crate::transport::Transport;
+use fwlab_net::system::System;
+use fwlab_net::topology::{End, Lab, Topology};
+use fwlab_net::transport::Transport;
 
 /// Client and server at two ends of a network, and the system in between.
 pub struct TcpNetwork<'l> {

@@ -1,14 +1,14 @@
 //! Searches between two interfaces of this machine.
 
 use anyhow::{Context, ensure};
+use fwlab_net::interrupt::Interrupt;
+use fwlab_net::placement::Placement;
+use fwlab_net::topology::End;
 
 use super::network::{USABLE_SHARE, frames_of, pace, pause};
 use super::{Besides, Measurer, Order, Site, Trial};
-use crate::interrupt::Interrupt;
-use crate::placement::Placement;
 use crate::raw::flood::{Flood, Pace};
 use crate::raw::load::Load;
-use crate::topology::End;
 use crate::wire::{NO_WAY, Wire};
 
 /// Number of frames that measure the generator's highest rate.

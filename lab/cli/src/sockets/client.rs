@@ -6,16 +6,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use fwlab_net::interrupt::Interrupt;
+use fwlab_net::placement::Placement;
+use fwlab_net::traffic::{CHARGEN, DISCARD, ECHO, FTP, HTTP, ONCE, TrafficKind};
+use fwlab_net::transport::Transport;
 use fwlab_results::Latency;
 
 use super::server::BLOCK;
 use super::{Talk, external};
 use crate::ftp::Session;
-use crate::interrupt::Interrupt;
-use crate::placement::Placement;
 use crate::request_response::{self, Protocol};
-use crate::traffic::{CHARGEN, DISCARD, ECHO, FTP, HTTP, ONCE, TrafficKind};
-use crate::transport::Transport;
 
 /// Time without an answer after which a client fails.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -11,13 +11,13 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
+use fwlab_net::host::Host;
+use fwlab_net::interrupt::Interrupt;
+use fwlab_net::placement::Placement;
+use fwlab_net::traffic::TrafficKind;
+use fwlab_net::transport::Transport;
 
 use super::Talk;
-use crate::host::Host;
-use crate::interrupt::Interrupt;
-use crate::placement::Placement;
-use crate::traffic::TrafficKind;
-use crate::transport::Transport;
 
 /// The first port of iperf3's servers, each of which serves one client; and the port of netserver.
 const IPERF3: u16 = 5201;

@@ -4,8 +4,9 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Result, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU16, Ordering};
 
+use fwlab_net::traffic::DATA_PORTS;
+
 use super::listener::{PATIENCE, accept};
-use crate::traffic::DATA_PORTS;
 
 /// Source port of active data connections.
 const DATA: u16 = 20;

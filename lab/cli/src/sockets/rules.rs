@@ -5,13 +5,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use fwlab_net::placement::Placement;
+use fwlab_net::rules::Rules;
+use fwlab_net::topology::{End, Lab};
+use fwlab_net::traffic::{FTP, ServerAddress};
 
 use super::{Server, Talk};
 use crate::ftp::Session;
-use crate::placement::Placement;
-use crate::rules::Rules;
-use crate::topology::{End, Lab};
-use crate::traffic::{FTP, ServerAddress};
 
 /// Timeout of a connection attempt that must fail.
 const TRY: Duration = Duration::from_millis(300);

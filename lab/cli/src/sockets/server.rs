@@ -11,14 +11,14 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::Context;
+use fwlab_net::host::Host;
+use fwlab_net::placement::Placement;
+use fwlab_net::traffic::{CHARGEN, DISCARD, ECHO, FTP, HTTP, ONCE, TrafficKind};
+use fwlab_net::transport::Transport;
 use nix::sys::socket::{Shutdown, shutdown};
 
 use super::listener::PATIENCE;
 use super::{Talk, ftp_session};
-use crate::host::Host;
-use crate::placement::Placement;
-use crate::traffic::{CHARGEN, DISCARD, ECHO, FTP, HTTP, ONCE, TrafficKind};
-use crate::transport::Transport;
 
 /// Lowest port of clients. A datagram from a lower port may be forged, to make two echo servers
 /// answer each other endlessly.

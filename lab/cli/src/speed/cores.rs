@@ -8,25 +8,25 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use fwlab_net::family::Family;
+use fwlab_net::host::Host;
+use fwlab_net::interrupt::Interrupt;
+use fwlab_net::placement::{Placement, Watch};
+use fwlab_net::rules::Rules;
+use fwlab_net::system::System;
+use fwlab_net::topology::{End, Lab, Shape, Topology};
+use fwlab_net::transport::Transport::Udp;
 use fwlab_results::{Better, Quantity, Role, Series};
 use skipstep_kernel::instance::Instance;
 use skipstep_kernel::lab::offload;
 use skipstep_kernel::testing::{FRAME, FrameRestorer, TimedHook};
 
-use crate::family::Family;
-use crate::host::Host;
-use crate::interrupt::Interrupt;
 use crate::paper::study::Study;
-use crate::placement::{Placement, Watch};
 use crate::raw::extension::Extension;
 use crate::raw::flood::{Flood, PORTS, Pace};
 use crate::raw::frame::{CHECKSUM_BYTES, Flow};
 use crate::raw::load::{Load, Vary};
 use crate::rounds::{Measured, Subject};
-use crate::rules::Rules;
-use crate::system::System;
-use crate::topology::{End, Lab, Shape, Topology};
-use crate::transport::Transport::Udp;
 
 /// The title of the series, and the dimension's value at its one point.
 pub(super) const TITLE: &str = "Programs on two CPUs";

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fwlab_net::placement::{self, Placement, Watch};
 use fwlab_results::{Better, Quantity, Role, Series};
 use nix::unistd::Pid;
 use skipstep_abi::limits::MAX_RULES;
@@ -14,7 +15,6 @@ use skipstep_kernel::testing::{Lookup, Lookups, PACKETS};
 
 use crate::lookups::{List, classbench};
 use crate::paper::study::{Extent, Study};
-use crate::placement::{self, Placement, Watch};
 use crate::rounds::{Measured, Subject};
 
 /// Number of rules in a list; with `--smoke` the second number.

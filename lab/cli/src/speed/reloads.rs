@@ -7,20 +7,20 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use fwlab_net::family::Family;
+use fwlab_net::host::Host;
+use fwlab_net::interrupt::Interrupt;
+use fwlab_net::placement::Placement;
+use fwlab_net::rules::Rules;
+use fwlab_net::system::skipstep;
+use fwlab_net::topology::{End, Lab, Shape, Topology};
+use fwlab_net::transport::Transport::Udp;
 use fwlab_results::{Better, Quantity, Role, Series};
 
-use crate::family::Family;
-use crate::host::Host;
-use crate::interrupt::Interrupt;
 use crate::paper::study::{Extent, Study};
-use crate::placement::Placement;
 use crate::raw::flood::Flood;
 use crate::raw::sender::Pace;
 use crate::rounds::{Measured, Subject};
-use crate::rules::Rules;
-use crate::system::skipstep;
-use crate::topology::{End, Lab, Shape, Topology};
-use crate::transport::Transport::Udp;
 
 /// The title of the series.
 pub(super) const TITLE: &str = "Reloading rules";

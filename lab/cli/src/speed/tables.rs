@@ -7,17 +7,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
+use fwlab_net::family::Family;
+use fwlab_net::host::Host;
+use fwlab_net::rules::Rules;
+use fwlab_net::system::System;
+use fwlab_net::topology::{End, Topology};
 use fwlab_results::Role;
 use tempfile::TempDir;
 
 use super::cost;
-use crate::family::Family;
-use crate::host::Host;
 use crate::paper::study::{Block, Extent, PlannedPoint, Study};
 use crate::raw::load::Vary;
-use crate::rules::Rules;
-use crate::system::System;
-use crate::topology::{End, Topology};
 
 /// The title of the series, and the number of entries.
 pub(super) const TITLE: &str = "A table is asked";

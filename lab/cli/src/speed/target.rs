@@ -451,7 +451,7 @@ mod tests {
         let environment = fwlab_results::example::run().environment;
         let mut run = Run::begin(Mode::Cost, environment);
         for &(title, at, systems) in points {
-            let load = super::super::load(crate::family::Family::V4);
+            let load = super::super::load(fwlab_net::family::Family::V4);
             let mut series = costs(title.to_owned(), &load, 0.1, "rules");
             let mut samples = Vec::new();
             for round in 0..8 {

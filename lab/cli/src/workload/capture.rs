@@ -6,10 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
+use fwlab_net::transport::Transport;
 use skipstep_wire::pcap::{FileHeader, MAX_CAPTURED, PCAPNG, PFLOG, PFLOG_HEADER, RecordHeader};
 use thiserror::Error;
-
-use crate::transport::Transport;
 
 /// The reason why a file cannot be read as a capture.
 #[derive(Debug, Error, PartialEq, Eq)]

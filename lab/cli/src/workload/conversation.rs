@@ -6,8 +6,9 @@ use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use fwlab_net::transport::Transport;
+
 use super::capture::{CaptureError, Packet, packets};
-use crate::transport::Transport;
 
 /// Time without packets after which datagrams between the same ends begin another conversation, as
 /// in a filter's states.

@@ -1,17 +1,17 @@
 //! The future work that Molitor names in section 11: many clients and servers, both directions,
 //! HTTP. Workloads derived from real traffic are part of `fwlab workload`.
 
+use fwlab_net::family::Family;
+use fwlab_net::traffic::{ServerAddress, TrafficKind};
+use fwlab_net::transport::Transport::Tcp;
 use fwlab_results::{Finding, Run, Table};
 
 use super::{SMALL, titled};
-use crate::family::Family;
 use crate::paper::series::{series, talk};
 use crate::paper::study::{PlannedPoint, Study, Work};
 use crate::paper::text::number;
 use crate::paper::verdict::{Check, Range, SampleKey, change, finding, middle, ratio};
 use crate::sockets::Talk;
-use crate::traffic::{ServerAddress, TrafficKind};
-use crate::transport::Transport::Tcp;
 
 /// Number of clients and of servers in the tests with many.
 const MANY: usize = 8;

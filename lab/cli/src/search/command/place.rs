@@ -2,6 +2,14 @@
 //! a simulated device. Searches for each kind of frames.
 
 use anyhow::{Context, ensure};
+use fwlab_net::environment;
+use fwlab_net::host;
+use fwlab_net::interrupt::Interrupt;
+use fwlab_net::link::Link;
+use fwlab_net::placement::{self, Placement};
+use fwlab_net::system::{self, System};
+use fwlab_net::topology::Lab;
+use fwlab_net::transport::Transport;
 use fwlab_results::{Mode, Role, Run};
 
 use super::report::Report;
@@ -9,12 +17,7 @@ use super::ways::EndpointFlags;
 use super::{Arguments, MOST_CONNECTIONS};
 use crate::agent::Machine;
 use crate::connections::Pages;
-use crate::environment;
-use crate::host;
-use crate::interrupt::Interrupt;
-use crate::link::Link;
 use crate::measure;
-use crate::placement::{self, Placement};
 use crate::raw::load::{Engine, Load};
 use crate::search::apart::Apart;
 use crate::search::connections_apart::ConnectionsApart;
@@ -27,9 +30,6 @@ use crate::search::test::Test;
 use crate::search::wire::Here;
 use crate::search::written::{self, SearchResult};
 use crate::search::{Conformance, Measurer, Setting, Site};
-use crate::system::{self, System};
-use crate::topology::Lab;
-use crate::transport::Transport;
 use crate::wire::{self, Wire};
 
 /// The assumed speed of a link that reports none, in bits a second.

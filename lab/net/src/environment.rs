@@ -5,7 +5,7 @@ use fwlab_results::Environment;
 use crate::{cycles, placement};
 
 /// Describes this machine.
-pub(crate) fn here() -> Environment {
+pub fn here() -> Environment {
     let mut environment = Environment::capture(&[
         &["iptables-legacy", "--version"],
         &["iptables-nft", "--version"],
