@@ -2,8 +2,8 @@
 //! why not. A derived workload can be parsed.
 #![no_main]
 
+use fwlab_load::workload::{derive, parse};
 use libfuzzer_sys::fuzz_target;
-use skipstep_fwlab::workload::{derive, parse};
 
 /// Puts the head of a pcap file in front of the bytes, so that more inputs pass the first check.
 /// The first byte selects the link type.

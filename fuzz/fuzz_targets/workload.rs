@@ -2,8 +2,8 @@
 //! is read back as the same. docs/reference/workload.md has examples.
 #![no_main]
 
+use fwlab_load::workload::{Random, parse};
 use libfuzzer_sys::fuzz_target;
-use skipstep_fwlab::workload::{Random, parse};
 
 fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes);

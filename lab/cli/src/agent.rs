@@ -21,13 +21,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use chrono::Utc;
+use fwlab_net::interrupt::Interrupt;
+use fwlab_net::placement::{self, Placement};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::unistd::Pid;
 
 use channel::{Broken, Channel};
-use fwlab_net::interrupt::Interrupt;
-use fwlab_net::placement::{self, Placement};
 use strangers::Strangers;
 
 pub use controller::{Agents, Pair};

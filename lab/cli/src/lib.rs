@@ -19,29 +19,8 @@
 //! [`agent`]: ends of a measurement on other machines.
 
 pub mod agent;
-pub mod connections;
-pub mod converse;
-pub mod echo;
-pub mod ftp;
-pub mod lookups;
 pub mod measure;
 pub mod paper;
-pub mod raw;
-pub mod request_response;
 pub mod rounds;
 pub mod search;
-pub mod sockets;
 pub mod speed;
-pub mod wire;
-pub mod workload;
-
-/// Parses the number of seconds of a flag.
-///
-/// # Errors
-/// Fails if the text is no number, or not between 0.01 and 3600.
-pub fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if (0.01..=3600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("must be 0.01 to 3600 seconds".to_string()),
-    }
-}

@@ -7,15 +7,13 @@ use std::time::Duration;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
-
+use fwlab_load::request_response::Protocol;
+use fwlab_load::{converse, echo, ftp, raw, request_response, seconds, workload};
 use fwlab_net::bad_network::{self, Impairment};
 use fwlab_net::interrupt::Interrupt;
 use fwlab_results::{compare, report};
-use skipstep_fwlab::request_response::Protocol;
-use skipstep_fwlab::{
-    agent, converse, echo, ftp, measure, paper, raw, request_response, search, seconds, speed,
-    workload,
-};
+
+use skipstep_fwlab::{agent, measure, paper, search, speed};
 
 #[derive(Parser)]
 #[command(name = "fwlab", version, about = "Measure a firewall from the hosts around it")]

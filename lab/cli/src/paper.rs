@@ -19,13 +19,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
 use clap::ValueEnum;
-use fwlab_net::environment;
-use fwlab_net::host;
+use fwlab_load::seconds;
 use fwlab_net::interrupt::{Interrupt, Interrupted};
-use fwlab_results::report;
-use fwlab_results::{Finding, Mode, Run, Table};
+use fwlab_net::{environment, host};
+use fwlab_results::{Finding, Mode, Run, Table, report};
 
-use crate::seconds;
 use study::{Extent, Study};
 
 /// The papers of the command line.

@@ -25,19 +25,19 @@ pub mod throughput;
 mod wire;
 mod written;
 
+use fwlab_load::connections::datagrams::Datagrams;
+use fwlab_load::connections::flood::Flood;
+use fwlab_load::connections::{Pages, Setup};
+use fwlab_load::raw::extension::Extension;
+use fwlab_load::raw::load::Load;
+pub use fwlab_load::raw::missing::Gap;
+use fwlab_net::family::Family;
+use fwlab_results::Latency;
 use serde::Serialize;
 use thiserror::Error;
 
 pub use command::{Arguments, run};
-use fwlab_net::family::Family;
-use fwlab_results::Latency;
 
-use crate::connections::datagrams::Datagrams;
-use crate::connections::flood::Flood;
-use crate::connections::{Pages, Setup};
-use crate::raw::extension::Extension;
-use crate::raw::load::Load;
-pub use crate::raw::missing::Gap;
 use frames::Frames;
 
 /// Frames, or attempts to connect, at a constant rate for some time.

@@ -11,6 +11,8 @@ mod target;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use fwlab_load::raw::extension::Extension;
+use fwlab_load::raw::load::{Engine, Load, Sizes, Vary};
 use fwlab_net::family::Family;
 use fwlab_net::system::System;
 use fwlab_net::topology::Topology;
@@ -23,8 +25,6 @@ use crate::paper::series::{costs, series, talk};
 use crate::paper::states::{DRAWN, Limit, Room};
 use crate::paper::study::{Block, Extent, PlannedPoint, Study, Work};
 use crate::paper::{Paper, StudyOptions, run_alone};
-use crate::raw::extension::Extension;
-use crate::raw::load::{Engine, Load, Sizes, Vary};
 
 /// Bytes of a frame: the shortest frame of Ethernet.
 const SIZE: usize = 64;

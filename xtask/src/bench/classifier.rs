@@ -6,9 +6,9 @@
 use std::hint::black_box;
 use std::path::Path;
 
+use fwlab_lookups::classbench;
 use skipstep_classifier::sample::{self, ListShape};
 use skipstep_classifier::tree::{Covering, INET, INET6, Space, TreeSet};
-use skipstep_fwlab::lookups::classbench;
 
 use super::rule_sets::processor_seconds;
 

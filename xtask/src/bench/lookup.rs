@@ -5,11 +5,11 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use fwlab_lookups::{List, Loaded, classbench};
 use skipstep_abi as abi;
 use skipstep_abi::limits::MAX_RULES;
 use skipstep_classifier::sample::ListShape;
 use skipstep_classifier::{Names, Planner, Slots, Unchanged};
-use skipstep_fwlab::lookups::{List, Loaded, classbench};
 use skipstep_kernel::testing::{Lookup, Lookups, PACKETS};
 use skipstep_ruleset::Evaluator;
 

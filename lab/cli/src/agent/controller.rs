@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
+use fwlab_load::raw::sender::Pace;
 use fwlab_net::interrupt::{Interrupt, Interrupted};
 
 use super::PORT;
 use super::channel::{Broken, Channel};
 use super::key::Key;
 use super::message::{Answer, Machine, Made, Order, Part, Reach, Served, Start, Tally};
-use crate::raw::sender::Pace;
 
 /// The time limits of a connection and of an answer.
 const CONNECTING: Duration = Duration::from_secs(5);

@@ -6,17 +6,16 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::ensure;
+use fwlab_load::connections::Ports;
+use fwlab_load::raw::load::Load;
+use fwlab_load::raw::missing::Holes;
+use fwlab_load::raw::sender::Pace;
+use fwlab_load::sockets::{Talk, TalkResult};
 use fwlab_net::family::Family;
 use fwlab_net::link::Link;
 use fwlab_net::placement::Disturbance;
 use fwlab_results::{Counts, Environment};
 use serde::{Deserialize, Serialize};
-
-use crate::connections::Ports;
-use crate::raw::load::Load;
-use crate::raw::missing::Holes;
-use crate::raw::sender::Pace;
-use crate::sockets::{Talk, TalkResult};
 
 pub use connections::{Called, Caller, MOST_ADDRESSES, MOST_PORTS, Made, Served};
 
@@ -268,14 +267,14 @@ fn check_pace(pace: &Pace) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use fwlab_load::raw::extension::Extension;
+    use fwlab_load::raw::load::{Engine, Sizes, Vary};
     use fwlab_net::family::Family;
     use fwlab_net::topology::End;
     use fwlab_net::traffic::{ServerAddress, TrafficKind};
     use fwlab_net::transport::Transport;
 
     use super::*;
-    use crate::raw::extension::Extension;
-    use crate::raw::load::{Engine, Sizes, Vary};
 
     fn talk() -> Talk {
         Talk {

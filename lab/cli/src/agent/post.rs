@@ -9,25 +9,24 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use chrono::Utc;
-use fwlab_net::environment;
+use fwlab_load::connections::Ports;
+use fwlab_load::raw::flood::{PORTS, await_stragglers};
+use fwlab_load::raw::frame::Flow;
+use fwlab_load::raw::missing::Holes;
+use fwlab_load::raw::sender::{Pace, Port, Sender};
+use fwlab_load::sockets::{self, Server, Talk};
 use fwlab_net::host::Host;
 use fwlab_net::interrupt::{Interrupt, Interrupted};
 use fwlab_net::link::Link;
 use fwlab_net::placement::{Disturbance, KinWatch, Placement};
-use fwlab_net::system;
 use fwlab_net::traffic::TrafficKind;
+use fwlab_net::{environment, system};
 use fwlab_results::Counts;
 use skipstep_kernel::lab::{self, Progress, Sink};
 
 use super::channel::{Broken, Channel};
 use super::log;
 use super::message::{Answer, Caller, Frames, Machine, Order, Part, Reach, Start, Tally};
-use crate::connections::Ports;
-use crate::raw::flood::{PORTS, await_stragglers};
-use crate::raw::frame::Flow;
-use crate::raw::missing::Holes;
-use crate::raw::sender::{Pace, Port, Sender};
-use crate::sockets::{self, Server, Talk};
 
 /// The longest silence of a controller outside of a trial. After that the agent gives it up.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -4,6 +4,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use fwlab_load::raw::sender::Pace;
+use fwlab_load::sockets::{Talk, TalkResult};
+use fwlab_load::wire::{self, Interfaces, NO_WAY};
 use fwlab_net::family::Family;
 use fwlab_net::interrupt::Interrupt;
 use fwlab_net::placement::Disturbance;
@@ -13,10 +16,7 @@ use fwlab_results::Run;
 
 use super::plan::{CALIBRATION, Plan, WARM};
 use crate::agent::{Agents, Answer, Frames, Machine, Pair, Part, Reach, Tally};
-use crate::raw::sender::Pace;
 use crate::rounds::Measured;
-use crate::sockets::{Talk, TalkResult};
-use crate::wire::{self, Interfaces, NO_WAY};
 
 /// Two agents, and the interfaces between which frames go.
 #[derive(Clone)]

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
+use fwlab_load::raw::flood::Pace;
+use fwlab_load::raw::load::Load;
+use fwlab_load::sockets::Talk;
 use fwlab_net::napi;
 use fwlab_net::placement::Placement;
 use fwlab_net::topology::{End, Lab};
 use fwlab_results::Mode;
-
-use crate::raw::flood::Pace;
-use crate::raw::load::Load;
-use crate::sockets::Talk;
 
 /// Number of frames of the calibration, which measures the system's rate once.
 pub(super) const CALIBRATION: u64 = 1 << 14;

@@ -4,6 +4,14 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use super::apart::{Apart, Ends};
+use super::plan::{CALIBRATION, Plan, WARM, pace};
+use crate::rounds::{Measured, Subject};
+use anyhow::{Context, bail, ensure};
+use fwlab_load::raw::flood::{Flood, PROBE, Pace, Trial};
+use fwlab_load::sockets::{self, Server, Talk};
+use fwlab_load::wire::{NO_WAY, Wire};
+use fwlab_load::workload::{self, Printed};
 use fwlab_net::cycles::Cycles;
 use fwlab_net::interrupt::Interrupt;
 use fwlab_net::napi;
@@ -13,15 +21,6 @@ use fwlab_net::system::System;
 use fwlab_net::topology::{End, Lab, Offloads, Shape, Topology};
 use fwlab_net::traffic::ServerAddress;
 use fwlab_results::{Counts, Latency, Mode, Role, Run};
-
-use super::apart::{Apart, Ends};
-use super::plan::{CALIBRATION, Plan, WARM, pace};
-use crate::raw::flood::{Flood, PROBE, Pace, Trial};
-use crate::rounds::{Measured, Subject};
-use crate::sockets::{self, Server, Talk};
-use crate::wire::{NO_WAY, Wire};
-use crate::workload::{self, Printed};
-use anyhow::{Context, bail, ensure};
 
 /// Number of frames that measure the generator's highest rate.
 const CEILING: u64 = 1 << 19;

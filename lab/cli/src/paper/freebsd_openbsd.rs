@@ -1,6 +1,7 @@
 //! PF on FreeBSD and on OpenBSD: the idle share of the firewall's CPU during an FTP transfer and
 //! iperf, as a router and with a rule set of 2008.
 
+use fwlab_load::sockets::Talk;
 use fwlab_net::family::Family;
 use fwlab_net::host::Host;
 use fwlab_net::rules::Rules;
@@ -15,7 +16,6 @@ use super::series::{series, talk};
 use super::study::{Block, Cpu, Extent, PlannedPoint, Study, Work};
 use super::text::number;
 use super::verdict::{Check, Range, SampleKey, finding, middle, ratio, values};
-use crate::sockets::Talk;
 
 /// The study of the article.
 pub(super) struct FreebsdOpenbsd;

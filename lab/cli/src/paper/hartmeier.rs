@@ -2,13 +2,14 @@
 //! rules and by number of states; and the memory of a state. His model of the cost of rules and
 //! states is fitted to the results.
 
+use fwlab_load::raw::extension::Extension;
+use fwlab_load::raw::load::{Engine, Load, Sizes, Vary};
 use fwlab_net::family::Family;
 use fwlab_net::system::System;
 use fwlab_net::topology::Topology;
 use fwlab_net::transport::Transport::{self, Tcp, Udp};
 use fwlab_results::stats::{Interval, median};
-use fwlab_results::summary;
-use fwlab_results::{Finding, Mode, Run, Sample, Series, Table};
+use fwlab_results::{Finding, Mode, Run, Sample, Series, Table, summary};
 
 use super::Paper;
 use super::series::rates;
@@ -16,8 +17,6 @@ use super::states::{DRAWN, Limit, Room};
 use super::study::{Block, Extent, MEMORY, PlannedPoint, Study, Work};
 use super::text::number;
 use super::verdict::{Check, Range, SampleKey, base, change, finding, middle, ratio};
-use crate::raw::extension::Extension;
-use crate::raw::load::{Engine, Load, Sizes, Vary};
 
 /// The study by Hartmeier.
 pub(super) struct Hartmeier;

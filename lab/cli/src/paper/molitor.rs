@@ -6,6 +6,7 @@ mod future;
 
 use std::process::Command;
 
+use fwlab_load::sockets::Talk;
 use fwlab_net::family::Family;
 use fwlab_net::host::Host;
 use fwlab_net::rules::Rules;
@@ -20,7 +21,6 @@ use super::series::{series, talk};
 use super::study::{Block, Extent, PlannedPoint, Study, Work};
 use super::text::number;
 use super::verdict::{Check, Range, SampleKey, finding, middle, ratio};
-use crate::sockets::Talk;
 
 /// The study by Molitor.
 pub(super) struct Molitor;
@@ -519,10 +519,10 @@ fn findings(run: &Run) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use fwlab_load::workload;
     use fwlab_net::topology::End;
 
     use super::*;
-    use crate::workload;
 
     #[test]
     fn workloads_are_as_his() {

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
+use fwlab_load::raw::load::Load;
+use fwlab_load::sockets::Talk;
 use fwlab_net::family::Family;
 use fwlab_net::topology::End;
 use fwlab_net::traffic::{ServerAddress, TrafficKind};
 use fwlab_net::transport::Transport;
 use fwlab_results::{Dimension, Quantity, Series};
-
-use crate::raw::load::Load;
-use crate::sockets::Talk;
 
 /// Makes the conversation of one client with the server, with a payload of `size` bytes.
 pub(crate) fn talk(

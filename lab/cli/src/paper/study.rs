@@ -5,6 +5,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use fwlab_load::raw::extension::Extension;
+use fwlab_load::raw::flood::Flood;
+use fwlab_load::raw::load::{Engine, Load, Sizes, Vary};
+use fwlab_load::sockets::Talk;
 use fwlab_net::family::Family;
 use fwlab_net::interrupt::{Interrupt, Interrupted};
 use fwlab_net::placement::{self, Placement};
@@ -21,11 +25,7 @@ use crate::measure::CHECK_SIZE;
 use crate::measure::plan::Plan;
 use crate::measure::subject::{Candidate, Testbed};
 use crate::measure::table;
-use crate::raw::extension::Extension;
-use crate::raw::flood::Flood;
-use crate::raw::load::{Engine, Load, Sizes, Vary};
 use crate::rounds::{self, Measured, Subject};
-use crate::sockets::Talk;
 
 /// Estimated time to build a network and to load and check its rules.
 const SET_UP: Duration = Duration::from_millis(600);

@@ -4,6 +4,9 @@
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use fwlab_load::raw::flood::Pace;
+use fwlab_load::raw::load::Load;
+use fwlab_load::wire::{Interfaces, NO_WAY};
 use fwlab_net::interrupt::Interrupt;
 use fwlab_net::topology::End;
 use skipstep_kernel::lab::Progress;
@@ -12,9 +15,6 @@ use super::network::{USABLE_SHARE, pause, received};
 use super::wire::pace_alone;
 use super::{Measurer, Order, Site, Trial};
 use crate::agent::{Agents, Frames, Machine, Pair, Part, Reach, Tally};
-use crate::raw::flood::Pace;
-use crate::raw::load::Load;
-use crate::wire::{Interfaces, NO_WAY};
 
 /// Number of frames that measure the generator's highest rate, and the longest time for them.
 const CEILING: u64 = 1 << 18;
@@ -125,11 +125,11 @@ fn trial_of(pace: &Pace, sent: &Tally, counted: &Tally) -> Trial {
 
 #[cfg(test)]
 mod tests {
+    use fwlab_load::raw::missing::Holes;
     use fwlab_net::placement::Disturbance;
     use fwlab_results::Counts;
 
     use super::*;
-    use crate::raw::missing::Holes;
 
     fn tally(counts: Counts, start: u64, time: Duration, holes: Holes) -> Tally {
         Tally { counts, time, start, holes, disturbance: Disturbance::default() }

@@ -2,11 +2,11 @@
 //! wherever the connections are made.
 
 use anyhow::bail;
+use fwlab_load::connections::datagrams::Datagrams;
+use fwlab_load::connections::flood::Flood;
+use fwlab_load::connections::{Beside, CallSummary, Calls};
 
 use super::{Besides, Connections, Order, Trial};
-use crate::connections::datagrams::Datagrams;
-use crate::connections::flood::Flood;
-use crate::connections::{Beside, CallSummary, Calls};
 
 /// Number of connections, at most and at least, that measure the client's highest rate. The last
 /// constant is the number of connections that check the filter.
@@ -128,8 +128,9 @@ impl Attempts {
 mod tests {
     use std::time::Duration;
 
+    use fwlab_load::connections::{Answers, Pages, Setup};
+
     use super::*;
-    use crate::connections::{Answers, Pages, Setup};
     use crate::search::Phase;
 
     fn attempts(besides: Besides, seconds: f64) -> Attempts {

@@ -10,6 +10,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::ensure;
+use fwlab_load::connections::{MOST_AT_ONCE, PAGE, Pages};
+use fwlab_load::raw::extension::Extension;
+use fwlab_load::raw::load::{Engine, Load};
+use fwlab_load::wire::Interfaces;
 use fwlab_net::family::Family;
 
 use super::filters::Filters;
@@ -18,11 +22,7 @@ use super::simulated::Curve;
 use super::test::Test;
 use super::{Setting, Variety, Waits};
 use crate::agent::Agents;
-use crate::connections::{MOST_AT_ONCE, PAGE, Pages};
-use crate::raw::extension::Extension;
-use crate::raw::load::{Engine, Load};
 
-use crate::wire::Interfaces;
 use ways::EndpointFlags;
 
 /// The default of `--connections`.
@@ -79,7 +79,7 @@ pub struct Arguments {
     #[arg(long, value_name = "RATE", value_parser = throughput_rate)]
     throughput: Option<f64>,
     /// Duration of the deciding trials in seconds, 0.01 to 3600
-    #[arg(long, default_value_t = 60.0, value_parser = crate::seconds)]
+    #[arg(long, default_value_t = 60.0, value_parser = fwlab_load::seconds)]
     seconds: f64,
     /// Seed of the simulated device's noise
     #[arg(long, default_value_t = 1)]

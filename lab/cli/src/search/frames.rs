@@ -4,12 +4,12 @@
 use std::str::FromStr;
 
 use clap::ValueEnum;
+use fwlab_load::raw::extension::Extension;
+use fwlab_load::raw::load::{Engine, Load, Sizes, Vary};
 use fwlab_net::family::Family;
 use fwlab_net::transport::Transport;
 
 use super::Variety;
-use crate::raw::extension::Extension;
-use crate::raw::load::{Engine, Load, Sizes, Vary};
 
 /// Frame sizes of Ethernet in bytes, RFC 2544 section 9.1.
 const SIZES: [u32; 7] = [64, 128, 256, 512, 1024, 1280, 1518];

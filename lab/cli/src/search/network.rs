@@ -5,20 +5,19 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
+use fwlab_load::raw::flood::{self, Flood, PROBE, Pace};
+use fwlab_load::raw::load::Load;
 use fwlab_net::family::Family;
 use fwlab_net::interrupt::Interrupt;
 use fwlab_net::napi;
 use fwlab_net::placement::{self, Placement};
-
-use super::filters::Filter;
-use super::{Besides, Measurer, Order, Phase, Site, Trial};
-use crate::raw::flood::{self, Flood, PROBE, Pace};
-use crate::raw::load::Load;
-
 use fwlab_net::rules::Rules;
 use fwlab_net::system::System;
 use fwlab_net::topology::{End, Lab, Shape, Topology};
 use fwlab_net::transport::Transport;
+
+use super::filters::Filter;
+use super::{Besides, Measurer, Order, Phase, Site, Trial};
 
 /// Number of frames that measure the generator's highest rate.
 const CEILING: u64 = 1 << 19;

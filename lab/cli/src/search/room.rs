@@ -6,8 +6,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
-
-use crate::connections::{Calls, Ports};
+use fwlab_load::connections::{Calls, Ports};
 
 /// The available address/port pairs of a client.
 pub(super) struct PortPairs {
@@ -115,8 +114,9 @@ impl PortPairs {
 
 #[cfg(test)]
 mod tests {
+    use fwlab_load::connections::Pages;
+
     use super::*;
-    use crate::connections::Pages;
 
     fn calls(count: u64, rate: f64) -> Calls {
         Calls {

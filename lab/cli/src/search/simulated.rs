@@ -6,11 +6,11 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::bail;
+use fwlab_load::connections::datagrams::Datagrams;
+use fwlab_load::connections::flood::Flood;
 use fwlab_results::Latency;
 
 use super::{Besides, Connections, Gap, Measurer, Order, Phase, Trial};
-use crate::connections::datagrams::Datagrams;
-use crate::connections::flood::Flood;
 
 /// Number of frames that the device buffers when more arrive than it forwards.
 const BUFFER: f64 = 1000.0;

@@ -3,15 +3,15 @@
 //! forbidden connections (5.8), and fragments beside connections (5.9). Clients fetch a page over
 //! each connection, because a connection that cannot transfer data does not count.
 
+use fwlab_load::connections::datagrams::Datagrams;
+use fwlab_load::connections::flood::Flood;
+use fwlab_load::connections::{Pages, Setup};
 use serde::Serialize;
 
 use super::{
     Besides, Conformance, Connections, Failure, Order, Phase, Setting, Trial, TrialRunner,
     throughput,
 };
-use crate::connections::datagrams::Datagrams;
-use crate::connections::flood::Flood;
-use crate::connections::{Pages, Setup};
 
 /// The resolution of a search, as a share of the highest value.
 const RESOLUTION: f64 = 0.005;

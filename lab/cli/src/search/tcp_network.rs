@@ -5,21 +5,20 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::ensure;
+use fwlab_load::connections::{
+    self, Answers, Beside, CallSummary, Calls, Counter, PORT, Pages, STRAGGLERS, Service,
+};
 use fwlab_net::family::Family;
 use fwlab_net::interrupt::Interrupt;
 use fwlab_net::placement::Placement;
+use fwlab_net::system::System;
+use fwlab_net::topology::{End, Lab, Topology};
+use fwlab_net::transport::Transport;
 
 use super::attempts::{Attempts, BesideCounts, CEILING, CEILING_AT_LEAST, FAST, PROBE, SLOW};
 use super::filters::Filter;
 use super::network::{Cpus, Installed, USABLE_SHARE, pause, shape};
 use super::{Measurer, Order, Trial};
-use crate::connections::{
-    self, Answers, Beside, CallSummary, Calls, Counter, PORT, Pages, STRAGGLERS, Service,
-};
-
-use fwlab_net::system::System;
-use fwlab_net::topology::{End, Lab, Topology};
-use fwlab_net::transport::Transport;
 
 /// Client and server at two ends of a network, and the system in between.
 pub struct TcpNetwork<'l> {

@@ -1,15 +1,15 @@
 //! Searches between two interfaces of this machine.
 
 use anyhow::{Context, ensure};
+use fwlab_load::raw::flood::{Flood, Pace};
+use fwlab_load::raw::load::Load;
+use fwlab_load::wire::{NO_WAY, Wire};
 use fwlab_net::interrupt::Interrupt;
 use fwlab_net::placement::Placement;
 use fwlab_net::topology::End;
 
 use super::network::{USABLE_SHARE, frames_of, pace, pause};
 use super::{Besides, Measurer, Order, Site, Trial};
-use crate::raw::flood::{Flood, Pace};
-use crate::raw::load::Load;
-use crate::wire::{NO_WAY, Wire};
 
 /// Number of frames that measure the generator's highest rate.
 const CEILING: u64 = 1 << 19;

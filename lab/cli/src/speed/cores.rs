@@ -8,6 +8,10 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use fwlab_load::raw::extension::Extension;
+use fwlab_load::raw::flood::{Flood, PORTS, Pace};
+use fwlab_load::raw::frame::{CHECKSUM_BYTES, Flow};
+use fwlab_load::raw::load::{Load, Vary};
 use fwlab_net::family::Family;
 use fwlab_net::host::Host;
 use fwlab_net::interrupt::Interrupt;
@@ -22,10 +26,6 @@ use skipstep_kernel::lab::offload;
 use skipstep_kernel::testing::{FRAME, FrameRestorer, TimedHook};
 
 use crate::paper::study::Study;
-use crate::raw::extension::Extension;
-use crate::raw::flood::{Flood, PORTS, Pace};
-use crate::raw::frame::{CHECKSUM_BYTES, Flow};
-use crate::raw::load::{Load, Vary};
 use crate::rounds::{Measured, Subject};
 
 /// The title of the series, and the dimension's value at its one point.

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fwlab_lookups::{List, classbench};
 use fwlab_net::placement::{self, Placement, Watch};
 use fwlab_results::{Better, Quantity, Role, Series};
 use nix::unistd::Pid;
@@ -13,7 +14,6 @@ use skipstep_abi::limits::MAX_RULES;
 use skipstep_classifier::sample::ListShape;
 use skipstep_kernel::testing::{Lookup, Lookups, PACKETS};
 
-use crate::lookups::{List, classbench};
 use crate::paper::study::{Extent, Study};
 use crate::rounds::{Measured, Subject};
 

@@ -7,6 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use fwlab_load::raw::flood::Flood;
+use fwlab_load::raw::sender::Pace;
 use fwlab_net::family::Family;
 use fwlab_net::host::Host;
 use fwlab_net::interrupt::Interrupt;
@@ -18,8 +20,6 @@ use fwlab_net::transport::Transport::Udp;
 use fwlab_results::{Better, Quantity, Role, Series};
 
 use crate::paper::study::{Extent, Study};
-use crate::raw::flood::Flood;
-use crate::raw::sender::Pace;
 use crate::rounds::{Measured, Subject};
 
 /// The title of the series.

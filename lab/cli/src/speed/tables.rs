@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
+use fwlab_load::raw::load::Vary;
 use fwlab_net::family::Family;
 use fwlab_net::host::Host;
 use fwlab_net::rules::Rules;
@@ -17,7 +18,6 @@ use tempfile::TempDir;
 
 use super::cost;
 use crate::paper::study::{Block, Extent, PlannedPoint, Study};
-use crate::raw::load::Vary;
 
 /// The title of the series, and the number of entries.
 pub(super) const TITLE: &str = "A table is asked";

@@ -4,10 +4,10 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use anyhow::{Context, ensure};
+use fwlab_load::connections::{Beside, CallSummary, Calls, MOST_AT_ONCE, MOST_BYTES};
 use serde::{Deserialize, Serialize};
 
 use super::LONGEST_TRIAL;
-use crate::connections::{Beside, CallSummary, Calls, MOST_AT_ONCE, MOST_BYTES};
 
 /// The most connections and the most pages of a trial.
 const MOST_CALLS: u64 = 5_000_000;
@@ -156,10 +156,11 @@ fn check_beside(beside: Beside) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use fwlab_load::connections::{Answers, Pages};
+
     use super::super::{Order, Part};
     use super::*;
     use crate::agent::LONGEST;
-    use crate::connections::{Answers, Pages};
 
     fn caller() -> Caller {
         let calls = Calls {

@@ -3,12 +3,14 @@
 use std::thread;
 
 use anyhow::Context;
+use fwlab_load::connections::{
+    CallSummary, Counter, STRAGGLERS, Service, allow_files, call_beside,
+};
 use fwlab_net::host::Host;
 use fwlab_net::interrupt::Interrupt;
 use fwlab_net::placement::Placement;
 
 use super::super::message::{Called, Caller, Made, Served};
-use crate::connections::{CallSummary, Counter, STRAGGLERS, Service, allow_files, call_beside};
 
 /// Returns a placement without real-time priority, so that the kernel's own threads, which deliver
 /// the packets, come first.

@@ -1,6 +1,7 @@
 //! The future work that Molitor names in section 11: many clients and servers, both directions,
 //! HTTP. Workloads derived from real traffic are part of `fwlab workload`.
 
+use fwlab_load::sockets::Talk;
 use fwlab_net::family::Family;
 use fwlab_net::traffic::{ServerAddress, TrafficKind};
 use fwlab_net::transport::Transport::Tcp;
@@ -11,7 +12,6 @@ use crate::paper::series::{series, talk};
 use crate::paper::study::{PlannedPoint, Study, Work};
 use crate::paper::text::number;
 use crate::paper::verdict::{Check, Range, SampleKey, change, finding, middle, ratio};
-use crate::sockets::Talk;
 
 /// Number of clients and of servers in the tests with many.
 const MANY: usize = 8;

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
+use fwlab_load::connections::datagrams::Datagrams;
+use fwlab_load::connections::flood::Flood;
+use fwlab_load::connections::{Pages, Setup};
 use serde_json::{Value, json};
 
 use super::Arguments;
-use crate::connections::datagrams::Datagrams;
-use crate::connections::flood::Flood;
-use crate::connections::{Pages, Setup};
 use crate::search::tcp::Transfer;
 use crate::search::test::Test;
 use crate::search::{Conformance, Failure, Setting, TrialRunner, tcp, throughput};

@@ -2,23 +2,23 @@
 //! a simulated device. Searches for each kind of frames.
 
 use anyhow::{Context, ensure};
-use fwlab_net::environment;
-use fwlab_net::host;
+use fwlab_load::connections::Pages;
+use fwlab_load::raw::load::{Engine, Load};
+use fwlab_load::wire::{self, Wire};
 use fwlab_net::interrupt::Interrupt;
 use fwlab_net::link::Link;
 use fwlab_net::placement::{self, Placement};
 use fwlab_net::system::{self, System};
 use fwlab_net::topology::Lab;
 use fwlab_net::transport::Transport;
+use fwlab_net::{environment, host};
 use fwlab_results::{Mode, Role, Run};
 
 use super::report::Report;
 use super::ways::EndpointFlags;
 use super::{Arguments, MOST_CONNECTIONS};
 use crate::agent::Machine;
-use crate::connections::Pages;
 use crate::measure;
-use crate::raw::load::{Engine, Load};
 use crate::search::apart::Apart;
 use crate::search::connections_apart::ConnectionsApart;
 use crate::search::filters::Filter;
@@ -30,7 +30,6 @@ use crate::search::test::Test;
 use crate::search::wire::Here;
 use crate::search::written::{self, SearchResult};
 use crate::search::{Conformance, Measurer, Setting, Site};
-use crate::wire::{self, Wire};
 
 /// The assumed speed of a link that reports none, in bits a second.
 const USUAL_LINK: f64 = 1e10;

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 
 use anyhow::Context;
 use fwlab_net::link::{Link, parse_address};
+use fwlab_net::topology::End;
 
 use crate::raw::flood::{Flood, Port};
 use crate::raw::load::Load;
 
-use fwlab_net::topology::End;
-
 /// The advice if no frames come through between two interfaces.
-pub(crate) const NO_WAY: &str = "--next-link must be the link address of the device that forwards \
-                                 them, and this device needs a route to the server's network";
+pub const NO_WAY: &str = "--next-link must be the link address of the device that forwards \
+     them, and this device needs a route to the server's network";
 
 /// The interfaces of the mode wire, and the receiver's link address.
 #[derive(Debug, Clone, Default, clap::Args)]

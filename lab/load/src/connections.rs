@@ -16,13 +16,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::Context;
+use fwlab_net::family::Family;
+use fwlab_net::topology::{End, INTERFACE, Lab, Topology};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
 pub use beside::{Beside, Counter, call_beside};
 pub use client::call;
-use fwlab_net::family::Family;
-use fwlab_net::topology::{End, INTERFACE, Lab, Topology};
 pub use outcome::{CallSummary, Setup, Times};
 pub use ports::Ports;
 pub use server::{MOST_BYTES, Service};

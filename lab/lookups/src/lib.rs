@@ -1,5 +1,5 @@
 //! Rule lists among which the BPF programs look up the deciding rule, without the rest of the
-//! packet path.
+//! packet path. `fwlab speed` and `xtask bench` measure with them; no network is needed.
 //!
 //! The rules are samples of `skipstep_classifier::sample`, or ClassBench lists. Each list is loaded
 //! as the text of a pf.conf. Every packet lies in the box of a rule drawn at random, so caches help

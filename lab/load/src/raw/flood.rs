@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use fwlab_net::interrupt::Interrupt;
 use fwlab_net::placement::{Disturbance, Placement};
+use fwlab_net::topology::{End, Lab};
 use skipstep_kernel::lab::{Counts, Field, Progress, Sink, Variation, XdpMode};
 
 use super::frame::Flow;
@@ -13,8 +14,6 @@ use super::load::Load;
 use super::missing::Missing;
 use super::sender::Sender;
 pub use super::sender::{Pace, Port};
-
-use fwlab_net::topology::{End, Lab};
 
 /// The interval without a frame after which a trial is over.
 const TICK: Duration = Duration::from_millis(10);
