@@ -3,10 +3,10 @@
 //! writing and reading.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use skipstep_fwlab::agent::{
+use fwlab_agent::{
     Greeting, HELLO, Hello, Key, LONGEST, Malformed, Opener, Order, Sealer, VERDICT, read_verdict,
 };
+use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let key = Key::new([7; 32]);

@@ -15,10 +15,7 @@
 //! [`speed`]: the performance targets of skipstep beside the measured figures, in one table.
 //!
 //! [`lookups`]: rules and packets for a measurement of rule evaluation.
-//!
-//! [`agent`]: ends of a measurement on other machines.
 
-pub mod agent;
 pub mod measure;
 pub mod paper;
 pub mod rounds;

@@ -13,7 +13,7 @@ use fwlab_net::bad_network::{self, Impairment};
 use fwlab_net::interrupt::Interrupt;
 use fwlab_results::{compare, report};
 
-use skipstep_fwlab::{agent, measure, paper, search, speed};
+use skipstep_fwlab::{measure, paper, search, speed};
 
 #[derive(Parser)]
 #[command(name = "fwlab", version, about = "Measure a firewall from the hosts around it")]
@@ -34,7 +34,7 @@ enum Command {
     /// machine
     Agent {
         #[command(flatten)]
-        arguments: agent::Arguments,
+        arguments: fwlab_agent::Arguments,
     },
     /// Send a number of bytes to a `fwlab answer` and receive a number of bytes, once
     Converse {
@@ -148,7 +148,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Agent { arguments } => agent::run(&arguments)?,
+        Command::Agent { arguments } => fwlab_agent::run(&arguments)?,
         Command::Answer { ports } => converse::answer(&ports)?,
         Command::Converse { arguments } => converse::converse(&arguments)?,
         Command::Echo { port } => echo::serve(port)?,

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use clap::ValueEnum;
+use fwlab_agent::Agents;
 use fwlab_load::raw::load::{Engine, Load, Sizes};
 use fwlab_load::seconds;
 use fwlab_load::sockets::Talk;
@@ -27,7 +28,6 @@ use fwlab_net::transport::Transport;
 use fwlab_net::{environment, host};
 use fwlab_results::{Better, Dimension, Mode, Point, Quantity, Run, Series};
 
-use crate::agent::Agents;
 use crate::rounds;
 use apart::Ends;
 use plan::Plan;

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use fwlab_agent::{Agents, Answer, Frames, Machine, Pair, Part, Reach, Tally};
 use fwlab_load::raw::sender::Pace;
 use fwlab_load::sockets::{Talk, TalkResult};
 use fwlab_load::wire::{self, Interfaces, NO_WAY};
@@ -15,7 +16,6 @@ use fwlab_net::traffic::ServerAddress;
 use fwlab_results::Run;
 
 use super::plan::{CALIBRATION, Plan, WARM};
-use crate::agent::{Agents, Answer, Frames, Machine, Pair, Part, Reach, Tally};
 use crate::rounds::Measured;
 
 /// Two agents, and the interfaces between which frames go.

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use fwlab_agent::{Agents, Frames, Machine, Pair, Part, Reach, Tally};
 use fwlab_load::raw::flood::Pace;
 use fwlab_load::raw::load::Load;
 use fwlab_load::wire::{Interfaces, NO_WAY};
@@ -14,7 +15,6 @@ use skipstep_kernel::lab::Progress;
 use super::network::{USABLE_SHARE, pause, received};
 use super::wire::pace_alone;
 use super::{Measurer, Order, Site, Trial};
-use crate::agent::{Agents, Frames, Machine, Pair, Part, Reach, Tally};
 
 /// Number of frames that measure the generator's highest rate, and the longest time for them.
 const CEILING: u64 = 1 << 18;

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::ensure;
+use fwlab_agent::Agents;
 use fwlab_load::connections::{MOST_AT_ONCE, PAGE, Pages};
 use fwlab_load::raw::extension::Extension;
 use fwlab_load::raw::load::{Engine, Load};
@@ -21,7 +22,6 @@ use super::frames::{Frames, Kinds};
 use super::simulated::Curve;
 use super::test::Test;
 use super::{Setting, Variety, Waits};
-use crate::agent::Agents;
 
 use ways::EndpointFlags;
 

@@ -5,6 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use fwlab_agent::{
+    Agents, Called, Caller, LONGEST_TRIAL, Machine, Made, Pair, Part, Reach, Served,
+};
 use fwlab_load::connections::{Beside, Calls, Pages, datagrams, flood};
 use fwlab_net::family::Family;
 use fwlab_net::interrupt::Interrupt;
@@ -13,9 +16,6 @@ use super::attempts::{Attempts, BesideCounts, CEILING, CEILING_AT_LEAST, FAST, P
 use super::network::{USABLE_SHARE, pause};
 use super::room::PortPairs;
 use super::{Measurer, Order, Trial};
-use crate::agent::{
-    Agents, Called, Caller, LONGEST_TRIAL, Machine, Made, Pair, Part, Reach, Served,
-};
 
 /// Bytes of headers before the payload of a datagram's first fragment. With them a datagram must be
 /// longer than the link's MTU.

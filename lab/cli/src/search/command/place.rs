@@ -2,6 +2,7 @@
 //! a simulated device. Searches for each kind of frames.
 
 use anyhow::{Context, ensure};
+use fwlab_agent::Machine;
 use fwlab_load::connections::Pages;
 use fwlab_load::raw::load::{Engine, Load};
 use fwlab_load::wire::{self, Wire};
@@ -17,7 +18,6 @@ use fwlab_results::{Mode, Role, Run};
 use super::report::Report;
 use super::ways::EndpointFlags;
 use super::{Arguments, MOST_CONNECTIONS};
-use crate::agent::Machine;
 use crate::measure;
 use crate::search::apart::Apart;
 use crate::search::connections_apart::ConnectionsApart;

@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 
 use anyhow::ensure;
+use fwlab_agent::{MOST_ADDRESSES, MOST_PORTS};
 use fwlab_load::connections::{Beside, PORT};
 
 use super::Arguments;
-use crate::agent::{MOST_ADDRESSES, MOST_PORTS};
 use crate::search::connections_apart;
 use crate::search::test::Test;
 

@@ -1,6 +1,9 @@
 //! `fwlab agent`: an end of a measurement on a machine of its own. A controller connects, both
 //! prove that they have the same key, and the agent does its part in trials. The control connection
 //! is silent during a trial.
+//!
+//! The agent runs the loads of fwlab-load. Measurements and searches are its controllers, by
+//! [`Agents`] and [`Pair`].
 
 mod channel;
 mod controller;

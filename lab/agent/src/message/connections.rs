@@ -160,7 +160,7 @@ mod tests {
 
     use super::super::{Order, Part};
     use super::*;
-    use crate::agent::LONGEST;
+    use crate::LONGEST;
 
     fn caller() -> Caller {
         let calls = Calls {
