@@ -16,8 +16,5 @@
 //!
 //! [`lookups`]: rules and packets for a measurement of rule evaluation.
 
-pub mod measure;
 pub mod paper;
-pub mod rounds;
-pub mod search;
 pub mod speed;

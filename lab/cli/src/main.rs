@@ -9,11 +9,12 @@ use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use fwlab_load::request_response::Protocol;
 use fwlab_load::{converse, echo, ftp, raw, request_response, seconds, workload};
+use fwlab_method::{measure, search};
 use fwlab_net::bad_network::{self, Impairment};
 use fwlab_net::interrupt::Interrupt;
 use fwlab_results::{compare, report};
 
-use skipstep_fwlab::{measure, paper, search, speed};
+use skipstep_fwlab::{paper, speed};
 
 #[derive(Parser)]
 #[command(name = "fwlab", version, about = "Measure a firewall from the hosts around it")]

@@ -17,6 +17,7 @@
 //! topologies client and server are in one network. Neighbour entries are static, so no frame waits
 //! for address resolution.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Command;
@@ -219,6 +220,35 @@ impl Lab {
             all.push(Offloads { interface: format!("{role} {interface}"), states });
         }
         Ok(all)
+    }
+
+    /// Returns the description of the network under a name, for results.
+    ///
+    /// # Errors
+    /// Fails as [`Lab::offloads`] does.
+    pub fn described(&self, name: String) -> anyhow::Result<fwlab_results::Topology> {
+        let mut offloads = BTreeMap::new();
+        for Offloads { interface, states } in self.offloads()? {
+            for (offload, on) in states {
+                offloads.insert(format!("{interface} {offload}"), on);
+            }
+        }
+        let middle = match self.shape.topology {
+            Topology::Direct => "one cable",
+            Topology::Router => "a router between them",
+            Topology::Bridge => "a bridge between them",
+            Topology::ThreeLegged => "a router with a third network between them",
+            Topology::Proxy => "a host between them that forwards nothing",
+        };
+        Ok(fwlab_results::Topology {
+            name,
+            description: format!(
+                "client and server in network namespaces, {middle}, static neighbours"
+            ),
+            mtu: self.shape.mtu,
+            families: vec!["inet".to_owned(), "inet6".to_owned()],
+            offloads,
+        })
     }
 
     /// Returns client and server, and the DMZ if there is one.

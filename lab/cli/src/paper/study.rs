@@ -9,6 +9,10 @@ use fwlab_load::raw::extension::Extension;
 use fwlab_load::raw::flood::Flood;
 use fwlab_load::raw::load::{Engine, Load, Sizes, Vary};
 use fwlab_load::sockets::Talk;
+use fwlab_method::ceiling;
+use fwlab_method::plan::{CHECK_SIZE, Plan};
+use fwlab_method::rounds::{self, Measured, Subject};
+use fwlab_method::testbed::{Candidate, Testbed};
 use fwlab_net::family::Family;
 use fwlab_net::interrupt::{Interrupt, Interrupted};
 use fwlab_net::placement::{self, Placement};
@@ -21,11 +25,6 @@ use nix::unistd::Pid;
 
 use super::StudyOptions;
 use super::progress::Progress;
-use crate::measure::CHECK_SIZE;
-use crate::measure::plan::Plan;
-use crate::measure::subject::{Candidate, Testbed};
-use crate::measure::table;
-use crate::rounds::{self, Measured, Subject};
 
 /// Estimated time to build a network and to load and check its rules.
 const SET_UP: Duration = Duration::from_millis(600);
@@ -568,7 +567,7 @@ impl Study {
         if matches!(cell.work, Work::Frames { rate: None, .. }) {
             let void = {
                 let series = &self.run.series[series];
-                table::void(&self.run, series, &series.points[point])
+                ceiling::void(&self.run, series, &series.points[point])
             };
             self.run.series[series].points[point].void = void;
         }

@@ -12,6 +12,7 @@ use fwlab_load::raw::extension::Extension;
 use fwlab_load::raw::flood::{Flood, PORTS, Pace};
 use fwlab_load::raw::frame::{CHECKSUM_BYTES, Flow};
 use fwlab_load::raw::load::{Load, Vary};
+use fwlab_method::rounds::{Measured, Subject};
 use fwlab_net::family::Family;
 use fwlab_net::host::Host;
 use fwlab_net::interrupt::Interrupt;
@@ -26,7 +27,6 @@ use skipstep_kernel::lab::offload;
 use skipstep_kernel::testing::{FRAME, FrameRestorer, TimedHook};
 
 use crate::paper::study::Study;
-use crate::rounds::{Measured, Subject};
 
 /// The title of the series, and the dimension's value at its one point.
 pub(super) const TITLE: &str = "Programs on two CPUs";

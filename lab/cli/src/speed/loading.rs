@@ -7,12 +7,12 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::Context;
+use fwlab_method::rounds::{Measured, Subject};
 use fwlab_net::host::Host;
 use fwlab_net::system::{self, skipstep};
 use fwlab_results::{Better, Quantity, Role, Series};
 
 use crate::paper::study::{Extent, Study};
-use crate::rounds::{Measured, Subject};
 
 /// The kind of configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

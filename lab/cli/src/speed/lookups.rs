@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fwlab_lookups::{List, classbench};
+use fwlab_method::rounds::{Measured, Subject};
 use fwlab_net::placement::{self, Placement, Watch};
 use fwlab_results::{Better, Quantity, Role, Series};
 use nix::unistd::Pid;
@@ -15,7 +16,6 @@ use skipstep_classifier::sample::ListShape;
 use skipstep_kernel::testing::{Lookup, Lookups, PACKETS};
 
 use crate::paper::study::{Extent, Study};
-use crate::rounds::{Measured, Subject};
 
 /// Number of rules in a list; with `--smoke` the second number.
 pub(super) const RULES: u32 = 100_000;

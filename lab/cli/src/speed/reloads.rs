@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use fwlab_load::raw::flood::Flood;
 use fwlab_load::raw::sender::Pace;
+use fwlab_method::rounds::{Measured, Subject};
 use fwlab_net::family::Family;
 use fwlab_net::host::Host;
 use fwlab_net::interrupt::Interrupt;
@@ -20,7 +21,6 @@ use fwlab_net::transport::Transport::Udp;
 use fwlab_results::{Better, Quantity, Role, Series};
 
 use crate::paper::study::{Extent, Study};
-use crate::rounds::{Measured, Subject};
 
 /// The title of the series.
 pub(super) const TITLE: &str = "Reloading rules";

@@ -19,6 +19,9 @@ use super::frame::Flow;
 /// frame.
 const IMIX: [(usize, usize); 3] = [(7, 64), (4, 570), (1, 1518)];
 
+/// The longest MTU in bytes at which veth accepts the frames of the kernel's generator.
+pub const KERNEL_MTU: u32 = 3000;
+
 /// The most networks of 256 addresses: as many as in RFC 2544 section 12.
 const MOST_NETWORKS: u32 = 256;
 

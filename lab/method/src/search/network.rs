@@ -18,12 +18,7 @@ use fwlab_net::transport::Transport;
 
 use super::filters::Filter;
 use super::{Besides, Measurer, Order, Phase, Site, Trial};
-
-/// Number of frames that measure the generator's highest rate.
-const CEILING: u64 = 1 << 19;
-
-/// The usable share of the generator's highest rate. Above it, losses may be the generator's.
-pub(super) const USABLE_SHARE: f64 = 0.8;
+use crate::ceiling::{self, USABLE_SHARE};
 
 /// The MTU of cables in bytes, unless frames are longer.
 const CABLE: u32 = 1500;
@@ -63,7 +58,7 @@ fn most(load: &Load, cpus: Cpus) -> anyhow::Result<f64> {
     let mtu = load.size.single().map_or(0, |size| size.saturating_sub(18)).max(CABLE);
     let lab = Lab::new("search-cable", Shape { mtu, ..shape(Topology::Direct) })?;
     let mut flood = Flood::new(&lab, load, End::Client, End::Server)?;
-    Ok((flood.ceiling(CEILING, cpus.at)? * USABLE_SHARE).floor())
+    Ok((flood.ceiling(ceiling::FRAMES, cpus.at)? * USABLE_SHARE).floor())
 }
 
 /// Makes the network of a system, with cables of `mtu` bytes.

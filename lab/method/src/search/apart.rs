@@ -12,9 +12,10 @@ use fwlab_net::interrupt::Interrupt;
 use fwlab_net::topology::End;
 use skipstep_kernel::lab::Progress;
 
-use super::network::{USABLE_SHARE, pause, received};
+use super::network::{pause, received};
 use super::wire::pace_alone;
 use super::{Measurer, Order, Site, Trial};
+use crate::ceiling::USABLE_SHARE;
 
 /// Number of frames that measure the generator's highest rate, and the longest time for them.
 const CEILING: u64 = 1 << 18;

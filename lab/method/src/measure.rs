@@ -1,10 +1,7 @@
 //! `fwlab measure`: the cost of a packet in each system, beside a cable, a plain router and the
 //! same router again.
 
-mod apart;
-pub(crate) mod plan;
-pub(crate) mod subject;
-pub(crate) mod table;
+mod table;
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -13,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use clap::ValueEnum;
 use fwlab_agent::Agents;
-use fwlab_load::raw::load::{Engine, Load, Sizes};
+use fwlab_load::raw::load::{Engine, KERNEL_MTU, Load, Sizes};
 use fwlab_load::seconds;
 use fwlab_load::sockets::Talk;
 use fwlab_load::wire::{Interfaces, Wire};
@@ -28,11 +25,9 @@ use fwlab_net::transport::Transport;
 use fwlab_net::{environment, host};
 use fwlab_results::{Better, Dimension, Mode, Point, Quantity, Run, Series};
 
-use crate::rounds;
-use apart::Ends;
-use plan::Plan;
-pub(crate) use subject::described;
-use subject::{Candidate, Testbed};
+use crate::plan::{CHECK_SIZE, Plan};
+use crate::testbed::{Candidate, Ends, Testbed};
+use crate::{ceiling, rounds};
 
 /// The mode as a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -180,7 +175,7 @@ fn measure_points(
             run.incomplete_because = Some(format!("{done} of {} rounds", arguments.rounds));
             arguments.write(run)
         })?;
-        let void = table::void(run, &run.series[0], &run.series[0].points[index]);
+        let void = ceiling::void(run, &run.series[0], &run.series[0].points[index]);
         run.series[0].points[index].void = void;
     }
     run.incomplete_because = None;
@@ -502,9 +497,3 @@ impl Progress {
         );
     }
 }
-
-/// The longest MTU in bytes at which veth accepts the frames of the kernel's generator.
-const KERNEL_MTU: u32 = 3000;
-
-/// Bytes of the frames of a functional check. Frames of all kinds have room for their tag.
-pub(crate) const CHECK_SIZE: usize = 128;

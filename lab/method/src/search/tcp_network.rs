@@ -17,8 +17,9 @@ use fwlab_net::transport::Transport;
 
 use super::attempts::{Attempts, BesideCounts, CEILING, CEILING_AT_LEAST, FAST, PROBE, SLOW};
 use super::filters::Filter;
-use super::network::{Cpus, Installed, USABLE_SHARE, pause, shape};
+use super::network::{Cpus, Installed, pause, shape};
 use super::{Measurer, Order, Trial};
+use crate::ceiling::USABLE_SHARE;
 
 /// Client and server at two ends of a network, and the system in between.
 pub struct TcpNetwork<'l> {

@@ -13,9 +13,10 @@ use fwlab_net::family::Family;
 use fwlab_net::interrupt::Interrupt;
 
 use super::attempts::{Attempts, BesideCounts, CEILING, CEILING_AT_LEAST, FAST, PROBE, SLOW};
-use super::network::{USABLE_SHARE, pause};
+use super::network::pause;
 use super::room::PortPairs;
 use super::{Measurer, Order, Trial};
+use crate::ceiling::USABLE_SHARE;
 
 /// Bytes of headers before the payload of a datagram's first fragment. With them a datagram must be
 /// longer than the link's MTU.

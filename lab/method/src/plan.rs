@@ -11,19 +11,27 @@ use fwlab_net::topology::{End, Lab};
 use fwlab_results::Mode;
 
 /// Number of frames of the calibration, which measures the system's rate once.
-pub(super) const CALIBRATION: u64 = 1 << 14;
+pub(crate) const CALIBRATION: u64 = 1 << 14;
 
 /// The time of sockets' traffic before the first trial.
-pub(super) const WARM: Duration = Duration::from_millis(20);
+pub(crate) const WARM: Duration = Duration::from_millis(20);
+
+/// Bytes of the frames of a functional check. Frames of all kinds have room for their tag.
+pub const CHECK_SIZE: usize = 128;
 
 /// The plan of trials.
-pub(crate) struct Plan {
+pub struct Plan {
+    /// The CPU and priority of the load.
     pub at: Placement,
     /// The firewall's CPU in queue mode.
     pub device_cpu: usize,
+    /// The frames of the generator.
     pub load: Load,
+    /// The duration of a trial.
     pub duration: Duration,
+    /// Frames a second. None for full speed.
     pub rate: Option<f64>,
+    /// The mode.
     pub mode: Mode,
     /// Sender and receiver of the load.
     pub ends: [End; 2],
@@ -35,12 +43,12 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Returns the pace of a trial. `calibrated_rate` is in frames a second.
-    pub(super) fn pace(&self, calibrated_rate: f64) -> Pace {
+    pub(crate) fn pace(&self, calibrated_rate: f64) -> Pace {
         pace(self.rate, self.duration, calibrated_rate)
     }
 
     /// Moves the firewall's NAPI threads to a CPU of its own, in queue mode.
-    pub(super) fn threads(&self, lab: &Lab, queue: bool) -> anyhow::Result<Vec<u32>> {
+    pub(crate) fn threads(&self, lab: &Lab, queue: bool) -> anyhow::Result<Vec<u32>> {
         match lab.device() {
             Some(device) if queue => {
                 napi::give_threads(device, &self.ends.map(End::leg), self.device_cpu)
@@ -50,7 +58,7 @@ impl Plan {
     }
 }
 
-pub(super) fn pace(rate: Option<f64>, duration: Duration, calibrated_rate: f64) -> Pace {
+pub(crate) fn pace(rate: Option<f64>, duration: Duration, calibrated_rate: f64) -> Pace {
     match rate {
         Some(rate) => Pace::steady(rate, duration),
         None => {

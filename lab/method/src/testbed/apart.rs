@@ -15,19 +15,20 @@ use fwlab_net::topology::End;
 use fwlab_net::traffic::ServerAddress;
 use fwlab_results::Run;
 
-use super::plan::{CALIBRATION, Plan, WARM};
+use crate::plan::{CALIBRATION, Plan, WARM};
 use crate::rounds::Measured;
 
 /// Two agents, and the interfaces between which frames go.
 #[derive(Clone)]
-pub(crate) struct Ends {
+pub struct Ends {
+    /// The agents of client and server.
     pub agents: Agents,
     /// Interfaces of client and server, if the generator makes the load.
     pub interfaces: Interfaces,
 }
 
 /// Two agents that are prepared for trials.
-pub(crate) struct Apart {
+pub(super) struct Apart {
     pair: Pair,
     machines: [Machine; 2],
     duration: Duration,

@@ -8,11 +8,9 @@ use fwlab_net::interrupt::Interrupt;
 use fwlab_net::placement::Placement;
 use fwlab_net::topology::End;
 
-use super::network::{USABLE_SHARE, frames_of, pace, pause};
+use super::network::{frames_of, pace, pause};
 use super::{Besides, Measurer, Order, Site, Trial};
-
-/// Number of frames that measure the generator's highest rate.
-const CEILING: u64 = 1 << 19;
+use crate::ceiling::{self, USABLE_SHARE};
 
 /// Number of frames that show if any come through.
 const PROBE: u64 = 1 << 10;
@@ -45,7 +43,7 @@ impl Site for Here {
         wire.learn()?;
         let probe = wire.flood.trial(&Pace::fast(PROBE), self.at, &self.interrupt)?;
         ensure!(probe.counts.frames > 0, "none of {PROBE} frames came through: {NO_WAY}");
-        let all = wire.flood.trial(&Pace::fast(CEILING), self.at, &self.interrupt)?;
+        let all = wire.flood.trial(&Pace::fast(ceiling::FRAMES), self.at, &self.interrupt)?;
         Ok((all.rate() * USABLE_SHARE).floor())
     }
 

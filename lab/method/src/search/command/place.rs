@@ -4,7 +4,7 @@
 use anyhow::{Context, ensure};
 use fwlab_agent::Machine;
 use fwlab_load::connections::Pages;
-use fwlab_load::raw::load::{Engine, Load};
+use fwlab_load::raw::load::{Engine, KERNEL_MTU, Load};
 use fwlab_load::wire::{self, Wire};
 use fwlab_net::interrupt::Interrupt;
 use fwlab_net::link::Link;
@@ -18,7 +18,6 @@ use fwlab_results::{Mode, Role, Run};
 use super::report::Report;
 use super::ways::EndpointFlags;
 use super::{Arguments, MOST_CONNECTIONS};
-use crate::measure;
 use crate::search::apart::Apart;
 use crate::search::connections_apart::ConnectionsApart;
 use crate::search::filters::Filter;
@@ -33,9 +32,6 @@ use crate::search::{Conformance, Measurer, Setting, Site};
 
 /// The assumed speed of a link that reports none, in bits a second.
 const USUAL_LINK: f64 = 1e10;
-
-/// The longest MTU in bytes at which veth accepts the frames of the kernel's generator.
-const KERNEL_MTU: u32 = 3000;
 
 /// Searches at the place that the flags name, with all kinds of frames and filters.
 ///
@@ -297,7 +293,7 @@ impl<'a> Results<'a> {
         }
         let name = &system.topology;
         if self.run.topologies.iter().all(|known| &known.name != name) {
-            self.run.topologies.push(measure::described(lab, name.clone())?);
+            self.run.topologies.push(lab.described(name.clone())?);
         }
         self.run.systems.push(system);
         Ok(())

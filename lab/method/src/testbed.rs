@@ -1,12 +1,10 @@
 //! A system in its network, which passes the functional check and is then measured repeatedly.
 
-use std::collections::BTreeMap;
+mod apart;
+
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use super::apart::{Apart, Ends};
-use super::plan::{CALIBRATION, Plan, WARM, pace};
-use crate::rounds::{Measured, Subject};
 use anyhow::{Context, bail, ensure};
 use fwlab_load::raw::flood::{Flood, PROBE, Pace, Trial};
 use fwlab_load::sockets::{self, Server, Talk};
@@ -18,20 +16,31 @@ use fwlab_net::napi;
 use fwlab_net::placement::Placement;
 use fwlab_net::rules::Rules;
 use fwlab_net::system::System;
-use fwlab_net::topology::{End, Lab, Offloads, Shape, Topology};
+use fwlab_net::topology::{End, Lab, Shape, Topology};
 use fwlab_net::traffic::ServerAddress;
 use fwlab_results::{Counts, Latency, Mode, Role, Run};
 
-/// Number of frames that measure the generator's highest rate.
-const CEILING: u64 = 1 << 19;
-
-/// The usable share of the ceiling. Above it, a rate is the generator's as much as the system's.
-pub(crate) const USABLE_SHARE: f64 = 0.8;
+use crate::ceiling;
+use crate::plan::{CALIBRATION, Plan, WARM, pace};
+use crate::rounds::{Measured, Subject};
+use apart::Apart;
+pub use apart::Ends;
 
 /// A system to be measured.
-pub(crate) enum Candidate {
+pub enum Candidate {
     /// A system of [`fwlab_net::system`], in a network of its own.
-    Built { system: Box<dyn System>, is_placebo: bool, rules: Rules, queue: bool, mtu: u32 },
+    Built {
+        /// The system.
+        system: Box<dyn System>,
+        /// True if the run measures the same system under its own name, too.
+        is_placebo: bool,
+        /// The rules, with the topology that the system has.
+        rules: Rules,
+        /// True if the system has a CPU and a queue of its own.
+        queue: bool,
+        /// The MTU of the cables in bytes.
+        mtu: u32,
+    },
     /// The network between two interfaces.
     Wire(Wire),
     /// The network between two other machines.
@@ -39,12 +48,9 @@ pub(crate) enum Candidate {
 }
 
 impl Candidate {
-    pub(crate) fn new(
-        system: Box<dyn System>,
-        is_placebo: bool,
-        rules: Rules,
-        queue: bool,
-    ) -> Candidate {
+    /// Makes a candidate that gets a network of its own, with an MTU of 1500 bytes. The arguments
+    /// are those of [`Candidate::Built`].
+    pub fn new(system: Box<dyn System>, is_placebo: bool, rules: Rules, queue: bool) -> Candidate {
         let topology = system.topology(rules.topology);
         Candidate::Built {
             system,
@@ -56,14 +62,15 @@ impl Candidate {
     }
 
     /// Sets the MTU of the cables, which is 1500 bytes otherwise.
-    pub(crate) fn with_mtu(mut self, bytes: u32) -> Candidate {
+    pub fn with_mtu(mut self, bytes: u32) -> Candidate {
         if let Candidate::Built { mtu, .. } = &mut self {
             *mtu = bytes;
         }
         self
     }
 
-    pub(crate) fn name(&self) -> String {
+    /// Returns the name of the network, and of the system in messages.
+    pub fn name(&self) -> String {
         match self {
             Candidate::Built { system, is_placebo: false, .. } => system.name().to_owned(),
             Candidate::Built { system, .. } => format!("{}-again", system.name()),
@@ -72,7 +79,7 @@ impl Candidate {
     }
 
     /// Returns the role of the system.
-    pub(crate) fn role(&self) -> Role {
+    pub fn role(&self) -> Role {
         match self {
             Candidate::Built { is_placebo: true, .. } => Role::Placebo,
             Candidate::Built { system, .. } => system.role(),
@@ -81,12 +88,12 @@ impl Candidate {
     }
 
     /// Returns true if the system is stateful.
-    pub(crate) fn keeps_states(&self) -> bool {
+    pub fn keeps_states(&self) -> bool {
         matches!(self, Candidate::Built { system, .. } if system.keeps_states())
     }
 
     /// Returns the topology of the system.
-    pub(crate) fn topology(&self) -> Topology {
+    pub fn topology(&self) -> Topology {
         match self {
             Candidate::Built { rules, .. } => rules.topology,
             Candidate::Wire(_) | Candidate::Apart(_) => Topology::Direct,
@@ -94,7 +101,7 @@ impl Candidate {
     }
 
     /// Returns true if the run can go on without this system.
-    pub(crate) fn may_be_skipped(&self) -> bool {
+    pub fn may_be_skipped(&self) -> bool {
         matches!(self, Candidate::Built { system, .. } if system.role() == Role::Subject)
     }
 
@@ -112,7 +119,7 @@ impl Candidate {
     ///
     /// # Errors
     /// Fails if the network cannot be made.
-    pub(crate) fn lab(&self) -> anyhow::Result<Option<Lab>> {
+    pub fn lab(&self) -> anyhow::Result<Option<Lab>> {
         let Candidate::Built { rules, mtu, .. } = self else { return Ok(None) };
         // a proxy receives only the packets of sockets
         let napi = rules.topology != Topology::Proxy;
@@ -122,7 +129,7 @@ impl Candidate {
 }
 
 /// A system in its network.
-pub(crate) struct Testbed<'s> {
+pub struct Testbed<'s> {
     candidate: &'s Candidate,
     lab: Option<&'s Lab>,
     id: String,
@@ -212,7 +219,11 @@ impl<'s> Traffic<'s> {
 impl<'s> Testbed<'s> {
     /// Installs the system, does the functional check, and calibrates the number of frames of a
     /// trial.
-    pub(crate) fn new(
+    ///
+    /// # Errors
+    /// Fails if the system cannot be installed, if it passes or blocks the wrong packets, or if a
+    /// signal came.
+    pub fn new(
         candidate: &'s Candidate,
         lab: Option<&'s Lab>,
         plan: &Plan,
@@ -300,14 +311,14 @@ impl<'s> Testbed<'s> {
 
     /// Gives the testbed a suffix of its id and a topology of its own, if the same system is in
     /// another network of the run.
-    pub(crate) fn set_variant(&mut self, id: &str, place: &str) {
+    pub fn set_variant(&mut self, id: &str, place: &str) {
         self.id += id;
         self.variant = Some([id.to_owned(), place.to_owned()]);
     }
 
     /// Changes the talk of sockets from now on, and keeps the way to the server. Without effect on
     /// other loads.
-    pub(crate) fn set_talk(&mut self, next: Talk) {
+    pub fn set_talk(&mut self, next: Talk) {
         if let Traffic::Sockets { talk, .. } = &mut self.traffic {
             let way = if next.way == ServerAddress::Each { next.way } else { talk.way };
             *talk = Talk { way, ..next };
@@ -316,7 +327,7 @@ impl<'s> Testbed<'s> {
 
     /// Changes the rate of the generator from now on; None is full speed. Without effect on other
     /// loads.
-    pub(crate) fn set_rate(&mut self, rate: Option<f64>, duration: Duration) {
+    pub fn set_rate(&mut self, rate: Option<f64>, duration: Duration) {
         if let Traffic::Frames { floods, pace: now, calibrated_rate } = &mut self.traffic {
             *now = pace(rate, duration, *calibrated_rate);
             now.frames = now.frames.div_ceil(floods.len() as u64);
@@ -328,7 +339,7 @@ impl<'s> Testbed<'s> {
     ///
     /// # Errors
     /// Fails if the load does not get through, or if a signal came.
-    pub(crate) fn cpu(&mut self, talk: &Talk) -> anyhow::Result<[f64; 2]> {
+    pub fn cpu(&mut self, talk: &Talk) -> anyhow::Result<[f64; 2]> {
         self.interrupt.check()?;
         self.set_talk(*talk);
         let Traffic::Sockets { talk, lab, threads, .. } = &self.traffic else {
@@ -348,7 +359,7 @@ impl<'s> Testbed<'s> {
     ///
     /// # Errors
     /// Fails if the text is no workload, if a command fails, or if a signal came.
-    pub(crate) fn workload(&self, file: &str, cpu: usize) -> anyhow::Result<Measured> {
+    pub fn workload(&self, file: &str, cpu: usize) -> anyhow::Result<Measured> {
         let Traffic::Sockets { talk, lab, .. } = &self.traffic else { bail!("no sockets") };
         let server = SocketAddr::new(talk.way.address(talk.to, talk.family), 21).to_string();
         let user = talk.way.user(talk.to.address(talk.family));
@@ -372,7 +383,7 @@ impl<'s> Testbed<'s> {
     ///
     /// # Errors
     /// Fails if they cannot be sent, or if a signal came.
-    pub(crate) fn warm_up(&mut self, frames: u64) -> anyhow::Result<()> {
+    pub fn warm_up(&mut self, frames: u64) -> anyhow::Result<()> {
         match &mut self.traffic {
             Traffic::Frames { floods, .. } if frames > 0 => {
                 floods[0].trial(&Pace::fast(frames), self.at, &self.interrupt).map(drop)
@@ -383,18 +394,21 @@ impl<'s> Testbed<'s> {
 
     /// Measures the highest rate of the generator in frames a second. None if the system is not the
     /// cable.
-    pub(crate) fn ceiling(&mut self) -> Option<anyhow::Result<f64>> {
+    pub fn ceiling(&mut self) -> Option<anyhow::Result<f64>> {
         let Candidate::Built { system, .. } = self.candidate else { return None };
         match &mut self.traffic {
             Traffic::Frames { floods, .. } if system.role() == Role::Null => {
-                Some(floods[0].ceiling(CEILING, self.at))
+                Some(floods[0].ceiling(ceiling::FRAMES, self.at))
             }
             _ => None,
         }
     }
 
     /// Adds the system and its topology to the results, unless they are there.
-    pub(crate) fn describe(&self, run: &mut Run) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// Fails if the offloads of the network cannot be read.
+    pub fn describe(&self, run: &mut Run) -> anyhow::Result<()> {
         if run.systems.iter().any(|system| system.id == self.id) {
             return Ok(());
         }
@@ -429,7 +443,7 @@ impl<'s> Testbed<'s> {
             return Ok(());
         }
         match (self.lab, self.candidate, &self.traffic) {
-            (Some(lab), ..) => run.topologies.push(described(lab, topology)?),
+            (Some(lab), ..) => run.topologies.push(lab.described(topology)?),
             (_, Candidate::Wire(wire), _) => run.topologies.push(wire.described()),
             (_, _, Traffic::Apart(apart)) => apart.describe(run),
             _ => {}
@@ -511,30 +525,4 @@ fn check(rules: &Rules, filters: bool, plan: &Plan, flood: &mut Flood<'_>) -> an
         );
     }
     Ok(())
-}
-
-/// Returns the description of a network for results.
-pub(crate) fn described(lab: &Lab, name: String) -> anyhow::Result<fwlab_results::Topology> {
-    let mut offloads = BTreeMap::new();
-    for Offloads { interface, states } in lab.offloads()? {
-        for (offload, on) in states {
-            offloads.insert(format!("{interface} {offload}"), on);
-        }
-    }
-    let middle = match lab.shape().topology {
-        Topology::Direct => "one cable",
-        Topology::Router => "a router between them",
-        Topology::Bridge => "a bridge between them",
-        Topology::ThreeLegged => "a router with a third network between them",
-        Topology::Proxy => "a host between them that forwards nothing",
-    };
-    Ok(fwlab_results::Topology {
-        name,
-        description: format!(
-            "client and server in network namespaces, {middle}, static neighbours"
-        ),
-        mtu: lab.shape().mtu,
-        families: vec!["inet".to_owned(), "inet6".to_owned()],
-        offloads,
-    })
 }

@@ -6,8 +6,6 @@ use fwlab_results::stats::Interval;
 use fwlab_results::summary::{self, Row};
 use fwlab_results::{Mode, Point, Role, Run, Series};
 
-use super::subject::USABLE_SHARE;
-
 /// Returns a table for each point of a run.
 pub(super) fn text(run: &Run) -> String {
     let mut text = String::new();
@@ -97,26 +95,4 @@ fn remarks(row: &Row<'_>, mode: Mode) -> String {
         text += &format!("  {} of {} doubtful", row.doubtful, row.samples);
     }
     text
-}
-
-/// Returns the reason for which a point is void: a system was so fast that the generator was
-/// measured. None if the point is valid.
-pub(crate) fn void(run: &Run, series: &Series, point: &Point) -> Option<String> {
-    let ceiling = point.ceiling?;
-    let summary = summary::summarize(run, series, point);
-    let judged = summary.rows.iter().filter(|row| row.system.role != Role::Null);
-    let rate = |row: &Row<'_>| match run.mode {
-        Mode::Cost => 1e9 / row.median.middle,
-        Mode::Queue | Mode::Wire => row.median.middle,
-    };
-    let too_fast: Vec<_> = judged
-        .filter(|row| rate(row) > USABLE_SHARE * ceiling)
-        .map(|row| format!("{} at {:.0} %", row.system.label, 100.0 * rate(row) / ceiling))
-        .collect();
-    (!too_fast.is_empty()).then(|| {
-        format!(
-            "{} of the generator's maximum rate: the figure describes the generator",
-            too_fast.join(", ")
-        )
-    })
 }
