@@ -1,4 +1,5 @@
-//! `fwlab`, the laboratory that measures a firewall from the hosts on both sides of it.
+//! `fwlab`, the laboratory that measures a firewall from the hosts on both sides of it. This crate
+//! has the command line; each command is a function of another crate.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,9 +13,8 @@ use fwlab_load::{converse, echo, ftp, raw, request_response, seconds, workload};
 use fwlab_method::{measure, search};
 use fwlab_net::bad_network::{self, Impairment};
 use fwlab_net::interrupt::Interrupt;
+use fwlab_papers::speed;
 use fwlab_results::{compare, report};
-
-use skipstep_fwlab::{paper, speed};
 
 #[derive(Parser)]
 #[command(name = "fwlab", version, about = "Measure a firewall from the hosts around it")]
@@ -80,7 +80,7 @@ enum Command {
     /// Repeat the experiment of a paper about firewalls, and print the verdict on each finding
     Paper {
         #[command(flatten)]
-        arguments: paper::Arguments,
+        arguments: fwlab_papers::Arguments,
     },
     /// Send frames with serial numbers and timestamps through a new network; print loss and latency
     Raw {
@@ -166,7 +166,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Ftp { load } => ftp::run(&load)?,
         Command::Measure { arguments } => measure::run(&arguments)?,
-        Command::Paper { arguments } => paper::run(&arguments)?,
+        Command::Paper { arguments } => fwlab_papers::run(&arguments)?,
         Command::Raw { arguments } => raw::run(&arguments)?,
         Command::BadNetwork { one, other, seed, impairment, seconds } => {
             bad_network::join([&one, &other], impairment, seed, Duration::from_secs_f64(seconds))?;

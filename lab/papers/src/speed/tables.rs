@@ -17,7 +17,7 @@ use fwlab_results::Role;
 use tempfile::TempDir;
 
 use super::cost;
-use crate::paper::study::{Block, Extent, PlannedPoint, Study};
+use crate::study::{Block, Extent, PlannedPoint, Study};
 
 /// The title of the series, and the number of entries.
 pub(super) const TITLE: &str = "A table is asked";

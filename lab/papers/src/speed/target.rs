@@ -13,9 +13,9 @@ use super::tables;
 use super::{
     BRIDGED, FEW_STATES, HIT, IPERF3, MANY_STATES, NEW, RULES, RULES6, STATES, TCP_RR, UDP_RR,
 };
-use crate::paper::states::{MADE, STATES_EACH};
-use crate::paper::study::MEMORY;
-use crate::paper::verdict::{SampleKey, middle, ratio, samples, widened};
+use crate::states::{MADE, STATES_EACH};
+use crate::study::MEMORY;
+use crate::verdict::{SampleKey, middle, ratio, samples, widened};
 
 /// Seed of the bootstrap intervals, so that a file always gives the same table.
 const SEED: u64 = 1;
@@ -424,7 +424,7 @@ mod tests {
     use fwlab_results::{Mode, Point};
 
     use super::*;
-    use crate::paper::series::costs;
+    use crate::series::costs;
 
     fn interval(low: f64, middle: f64, high: f64) -> Interval {
         Interval { low, middle, high }

@@ -1,6 +1,9 @@
 //! `fwlab paper`: repeats published measurements. A paper is a plan of measurements, its own table
 //! beside the figures of today, and a verdict on each of its findings. docs/reference/fwlab.md
 //! lists the differences between each repetition and its original.
+//!
+//! A paper uses the rounds and testbeds of fwlab-method. [`speed`] is such a study, too: skipstep's
+//! own performance targets beside the measured figures.
 
 mod adamo_tablo;
 mod freebsd_openbsd;
@@ -8,11 +11,12 @@ mod gigabit;
 mod hartmeier;
 mod molitor;
 mod progress;
-pub(crate) mod series;
-pub(crate) mod states;
-pub(crate) mod study;
+mod series;
+pub mod speed;
+mod states;
+mod study;
 mod text;
-pub(crate) mod verdict;
+mod verdict;
 
 use std::fs;
 use std::path::PathBuf;

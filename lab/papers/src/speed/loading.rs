@@ -12,7 +12,7 @@ use fwlab_net::host::Host;
 use fwlab_net::system::{self, skipstep};
 use fwlab_results::{Better, Quantity, Role, Series};
 
-use crate::paper::study::{Extent, Study};
+use crate::study::{Extent, Study};
 
 /// The kind of configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -26,7 +26,7 @@ use skipstep_kernel::instance::Instance;
 use skipstep_kernel::lab::offload;
 use skipstep_kernel::testing::{FRAME, FrameRestorer, TimedHook};
 
-use crate::paper::study::Study;
+use crate::study::Study;
 
 /// The title of the series, and the dimension's value at its one point.
 pub(super) const TITLE: &str = "Programs on two CPUs";

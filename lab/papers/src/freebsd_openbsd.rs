@@ -38,7 +38,7 @@ const LINK: &str = "1gbit";
 const SAMPLES: u32 = 30;
 
 /// The rule set of the article, which is also an example of this project.
-const RULES: &str = include_str!("../../../../examples/gateway.conf");
+const RULES: &str = include_str!("../../../examples/gateway.conf");
 
 /// The line that follows the article's rules in the example.
 const END: &str = "## What the demonstration adds";

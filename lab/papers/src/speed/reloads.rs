@@ -20,7 +20,7 @@ use fwlab_net::topology::{End, Lab, Shape, Topology};
 use fwlab_net::transport::Transport::Udp;
 use fwlab_results::{Better, Quantity, Role, Series};
 
-use crate::paper::study::{Extent, Study};
+use crate::study::{Extent, Study};
 
 /// The title of the series.
 pub(super) const TITLE: &str = "Reloading rules";

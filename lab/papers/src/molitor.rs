@@ -64,7 +64,7 @@ const LARGE: u32 = 1_700_000;
 const SESSIONS: f64 = 30.0;
 
 /// His appendix C as an example of this project: docs/reference/pcf.md.
-const RULES: &str = include_str!("../../../../examples/ftp-server.pcf");
+const RULES: &str = include_str!("../../../examples/ftp-server.pcf");
 
 /// Addresses and interfaces of the example, and their replacements in the lab.
 const NAMES: [(&str, &str); 4] = [

@@ -8,10 +8,10 @@ use fwlab_net::transport::Transport::Tcp;
 use fwlab_results::{Finding, Run, Table};
 
 use super::{SMALL, titled};
-use crate::paper::series::{series, talk};
-use crate::paper::study::{PlannedPoint, Study, Work};
-use crate::paper::text::number;
-use crate::paper::verdict::{Check, Range, SampleKey, change, finding, middle, ratio};
+use crate::series::{series, talk};
+use crate::study::{PlannedPoint, Study, Work};
+use crate::text::number;
+use crate::verdict::{Check, Range, SampleKey, change, finding, middle, ratio};
 
 /// Number of clients and of servers in the tests with many.
 const MANY: usize = 8;

@@ -21,10 +21,10 @@ use fwlab_net::transport::Transport::{self, Tcp, Udp};
 use fwlab_results::{Finding, Run, Table};
 use skipstep_classifier::sample;
 
-use crate::paper::series::{costs, series, talk};
-use crate::paper::states::{DRAWN, Limit, Room};
-use crate::paper::study::{Block, Extent, PlannedPoint, Study, Work};
-use crate::paper::{Paper, StudyOptions, run_alone};
+use crate::series::{costs, series, talk};
+use crate::states::{DRAWN, Limit, Room};
+use crate::study::{Block, Extent, PlannedPoint, Study, Work};
+use crate::{Paper, StudyOptions, run_alone};
 
 /// Bytes of a frame: the shortest frame of Ethernet.
 const SIZE: usize = 64;

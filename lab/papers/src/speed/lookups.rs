@@ -15,7 +15,7 @@ use skipstep_abi::limits::MAX_RULES;
 use skipstep_classifier::sample::ListShape;
 use skipstep_kernel::testing::{Lookup, Lookups, PACKETS};
 
-use crate::paper::study::{Extent, Study};
+use crate::study::{Extent, Study};
 
 /// Number of rules in a list; with `--smoke` the second number.
 pub(super) const RULES: u32 = 100_000;
