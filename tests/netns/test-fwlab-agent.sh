@@ -232,7 +232,7 @@ wait $measuring
 same "its controller" 1 $?
 holds "is told" grep -q "client agent 10.9.1.2: the agent was interrupted" "$WORK/said"
 
-printf 'fwlab-a\001' >"$WORK/hello"
+printf 'fwlab-a\002' >"$WORK/hello"
 printf '9.9.9' >>"$WORK/hello"
 head -c 51 /dev/zero >>"$WORK/hello"
 start other client python3 -c 'import socket, sys

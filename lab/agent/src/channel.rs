@@ -1,5 +1,5 @@
-//! The control connection after the handshake. Both directions carry authenticated messages in
-//! order. A wait for a message ends also with a signal, or with the end of the connection.
+//! The control connection after the handshake. Both directions carry encrypted messages in order. A
+//! wait for a message ends also with a signal, or with the end of the connection.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,11 +9,11 @@ use fwlab_net::interrupt::Interrupt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::envelope::{Malformed, Opener, Sealer};
+use super::envelope::{Envelopes, Malformed};
 use super::handshake::{
-    Greeting, HELLO, Hello, OPENING, Refusal, Side, VERDICT, read_verdict, verdict,
+    Greeting, HELLO, Hello, OPENING, PROOF, Refusal, VERDICT, read_verdict, verdict,
 };
-use super::key::{self, CODE, Key};
+use super::key::{self, Key};
 
 /// The time limit of a whole handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
@@ -58,12 +58,11 @@ impl From<io::Error> for Broken {
     }
 }
 
-/// An authenticated control connection.
+/// An encrypted control connection.
 pub struct Channel {
     stream: TcpStream,
     peer: SocketAddr,
-    sealer: Sealer,
-    opener: Opener,
+    envelopes: Envelopes,
 }
 
 impl Channel {
@@ -84,16 +83,16 @@ impl Channel {
             Err(refusal) => {
                 // an agent of another version gets this version, so that it can report the
                 // difference
-                let _ = stream.write_all(&[&own.bytes()[..], &[0; CODE]].concat());
+                let _ = stream.write_all(&[&own.bytes()[..], &[0; PROOF]].concat());
                 return Err(refusal.into());
             }
         };
-        let greeting = Greeting::new(key, agent, own.clone());
-        let opening = [&own.bytes()[..], &greeting.code(Side::Controller)].concat();
+        let mut greeting = Greeting::for_controller(key, &agent, &own);
+        let opening = [&own.bytes()[..], &greeting.proof()].concat();
         stream.write_all(&opening).map_err(Broken::from)?;
-        read_verdict(&read::<VERDICT>(&mut stream, until, interrupt)?, &greeting)
-            .map_err(Broken::from)?;
-        Ok(Channel::open(stream, &greeting, Side::Controller)?)
+        let verdict = read::<VERDICT>(&mut stream, until, interrupt)?;
+        read_verdict(&verdict, &mut greeting).map_err(Broken::from)?;
+        Ok(Channel::open(stream, greeting)?)
     }
 
     /// Makes the handshake with a controller that has connected.
@@ -109,25 +108,20 @@ impl Channel {
         let own = Hello::new(key::random()?);
         stream.write_all(own.bytes()).map_err(Broken::from)?;
         let opening = read::<OPENING>(&mut stream, until, interrupt)?;
-        let (hello, code) = opening.split_at(HELLO);
+        let (hello, proof) = opening.split_at(HELLO);
         let hello = hello.first_chunk::<HELLO>().ok_or(Refusal::Stranger);
-        let greeting = hello.and_then(Hello::read).and_then(|controller| {
-            let greeting = Greeting::new(key, own, controller);
-            greeting.check(Side::Controller, code).map(|()| greeting)
+        let mut greeting = hello.and_then(Hello::read).and_then(|controller| {
+            let mut greeting = Greeting::for_agent(key, &own, &controller);
+            greeting.check(proof).map(|()| greeting)
         });
-        stream.write_all(&verdict(greeting.as_ref())).map_err(Broken::from)?;
-        Ok(Channel::open(stream, &greeting?, Side::Agent)?)
+        stream.write_all(&verdict(greeting.as_mut().map_err(|e| &*e))).map_err(Broken::from)?;
+        Ok(Channel::open(stream, greeting?)?)
     }
 
-    fn open(stream: TcpStream, greeting: &Greeting<'_>, own: Side) -> Result<Channel, Broken> {
-        let other = if own == Side::Agent { Side::Controller } else { Side::Agent };
+    fn open(stream: TcpStream, greeting: Greeting) -> Result<Channel, Broken> {
         stream.set_write_timeout(Some(TAKING))?;
-        Ok(Channel {
-            peer: plain(stream.peer_addr()?),
-            stream,
-            sealer: Sealer::new(greeting.message_key(own)),
-            opener: Opener::new(greeting.message_key(other)),
-        })
+        let peer = plain(stream.peer_addr()?);
+        Ok(Channel { peer, stream, envelopes: Envelopes::new(greeting.encryption()) })
     }
 
     /// Returns the address of the peer.
@@ -142,7 +136,7 @@ impl Channel {
     /// message is longer than 4 MiB.
     pub fn send(&mut self, message: &impl Serialize) -> Result<(), Broken> {
         let message = serde_json::to_vec(message).map_err(io::Error::from)?;
-        Ok(self.stream.write_all(&self.sealer.seal(&message)?)?)
+        Ok(self.stream.write_all(&self.envelopes.seal(&message)?)?)
     }
 
     /// Waits up to `patience` for the next message.
@@ -158,11 +152,11 @@ impl Channel {
         let until = Instant::now() + patience;
         let mut bytes = [0; 16 * 1024];
         loop {
-            if let Some(message) = self.opener.open()? {
+            if let Some(message) = self.envelopes.open()? {
                 return serde_json::from_slice(&message).map_err(|_| Malformed::Meaningless.into());
             }
             match some(&mut self.stream, &mut bytes, until, interrupt) {
-                Ok(count) => self.opener.take(&bytes[..count]),
+                Ok(count) => self.envelopes.take(&bytes[..count]),
                 Err(Broken::Silent(_)) => return Err(Broken::Silent(patience)),
                 Err(error) => return Err(error),
             }
@@ -307,7 +301,7 @@ mod tests {
         let mut opening = [0; OPENING];
         agent.read_exact(&mut opening).unwrap();
         assert!(Hello::read(opening.first_chunk().unwrap()).is_ok(), "its version is in it");
-        assert_eq!(opening[HELLO..], [0; CODE], "who has another version gets no code");
+        assert_eq!(opening[HELLO..], [0; PROOF], "who has another version gets no proof");
         let refused = controller.join().unwrap().err().unwrap().to_string();
         assert!(refused.starts_with("the peer is fwlab 9.9.9, this is"), "{refused}");
     }

@@ -1,34 +1,43 @@
-//! The handshake of controller and agent. Each sends a random number, and then a code over both
-//! numbers that only the owner of the key can make. The keys for later messages are derived from
-//! the same numbers.
+//! The handshake of controller and agent. Each sends a hello: its version and a random number. Then
+//! both prove by the Noise protocol, pattern NNpsk0, that they have the same key
+//! (<https://noiseprotocol.org/noise.html>, revision 34). Both hellos are the prologue of Noise, so
+//! a proof is valid for one connection. All later messages are encrypted. Somebody who learns the
+//! shared key afterwards cannot decrypt them.
 //!
 //! ```text
 //! agent                                       controller
 //! hello: version, number  ------------------>
-//!                         <------------------  hello: version, number; its code
-//! verdict; its code       ------------------>
+//!                         <------------------  hello: version, number; its proof
+//! verdict; its proof      ------------------>
 //! ```
 //!
 //! The controller proves first that it has the key, so an agent reveals only its version to a
 //! stranger. All parts have a fixed length.
 
-use std::fmt;
+use snow::params::NoiseParams;
+use snow::{Builder, HandshakeState, TransportState};
 
-use super::key::{CODE, Key};
+use super::key::Key;
+
+/// The protocol of Noise: no static keys, a shared key from the first message on.
+const NOISE: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 
 /// The first bytes of a hello. The last one is the number of the protocol.
-const MAGIC: [u8; 8] = *b"fwlab-a\x01";
+const MAGIC: [u8; 8] = *b"fwlab-a\x02";
 
 /// The sizes of a random number and of a version, in bytes. A version is padded with zeros.
 const NUMBER: usize = 32;
 const VERSION: usize = 24;
 
+/// The size of a proof, in bytes: a public key of Curve25519, and the tag of an empty message.
+pub const PROOF: usize = 32 + 16;
+
 /// The size of a hello, in bytes.
 pub const HELLO: usize = MAGIC.len() + VERSION + NUMBER;
-/// The size of a controller's hello with its code, in bytes.
-pub const OPENING: usize = HELLO + CODE;
-/// The size of a verdict with the agent's code, in bytes.
-pub const VERDICT: usize = 1 + CODE;
+/// The size of a controller's hello with its proof, in bytes.
+pub const OPENING: usize = HELLO + PROOF;
+/// The size of a verdict with the agent's proof, in bytes.
+pub const VERDICT: usize = 1 + PROOF;
 
 /// The version that both sides must have.
 const OWN_VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -86,65 +95,60 @@ impl Hello {
     }
 }
 
-/// A side of the control connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
-    /// The side that gives orders.
-    Controller,
-    /// The side that carries out orders.
-    Agent,
-}
+/// One side's part of the handshake after both hellos.
+pub struct Greeting(HandshakeState);
 
-impl fmt::Display for Side {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if *self == Side::Controller { "controller" } else { "agent" })
-    }
-}
-
-/// The two hellos with the key, from which all codes and keys of the connection are derived.
-pub struct Greeting<'k> {
-    key: &'k Key,
-    agent: Hello,
-    controller: Hello,
-}
-
-impl<'k> Greeting<'k> {
-    /// Makes the greeting of both hellos.
-    pub fn new(key: &'k Key, agent: Hello, controller: Hello) -> Greeting<'k> {
-        Greeting { key, agent, controller }
+impl Greeting {
+    /// Begins the part of the controller, which proves first.
+    pub fn for_controller(key: &Key, agent: &Hello, own: &Hello) -> Greeting {
+        Greeting::begin(key, agent, own, |noise| noise.build_initiator())
     }
 
-    /// Returns the code by which a side proves that it has the key.
-    pub fn code(&self, of: Side) -> [u8; CODE] {
-        self.made(&format!("{of} proves"))
+    /// Begins the part of the agent, which first checks the controller's proof.
+    pub fn for_agent(key: &Key, own: &Hello, controller: &Hello) -> Greeting {
+        Greeting::begin(key, own, controller, |noise| noise.build_responder())
     }
 
-    /// Checks the code of a side.
+    fn begin(
+        key: &Key,
+        agent: &Hello,
+        controller: &Hello,
+        side: impl FnOnce(Builder) -> Result<HandshakeState, snow::Error>,
+    ) -> Greeting {
+        let protocol: NoiseParams = NOISE.parse().expect("a protocol that the library has");
+        let hellos = [&agent.0[..], &controller.0].concat();
+        let noise = Builder::new(protocol).psk(0, key.bytes());
+        let noise = noise.and_then(|noise| side(noise.prologue(&hellos)?));
+        Greeting(noise.expect("the protocol wants a key and no more"))
+    }
+
+    /// Returns the proof that this side has the key.
+    pub fn proof(&mut self) -> [u8; PROOF] {
+        let mut proof = [0; PROOF];
+        self.0.write_message(&[], &mut proof).expect("it is this side's turn");
+        proof
+    }
+
+    /// Checks the proof of the other side.
     ///
     /// # Errors
-    /// Fails if the code does not match.
-    pub fn check(&self, of: Side, code: &[u8]) -> Result<(), Refusal> {
-        let label = format!("{of} proves");
-        let is = self.key.is_code(code, &[label.as_bytes(), &self.agent.0, &self.controller.0]);
-        if is { Ok(()) } else { Err(Refusal::Key) }
+    /// Fails if the other side does not have the key, or made the proof for another connection.
+    pub fn check(&mut self, proof: &[u8]) -> Result<(), Refusal> {
+        self.0.read_message(proof, &mut []).map(drop).map_err(|_| Refusal::Key)
     }
 
-    /// Returns the key for all later messages of a side.
-    pub fn message_key(&self, of: Side) -> Key {
-        Key::new(self.made(&format!("{of} speaks")))
-    }
-
-    fn made(&self, label: &str) -> [u8; CODE] {
-        self.key.code(&[label.as_bytes(), &self.agent.0, &self.controller.0])
+    /// Ends a handshake with both proofs. Returns the encryption of all later messages.
+    pub fn encryption(self) -> TransportState {
+        self.0.into_transport_mode().expect("both proofs were exchanged")
     }
 }
 
-/// Returns an agent's verdict on a controller: a byte for the result, and the agent's code, which
+/// Returns an agent's verdict on a controller: a byte for the result, and the agent's proof, which
 /// is zero if the agent refuses.
-pub fn verdict(greeting: Result<&Greeting<'_>, &Refusal>) -> [u8; VERDICT] {
+pub fn verdict(greeting: Result<&mut Greeting, &Refusal>) -> [u8; VERDICT] {
     let mut bytes = [0; VERDICT];
     match greeting {
-        Ok(greeting) => bytes[1..].copy_from_slice(&greeting.code(Side::Agent)),
+        Ok(greeting) => bytes[1..].copy_from_slice(&greeting.proof()),
         Err(Refusal::Stranger) => bytes[0] = 1,
         Err(Refusal::Version(_)) => bytes[0] = 2,
         Err(Refusal::Key) => bytes[0] = 3,
@@ -155,10 +159,10 @@ pub fn verdict(greeting: Result<&Greeting<'_>, &Refusal>) -> [u8; VERDICT] {
 /// Reads an agent's verdict.
 ///
 /// # Errors
-/// Fails if the agent refuses, or if its code shows that it does not have the key.
-pub fn read_verdict(bytes: &[u8; VERDICT], greeting: &Greeting<'_>) -> Result<(), Refusal> {
+/// Fails if the agent refuses, or if its proof shows that it does not have the key.
+pub fn read_verdict(bytes: &[u8; VERDICT], greeting: &mut Greeting) -> Result<(), Refusal> {
     match bytes[0] {
-        0 => greeting.check(Side::Agent, &bytes[1..]),
+        0 => greeting.check(&bytes[1..]),
         3 => Err(Refusal::Key),
         _ => Err(Refusal::Stranger),
     }
@@ -168,38 +172,49 @@ pub fn read_verdict(bytes: &[u8; VERDICT], greeting: &Greeting<'_>) -> Result<()
 mod tests {
     use super::*;
 
-    fn greeting(key: &Key) -> Greeting<'_> {
-        Greeting::new(key, Hello::new([1; NUMBER]), Hello::new([2; NUMBER]))
+    const HELLOS: [u8; 2] = [1, 2];
+
+    /// Returns the parts of a controller with the first key, and of an agent with the second key.
+    fn sides(keys: [u8; 2], agent_hears: [u8; 2]) -> [Greeting; 2] {
+        let [agent, controller] = HELLOS.map(|number| Hello::new([number; NUMBER]));
+        let heard = agent_hears.map(|number| Hello::new([number; NUMBER]));
+        let keys = keys.map(|byte| Key::new([byte; 32]));
+        [
+            Greeting::for_controller(&keys[0], &agent, &controller),
+            Greeting::for_agent(&keys[1], &heard[0], &heard[1]),
+        ]
     }
 
     #[test]
     fn a_peer_with_the_key_is_accepted() {
-        let key = Key::new([7; 32]);
-        let mine = greeting(&key);
-        mine.check(Side::Controller, &greeting(&key).code(Side::Controller)).unwrap();
-        read_verdict(&verdict(Ok(&greeting(&key))), &mine).unwrap();
-        let voices = [Side::Controller, Side::Agent].map(|side| mine.message_key(side));
-        assert_ne!(voices[0], voices[1]);
+        let [mut controller, mut agent] = sides([7, 7], HELLOS);
+        agent.check(&controller.proof()).unwrap();
+        read_verdict(&verdict(Ok(&mut agent)), &mut controller).unwrap();
+        let (mut controller, mut agent) = (controller.encryption(), agent.encryption());
+        let (mut sealed, mut opened) = ([0; 64], [0; 64]);
+        let length = controller.write_message(b"order", &mut sealed).unwrap();
+        let length = agent.read_message(&sealed[..length], &mut opened).unwrap();
+        assert_eq!(&opened[..length], b"order");
     }
 
     #[test]
     fn a_peer_with_another_key_is_refused() {
-        let keys = [Key::new([7; 32]), Key::new([8; 32])];
-        let mine = greeting(&keys[0]);
-        let theirs = greeting(&keys[1]);
-        assert_eq!(mine.check(Side::Controller, &theirs.code(Side::Controller)), Err(Refusal::Key));
-        assert_eq!(read_verdict(&verdict(Ok(&theirs)), &mine), Err(Refusal::Key));
-        assert_eq!(read_verdict(&verdict(Err(&Refusal::Key)), &mine), Err(Refusal::Key));
+        let [mut controller, mut agent] = sides([7, 8], HELLOS);
+        assert_eq!(agent.check(&controller.proof()), Err(Refusal::Key));
+        let refused = verdict(Err(&Refusal::Key));
+        assert_eq!(read_verdict(&refused, &mut controller), Err(Refusal::Key));
+        let mut forged = refused;
+        forged[0] = 0;
+        assert_eq!(read_verdict(&forged, &mut controller), Err(Refusal::Key));
     }
 
     #[test]
-    fn codes_are_of_one_side_and_one_connection() {
-        let key = Key::new([7; 32]);
-        let mine = greeting(&key);
-        assert!(mine.check(Side::Agent, &mine.code(Side::Controller)).is_err(), "reflected");
-        let later = Greeting::new(&key, Hello::new([3; NUMBER]), Hello::new([2; NUMBER]));
-        assert!(later.check(Side::Controller, &mine.code(Side::Controller)).is_err(), "replayed");
-        assert_ne!(later.message_key(Side::Agent), mine.message_key(Side::Agent));
+    fn a_proof_is_for_one_side_and_one_connection() {
+        let [mut controller, mut agent] = sides([7, 7], [3, 2]);
+        assert_eq!(agent.check(&controller.proof()), Err(Refusal::Key), "replayed");
+        let [mut controller, _] = sides([7, 7], HELLOS);
+        let own = controller.proof();
+        assert_eq!(controller.check(&own), Err(Refusal::Key), "reflected");
     }
 
     #[test]

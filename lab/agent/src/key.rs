@@ -8,12 +8,9 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use anyhow::{Context, ensure};
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
 
-/// The sizes of a key and of a code, in bytes.
-pub const KEY: usize = 32;
-pub const CODE: usize = 32;
+/// The size of a key, in bytes.
+const KEY: usize = 32;
 
 /// The permission bits that let others read or change a file.
 const OF_OTHERS: u32 = 0o077;
@@ -72,24 +69,9 @@ impl Key {
         })
     }
 
-    /// Returns the code (HMAC-SHA256, RFC 2104) of the concatenated parts.
-    pub fn code(&self, parts: &[&[u8]]) -> [u8; CODE] {
-        self.begun(parts).finalize().into_bytes().into()
-    }
-
-    /// Returns true if the code is that of the parts. The time of the comparison does not depend on
-    /// the position of a difference.
-    pub fn is_code(&self, code: &[u8], parts: &[&[u8]]) -> bool {
-        self.begun(parts).verify_slice(code).is_ok()
-    }
-
-    fn begun(&self, parts: &[&[u8]]) -> Hmac<Sha256> {
-        // RFC 2104 pads a key that is shorter than a block of the hash with zeros
-        let mut block = [0; 64];
-        block[..KEY].copy_from_slice(&self.0);
-        let mut code = Hmac::<Sha256>::new(&block.into());
-        parts.iter().for_each(|part| code.update(part));
-        code
+    /// Returns the bytes of the key.
+    pub(super) fn bytes(&self) -> &[u8; KEY] {
+        &self.0
     }
 }
 
@@ -158,20 +140,5 @@ mod tests {
             assert!(Key::read(&path).unwrap_err().to_string().contains("--make-key"), "{bad}");
         }
         assert!(Key::read(&folder.path().join("none")).is_err());
-    }
-
-    /// Checks test case 2 of RFC 4231. Its key is shorter, so the test pads it with zeros as HMAC
-    /// does.
-    #[test]
-    fn codes_are_those_of_the_rfc() {
-        let mut bytes = [0; KEY];
-        bytes[..4].copy_from_slice(b"Jefe");
-        let key = Key::new(bytes);
-        let code = key.code(&[b"what do ya want ", b"for nothing?"]);
-        assert_eq!(code[..4], [0x5b, 0xdc, 0xc1, 0x46]);
-        assert_eq!(code[28..], [0x64, 0xec, 0x38, 0x43]);
-        assert!(key.is_code(&code, &[b"what do ya want for nothing?"]));
-        assert!(!key.is_code(&code[..31], &[b"what do ya want for nothing?"]));
-        assert!(!key.is_code(&code, &[b"what do ya want for nothing!"]));
     }
 }

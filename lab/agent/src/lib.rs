@@ -34,8 +34,8 @@ use channel::{Broken, Channel};
 use strangers::Strangers;
 
 pub use controller::{Agents, Pair};
-pub use envelope::{LONGEST, Malformed, Opener, Sealer};
-pub use handshake::{Greeting, HELLO, Hello, Refusal, Side, VERDICT, read_verdict};
+pub use envelope::{Envelopes, LONGEST, Malformed};
+pub use handshake::{Greeting, HELLO, Hello, Refusal, VERDICT, read_verdict};
 pub use key::Key;
 pub use message::{
     Answer, Called, Caller, Frames, LONGEST_TRIAL, MOST_ADDRESSES, MOST_PORTS, Machine, Made,
