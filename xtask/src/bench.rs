@@ -31,11 +31,12 @@ use anyhow::{Context as _, bail, ensure};
 use skipstep_kernel::object::verify;
 use skipstep_kernel::testing::TestEngine;
 use skipstep_kernel::verifier::Verified;
+use skipstep_model::{Carried, LinkHeader, Packet, SocketOwner, Verdict};
 use skipstep_pfconf::Context;
 use skipstep_ruleset::interface::{Host, Interface};
 use skipstep_ruleset::options::Evaluator;
 use skipstep_ruleset::{Direction, Ruleset};
-use skipstep_scenario::engine::{Carried, Engine, LinkHeader, SocketOwner, TestPacket, Verdict};
+use skipstep_scenario::Engine;
 use skipstep_wire::build::{Tcp, Udp, ipv4};
 
 /// Numbers of rules: those of the paper, and 5,000.
@@ -263,11 +264,9 @@ fn measure(engine: &mut TestEngine, rules: usize, load: Load) -> anyhow::Result<
         Load::LargeTable => datagram(NEIGHBOUR),
         Load::Tag => {
             let tag = Some("other".to_string());
-            TestPacket { carried: Carried { tag, ..Carried::default() }, ..datagram(CLIENT) }
+            Packet { carried: Carried { tag, ..Carried::default() }, ..datagram(CLIENT) }
         }
-        Load::User => {
-            TestPacket { owner: Some(SocketOwner { uid: 1, gid: 1 }), ..datagram(CLIENT) }
-        }
+        Load::User => Packet { owner: Some(SocketOwner { uid: 1, gid: 1 }), ..datagram(CLIENT) },
         Load::State => connect(engine)?,
     };
     let trial = engine.time_packet(&packet, 100)?;
@@ -354,7 +353,7 @@ fn users(rules: usize) -> String {
     text
 }
 
-fn datagram(from: [u8; 4]) -> TestPacket {
+fn datagram(from: [u8; 4]) -> Packet {
     inbound(ipv4(from, SERVER).udp(&Udp::new(40_000, 9000).payload(&[0; 64])))
 }
 
@@ -363,11 +362,10 @@ fn segment(flags: &str, seq: u32) -> Tcp {
 }
 
 /// Opens a connection through the firewall, and returns a segment of it that changes nothing.
-fn connect(engine: &mut TestEngine) -> anyhow::Result<TestPacket> {
+fn connect(engine: &mut TestEngine) -> anyhow::Result<Packet> {
     let syn = Tcp::new(40_000, 9000).flags("S").seq(0).window(8192);
     let answer = Tcp::new(9000, 40_000).flags("SA").seq(0).ack(1).window(8192);
-    let reply =
-        TestPacket { direction: Direction::Out, ..inbound(ipv4(SERVER, CLIENT).tcp(&answer)) };
+    let reply = Packet { direction: Direction::Out, ..inbound(ipv4(SERVER, CLIENT).tcp(&answer)) };
     let later = inbound(ipv4(CLIENT, SERVER).tcp(&segment("A", 1)));
     for packet in [inbound(ipv4(CLIENT, SERVER).tcp(&syn)), reply, later.clone()] {
         let fate = engine.packet(&packet);
@@ -376,8 +374,8 @@ fn connect(engine: &mut TestEngine) -> anyhow::Result<TestPacket> {
     Ok(later)
 }
 
-fn inbound(bytes: Vec<u8>) -> TestPacket {
-    TestPacket {
+fn inbound(bytes: Vec<u8>) -> Packet {
+    Packet {
         direction: Direction::In,
         interface: "em0".to_string(),
         bytes,

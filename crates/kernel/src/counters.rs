@@ -2,27 +2,10 @@
 
 use skipstep_abi as abi;
 use skipstep_abi::status::{source_counter, state_counter};
-use skipstep_scenario::engine::{RuleCounters, Status};
+use skipstep_views::{InterfaceCounters, RuleCounters, Status};
 
 use crate::error::Result;
 use crate::object::Maps;
-
-/// Packets and bytes of an interface, indexed `[inet, inet6][in, out][pass, block]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct InterfaceCounters {
-    /// Number of packets.
-    pub packets: [[[u64; 2]; 2]; 2],
-    /// Number of bytes, from the IP header on.
-    pub bytes: [[[u64; 2]; 2]; 2],
-}
-
-impl InterfaceCounters {
-    /// Adds the counters of another interface, for the sum of a group.
-    pub fn add(&mut self, other: &InterfaceCounters) {
-        add3(&mut self.packets, &other.packets);
-        add3(&mut self.bytes, &other.bytes);
-    }
-}
 
 /// Returns the counters of the rule in `slot`.
 pub(crate) fn rule(maps: &Maps, slot: u32) -> Result<RuleCounters> {
@@ -71,6 +54,7 @@ pub(crate) fn status(maps: &Maps) -> Result<Status> {
         searches: totals.state[state_counter::SEARCHES],
         inserts: totals.state[state_counter::INSERTS],
         removals: totals.state[state_counter::REMOVALS],
+        limits: totals.limit,
         reasons: totals.reason,
     })
 }
@@ -79,8 +63,7 @@ pub(crate) fn status(maps: &Maps) -> Result<Status> {
 pub(crate) fn interface(maps: &Maps, id: u32) -> Result<InterfaceCounters> {
     let mut sum = InterfaceCounters::default();
     for cpu in maps.interface_stats.get(&id)? {
-        add3(&mut sum.packets, &cpu.packets);
-        add3(&mut sum.bytes, &cpu.bytes);
+        sum.add(&InterfaceCounters { packets: cpu.packets, bytes: cpu.bytes });
     }
     Ok(sum)
 }
@@ -102,11 +85,5 @@ pub(crate) fn table(maps: &Maps, slot: u32) -> Result<abi::TableStats> {
 fn add(sum: &mut [u64], more: &[u64]) {
     for (sum, more) in sum.iter_mut().zip(more) {
         *sum += more;
-    }
-}
-
-fn add3(sum: &mut [[[u64; 2]; 2]; 2], more: &[[[u64; 2]; 2]; 2]) {
-    for (sum, more) in sum.as_flattened_mut().iter_mut().zip(more.as_flattened()) {
-        add(sum, more);
     }
 }

@@ -12,7 +12,7 @@ use nix::time::{ClockId, clock_gettime};
 use skipstep_abi as abi;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Limits, Next, Ruleset};
-use skipstep_scenario::engine::{LimiterView, SourceView, StateView};
+use skipstep_views::{LimiterView, SourceView, StateView};
 
 use crate::change::Change;
 use crate::error::{Context, Error, Result};

@@ -12,7 +12,7 @@ pub mod bridge;
 mod change;
 mod commit;
 mod contents;
-pub mod counters;
+mod counters;
 pub mod delayer;
 pub mod device;
 mod divert;
@@ -64,7 +64,6 @@ pub mod verifier;
 mod xdp_fast_path;
 
 pub use attacher::Attacher;
-pub use counters::InterfaceCounters;
 pub use delayer::{DelayCounters, Delayer};
 pub use device::{Device, FragmentCounters};
 pub use diverter::{DivertCounters, Diverter};

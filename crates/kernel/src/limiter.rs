@@ -8,7 +8,7 @@ use skipstep_abi::limiter::LIMITER_KINDS;
 use skipstep_abi::limits::LIMITERS;
 use skipstep_classifier::{Image, limiter};
 use skipstep_ruleset::{Limiter, Ruleset};
-use skipstep_scenario::engine::{Admissions, LimitedView, LimiterView};
+use skipstep_views::{Admissions, LimitedView, LimiterView};
 
 use crate::error::{Error, Result};
 use crate::object::{Maps, Programs};

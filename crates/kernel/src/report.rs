@@ -7,10 +7,9 @@ use skipstep_abi as abi;
 pub use skipstep_abi::names::LIMIT_COUNTERS;
 use skipstep_abi::status::{forwarded, left_to};
 use skipstep_ruleset::interface::Interface;
-use skipstep_scenario::engine::{RuleCounters, Status};
+use skipstep_views::{InterfaceCounters, RuleCounters, Status};
 
 use crate::change::Change;
-use crate::counters::InterfaceCounters;
 use crate::delayer::DelayCounters;
 use crate::diverter::DivertCounters;
 use crate::error::Result;
@@ -58,8 +57,6 @@ pub struct InstanceStatus {
     pub debug: u8,
     /// Searches, inserts, removals and reasons.
     pub engine: Status,
-    /// Limit counters in the order of [`LIMIT_COUNTERS`].
-    pub limits: [u64; LIMIT_COUNTERS.len()],
     /// Fragments that wait, and the counters of reassembly.
     pub fragments: FragmentStatus,
     /// Log records lost because the ring was full.
@@ -195,7 +192,6 @@ impl Instance {
             hostid: record.ruleset.options.hostid.unwrap_or(memory.hostid),
             debug: memory.debug,
             engine: counters::status(&self.maps)?,
-            limits: totals.limit,
             fragments: self.fragments()?,
             log_lost: totals.log_lost,
             flow_lost: totals.flow_lost,

@@ -8,7 +8,7 @@ use skipstep_abi::source::{node_kind, node_use};
 use skipstep_abi::verdict::action;
 use skipstep_classifier::Names;
 use skipstep_ruleset::{LegacyKind, RuleId};
-use skipstep_scenario::engine::{NodeKind, SourceView};
+use skipstep_views::{NodeKind, SourceView};
 
 use crate::error::Result;
 use crate::object::{Maps, Programs};

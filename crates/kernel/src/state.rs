@@ -9,7 +9,7 @@ use skipstep_abi::source::node_use;
 use skipstep_abi::state::{STACK, WIRE, state_flags, timeout};
 use skipstep_classifier::Names;
 use skipstep_ruleset::{Direction, Family, RouteKind, RuleId, Timeout};
-use skipstep_scenario::engine::{NextHop, PeerView, StateView};
+use skipstep_views::{NextHop, Peer, StateView};
 
 use crate::error::Result;
 use crate::object::{Maps, Programs};
@@ -212,8 +212,8 @@ fn sides(key: &abi::StateKey) -> [(std::net::IpAddr, u16); 2] {
     })
 }
 
-fn peer(peer: &abi::Peer) -> PeerView {
-    PeerView {
+fn peer(peer: &abi::Peer) -> Peer {
+    Peer {
         state: peer.state,
         seqlo: peer.seqlo,
         seqhi: peer.seqhi,

@@ -8,7 +8,7 @@ use skipstep_abi as abi;
 pub use skipstep_abi::TableStats as Stats;
 use skipstep_classifier::cover::covers;
 use skipstep_ruleset::{Next, Ruleset, TableEntry, TableName};
-use skipstep_scenario::engine::{Edit, TableEdit};
+use skipstep_views::{Edit, TableEdit};
 
 use crate::change::Change;
 use crate::error::{Error, Result};

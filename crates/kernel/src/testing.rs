@@ -22,12 +22,12 @@ use std::time::Duration;
 
 use skipstep_abi as abi;
 use skipstep_classifier::Planner;
+use skipstep_model::{Draw, Fate, Packet, TableCounters, TableTraffic};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Evaluator, FastForward, Next, RuleId, RulesChange, Ruleset, TableName};
 use skipstep_scenario::Engine;
-use skipstep_scenario::engine::{
-    Draw, Fate, InterfaceCounters, LimiterView, RuleCounters, SourceView, StateView, Status,
-    TableCounters, TableEdit, TableTraffic, TestPacket,
+use skipstep_views::{
+    InterfaceCounters, LimiterView, RuleCounters, SourceView, StateView, Status, TableEdit,
 };
 
 use self::machine::Machine;
@@ -170,7 +170,7 @@ impl TestEngine {
     ///
     /// # Errors
     /// Fails if no rule set is loaded, or if the kernel refuses the run.
-    pub fn time_packet(&mut self, packet: &TestPacket, repeat: u32) -> Result<TimedRun> {
+    pub fn time_packet(&mut self, packet: &Packet, repeat: u32) -> Result<TimedRun> {
         let run = self.run(self.programs.filter(packet.direction), packet, repeat)?;
         Ok(TimedRun { returned: run.returned, duration: run.duration })
     }
@@ -180,7 +180,7 @@ impl TestEngine {
     ///
     /// # Errors
     /// Fails if no rule set is loaded, or if the kernel refuses the run.
-    pub fn run_joined(&mut self, packet: &TestPacket, segments: u16, size: u16) -> Result<bool> {
+    pub fn run_joined(&mut self, packet: &Packet, segments: u16, size: u16) -> Result<bool> {
         let host = self.host.as_ref().ok_or_else(no_network)?;
         let mut context = arrival::context(packet, host, &self.memory.names)?;
         context.gso_segs = segments.into();
@@ -195,7 +195,7 @@ impl TestEngine {
     ///
     /// # Errors
     /// Fails if no rule set is loaded, or if the kernel refuses the run.
-    pub fn time_empty_program(&mut self, packet: &TestPacket, repeat: u32) -> Result<TimedRun> {
+    pub fn time_empty_program(&mut self, packet: &Packet, repeat: u32) -> Result<TimedRun> {
         let run = self.run(&self.empty, packet, repeat)?;
         Ok(TimedRun { returned: run.returned, duration: run.duration })
     }
@@ -288,7 +288,7 @@ impl TestEngine {
         Ok((Known::from_views(&views), views))
     }
 
-    fn try_packet(&mut self, packet: &TestPacket) -> Result<Fate> {
+    fn try_packet(&mut self, packet: &Packet) -> Result<Fate> {
         let host = self.host.as_ref().ok_or_else(no_network)?;
         let mut passage = Passage {
             maps: &self.maps,
@@ -300,7 +300,7 @@ impl TestEngine {
         passage.packet(packet)
     }
 
-    fn run(&self, program: &Program, packet: &TestPacket, repeat: u32) -> Result<Run> {
+    fn run(&self, program: &Program, packet: &Packet, repeat: u32) -> Result<Run> {
         let host = self.host.as_ref().ok_or_else(no_network)?;
         arrival::run(program, packet, host, &self.memory.names, repeat)
     }
@@ -360,11 +360,11 @@ impl Engine for TestEngine {
         self.machine.set_random(draw);
     }
 
-    fn accepts(&self, packet: &TestPacket) -> bool {
+    fn accepts(&self, packet: &Packet) -> bool {
         self.host.as_ref().is_some_and(|host| self.machine.can_run(packet, host))
     }
 
-    fn packet(&mut self, packet: &TestPacket) -> Fate {
+    fn packet(&mut self, packet: &Packet) -> Fate {
         self.known = None;
         certain(self.try_packet(packet))
     }
@@ -410,11 +410,10 @@ impl Engine for TestEngine {
     }
 
     fn interface_counters(&mut self, name: &str) -> InterfaceCounters {
-        let id = self.memory.names.interfaces.get(name);
-        let Some(id) = id else { return InterfaceCounters::default() };
-        let counters::InterfaceCounters { packets, bytes } =
-            certain(counters::interface(&self.maps, id));
-        InterfaceCounters { packets, bytes }
+        let Some(id) = self.memory.names.interfaces.get(name) else {
+            return InterfaceCounters::default();
+        };
+        certain(counters::interface(&self.maps, id))
     }
 
     fn table_counters(&mut self, name: &TableName) -> TableCounters {

@@ -6,8 +6,9 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use skipstep_ruleset::{
-    Action, Address, Direction, Family, Host, Reason, Ruleset, Table, TableEntry, TableName,
+    Action, Address, Direction, Family, Host, Ruleset, Table, TableEntry, TableName,
 };
+use skipstep_views::{InterfaceCounters, RuleCounters, Status};
 
 use crate::af_to::read_as;
 use crate::packet::Descriptor;
@@ -17,30 +18,6 @@ use crate::state::{STACK, State, WIRE};
 use crate::table;
 use crate::translate::Ends;
 
-/// Counters of one rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RuleCounters {
-    /// Number of evaluations, as without skip steps.
-    pub evaluations: u64,
-    /// Packets: in, out.
-    pub packets: [u64; 2],
-    /// Bytes: in, out.
-    pub bytes: [u64; 2],
-    /// Number of states now; for a match rule, of the states that it applies to.
-    pub states: u64,
-    /// Number of states ever created; match rules count none.
-    pub states_created: u64,
-    /// `once`: true if the rule has matched its packet, so it matches no more.
-    pub expired: bool,
-}
-
-impl RuleCounters {
-    fn count(&mut self, direction: usize, bytes: u64) {
-        self.packets[direction] += 1;
-        self.bytes[direction] += bytes;
-    }
-}
-
 /// A decided packet, as the counters need it.
 pub(crate) struct Counted<'a> {
     pub passed: bool,
@@ -49,15 +26,6 @@ pub(crate) struct Counted<'a> {
     pub anchor_rule: Option<&'a Entry>,
     /// Addresses and ports to count in tables, if they differ from the packet's.
     pub blocked_ends: Option<Ends>,
-}
-
-/// Counters of one interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct InterfaceCounters {
-    /// Packets, `[inet, inet6][in, out][passed, blocked]`.
-    pub packets: [[[u64; 2]; 2]; 2],
-    /// Bytes, indexed in the same way.
-    pub bytes: [[[u64; 2]; 2]; 2],
 }
 
 /// Counters of one table.
@@ -90,61 +58,6 @@ impl TableTraffic {
         self.packets[packet.direction as usize][operation] += 1;
         self.bytes[packet.direction as usize][operation] += packet.total_len as u64;
     }
-}
-
-/// Limits that count packets above them, in PF's order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LimitCounter {
-    /// `max`
-    States,
-    /// `max-src-states`
-    SourceStates,
-    /// `max-src-nodes`
-    SourceNodes,
-    /// `max-src-conn`
-    SourceConnections,
-    /// `max-src-conn-rate`
-    SourceConnectionRate,
-    /// Sources added to an overload table, or already in it.
-    OverloadTable,
-    /// Flushes of the states of a source.
-    OverloadFlush,
-    /// Floods of SYNs detected.
-    Synfloods,
-    /// Syncookies sent.
-    SyncookiesSent,
-    /// Syncookies that came back and were valid.
-    SyncookiesValid,
-}
-
-impl LimitCounter {
-    /// Number of limits.
-    pub const COUNT: usize = LimitCounter::SyncookiesValid as usize + 1;
-}
-
-/// Counters of the whole firewall.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Status {
-    /// Number of states now.
-    pub states: u64,
-    /// Lookups in the state table.
-    pub searches: u64,
-    /// States created.
-    pub inserts: u64,
-    /// States removed.
-    pub removals: u64,
-    /// Number of source nodes now.
-    pub sources: u64,
-    /// Lookups among the source nodes.
-    pub source_searches: u64,
-    /// Source nodes created.
-    pub source_inserts: u64,
-    /// Source nodes removed.
-    pub source_removals: u64,
-    /// Packets above limits, by [`LimitCounter`].
-    pub limits: [u64; LimitCounter::COUNT],
-    /// Packets by reason.
-    pub reasons: [u64; Reason::COUNT],
 }
 
 /// The used part of a rule's `once` and `max-pkt-rate`.
@@ -307,9 +220,9 @@ impl Counters {
         }
         let bytes = packet.total_len as u64;
         let rule = ruling.rule.unwrap_or(rulebook.default_rule());
-        self.rules[rule.index].count(packet.direction as usize, bytes);
+        self.count_rule(rule.index, packet.direction as usize, bytes);
         if let Some(rule) = ruling.anchor_rule {
-            self.rules[rule.index].count(packet.direction as usize, bytes);
+            self.count_rule(rule.index, packet.direction as usize, bytes);
         }
         let ends = match &state {
             Some(state) => endpoints(state, packet.family),
@@ -324,13 +237,18 @@ impl Counters {
             state.bytes[way] += bytes;
             for index in &state.match_rules {
                 // PF counts packets of match rules by the state's direction, not the packet's
-                self.rules[*index].count(way, bytes);
+                self.count_rule(*index, way, bytes);
                 self.count_tables(rulebook.at(*index), ends, packet, ruleset);
             }
         }
         if let Some(rule) = ruling.rule {
             self.count_tables(rule, ends, packet, ruleset);
         }
+    }
+
+    fn count_rule(&mut self, index: usize, direction: usize, bytes: u64) {
+        self.rules[index].packets[direction] += 1;
+        self.rules[index].bytes[direction] += bytes;
     }
 
     fn count_interface(

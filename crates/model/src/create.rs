@@ -1,9 +1,9 @@
 //! Creation of a state for the first packet of a flow (pf-semantics section 7).
 
 use skipstep_ruleset::{Direction, KeepKind, Reason, RouteKind, Timeout};
+use skipstep_views::{LimitCounter, NextHop, NodeKind, Peer};
 use skipstep_wire::protocol;
 
-use crate::counters::LimitCounter;
 use crate::cross;
 use crate::firewall::Firewall;
 use crate::icmp::{self, Mapping};
@@ -11,12 +11,11 @@ use crate::journal::Journal;
 use crate::modulate;
 use crate::packet::{Descriptor, Tcp, Transport};
 use crate::pool::{Chosen, PoolInputs, Purpose};
-use crate::route::NextHop;
 use crate::rulebook::Entry;
 use crate::rules::{Answer, Context};
-use crate::source_node::{NodeKey, NodeKind, Refused};
+use crate::source_node::{NodeKey, Refused};
 use crate::state::other_state::{NO_TRAFFIC, SINGLE};
-use crate::state::{Collision, Peer, STACK, State, StateId, WIRE};
+use crate::state::{Collision, STACK, State, StateId, WIRE};
 use crate::tcp;
 use crate::timestamp::Scrub;
 use crate::trace::Stage;
@@ -47,13 +46,12 @@ impl Firewall {
         let mut replaced = Vec::new();
         let received = packet.bytes.clone();
         let made = self.try_create_state(packet, rule, answer, &mut replaced);
-        for previous in &replaced {
-            let previous = self.states.get(*previous).clone();
+        for previous in replaced {
+            let previous = self.states.get(previous).clone();
             self.release_addresses(&previous);
             self.release_sources(&previous);
             self.release_limiters(&previous, false);
         }
-        journal.removed.extend(replaced);
         match made {
             Ok(id) if self.proxy_first(packet, rule, id, journal) => {
                 self.counters.state_made(self.states.get(id));

@@ -109,8 +109,6 @@ pub struct Fate {
     pub carried: Carried,
     /// Log records of this packet.
     pub log: Vec<LogRecord>,
-    /// States that were removed because a new state has the same addresses and ports.
-    pub removed: Vec<StateId>,
 }
 
 /// The verdict on the packet itself.

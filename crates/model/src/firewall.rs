@@ -7,9 +7,10 @@ use std::sync::Arc;
 use skipstep_reassembly::Reassembler;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Family, Reason, RuleId, Ruleset, TableName, Unattached};
+use skipstep_views::{InterfaceCounters, NodeKind, RuleCounters, Status};
 use skipstep_wire::checksum;
 
-use crate::counters::{Counters, InterfaceCounters, RuleCounters, Status, TableCounters};
+use crate::counters::{Counters, TableCounters};
 use crate::endpoint::Endpoints;
 use crate::fate::{Carried, Decision, Diverted, Fate, Packet, Verdict};
 use crate::journal::Journal;
@@ -17,7 +18,7 @@ use crate::limiter::{LimiterState, Limiters};
 use crate::packet::{Descriptor, Malformed};
 use crate::pool::Pools;
 use crate::rulebook::{Entry, Rulebook};
-use crate::source_node::{NodeKind, SourceNode, SourceNodes};
+use crate::source_node::{SourceNode, SourceNodes};
 use crate::state::{State, StateId, StateTable};
 use crate::syncookie::Cookies;
 use crate::timeout::{self, StateCounts};
@@ -319,7 +320,6 @@ pub(crate) fn untouched(input: &Packet) -> Fate {
         // no rule diverts the packet to a socket
         carried: Carried { diverted: None, ..input.carried.clone() },
         log: Vec::new(),
-        removed: Vec::new(),
     }
 }
 

@@ -3,11 +3,12 @@
 use std::net::IpAddr;
 
 use skipstep_ruleset::{Family, Reason};
+use skipstep_views::Peer;
 use skipstep_wire::protocol;
 
 use crate::header::{self, Ipv4Fields, Ipv6Fields, Readable, Walked};
 use crate::packet::{self, Descriptor, Icmp};
-use crate::state::{Peer, State};
+use crate::state::State;
 
 /// The packet that an error quotes, as far as its first bytes say.
 #[derive(Debug, Clone)]

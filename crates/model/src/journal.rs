@@ -4,7 +4,6 @@ use skipstep_ruleset::{Action, Reason};
 
 use crate::fate::LogRecord;
 use crate::rulebook::Entry;
-use crate::state::StateId;
 use crate::trace::{Stage, Tracer};
 
 /// Collects side effects while a packet is filtered; its fate is built from them.
@@ -17,7 +16,6 @@ pub(crate) struct Journal {
     /// User that owns the packet's socket.
     pub uid: Option<u32>,
     pub replies: Vec<Vec<u8>>,
-    pub removed: Vec<StateId>,
     pub tracer: Tracer,
 }
 
@@ -45,7 +43,6 @@ impl Journal {
             log: Vec::new(),
             uid,
             replies: Vec::new(),
-            removed: Vec::new(),
             tracer,
         }
     }

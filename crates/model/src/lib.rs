@@ -14,7 +14,7 @@
 //! limits, `create` creates the state, and `reply` answers blocked packets.
 //!
 //! `act` carries out the `ruling`. `scrub` changes packets that pass, `cross` and `icmp_convert`
-//! convert packets to the other family. [`counters`] counts, `journal` collects reasons and log
+//! convert packets to the other family. `counters` counts, `journal` collects reasons and log
 //! records, and [`trace`] records the steps. `change` and `reload` change states, tables and rules
 //! while packets flow. `release` releases a state's references when the state ends.
 //!
@@ -26,6 +26,7 @@ mod actions;
 mod address;
 mod af_to;
 mod change;
+mod counters;
 mod create;
 mod cross;
 mod decide;
@@ -67,7 +68,6 @@ mod tcp_option;
 mod timeout;
 mod translate;
 
-pub mod counters;
 pub mod endpoint;
 mod fate;
 pub mod firewall;
@@ -79,23 +79,17 @@ pub mod trace;
 pub mod world;
 
 pub use actions::Actions;
-pub use change::{Edit, TableEdit};
-pub use counters::{
-    InterfaceCounters, LimitCounter, RuleCounters, Status, TableCounters, TableTraffic,
-};
-pub use skipstep_reassembly::Counters as FragmentCounters;
-
+pub use counters::{TableCounters, TableTraffic};
 pub use fate::{
     Carried, Decision, Diverted, Fate, ForwardRoute, Forwarded, LogRecord, Packet, SocketOwner,
     Verdict,
 };
 pub use firewall::Firewall;
-pub use limiter::{Admissions, LimitedSource, LimiterState};
+pub use limiter::{LimitedSource, LimiterState};
 pub use link::{Hiding, LinkHeader, VlanTag};
 pub use pool::Chosen;
-pub use route::NextHop;
-pub use source_node::{NodeKind, SourceNode};
-pub use state::{Key, Peer, STACK, State, StateId, WIRE};
+pub use source_node::SourceNode;
+pub use state::{Key, STACK, State, StateId, WIRE};
 pub use trace::{Stage, Trace};
 pub use translate::Ends;
 pub use world::Draw;

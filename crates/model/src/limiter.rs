@@ -5,21 +5,11 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use skipstep_ruleset::{Limiter, LimiterUse, Reason, Ruleset};
+use skipstep_views::Admissions;
 
 use crate::trace::Criterion;
 
 const NANOSECONDS: i64 = 1_000_000_000;
-
-/// Counters of the states that a limiter admitted and refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Admissions {
-    /// Number of states created.
-    pub admitted: u64,
-    /// Packets refused by `limit`.
-    pub hard_limited: u64,
-    /// Packets refused by `rate`.
-    pub rate_limited: u64,
-}
 
 /// A limiter with its counters.
 #[derive(Debug, Clone, PartialEq)]

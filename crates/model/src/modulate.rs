@@ -2,8 +2,9 @@
 //! (pf-semantics section 8). Packets from the side have a difference added to their numbers.
 //! Packets to the side have it subtracted from the numbers that they acknowledge.
 
+use skipstep_views::Peer;
+
 use crate::packet::{Descriptor, Transport};
-use crate::state::Peer;
 use crate::{patch, tcp_option};
 
 /// Returns the difference to add to the numbers of a side that begins with `first`. The result is

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use skipstep_ruleset::rule::{Overload, SourceTrack};
 use skipstep_ruleset::{Direction, StateOptions, Table, TableEntry, TableName};
+use skipstep_views::{LimitCounter, NodeKind};
 
-use crate::counters::LimitCounter;
 use crate::firewall::Firewall;
 use crate::limiter::TableChange;
-use crate::source_node::{NodeKey, NodeKind};
+use crate::source_node::NodeKey;
 use crate::state::{StateId, WIRE};
 
 impl Firewall {

@@ -8,11 +8,11 @@ use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::{
     Family, InterfaceName, Pool, PoolAddress, PoolKind, Ruleset, TableEntry, TableName,
 };
+use skipstep_views::NodeKind;
 
 use crate::pool_list::{ListChoice, Member};
 use crate::rulebook::Entry;
 use crate::siphash::siphash24;
-use crate::source_node::NodeKind;
 use crate::world::World;
 use crate::{address, af_to};
 

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use skipstep_ruleset::interface::Interface;
 use skipstep_ruleset::{BlockReturn, Family};
+use skipstep_views::Peer;
 use skipstep_wire::tcp_flag::{ACK, FIN, RST, SYN};
 use skipstep_wire::{build, checksum, protocol};
 
@@ -12,7 +13,6 @@ use crate::address::is_on_every_link;
 use crate::own_address;
 use crate::packet::icmp6_type::{ECHO_REQUEST, REDIRECT};
 use crate::packet::{Descriptor, Tcp};
-use crate::state::Peer;
 use crate::world::World;
 
 const DEFAULT_TTL: u8 = 64;

@@ -2,12 +2,12 @@
 //! routing table says. The next hop was chosen when the state was created (pf-semantics section
 //! 11).
 
-use std::fmt;
 use std::net::IpAddr;
 
 use skipstep_reassembly::{fragments, refragment, refragment_ipv4, update_ipv4_checksum};
 use skipstep_ruleset::interface::Interface;
-use skipstep_ruleset::{Direction, InterfaceName, Reason, RouteKind};
+use skipstep_ruleset::{Direction, Reason, RouteKind};
+use skipstep_views::NextHop;
 
 use crate::cross;
 use crate::fate::{Carried, Fate, ForwardRoute, Forwarded, Packet, Verdict};
@@ -46,28 +46,6 @@ pub(crate) struct Across {
     /// Addresses and ports in the other family.
     pub ends: Ends,
     pub course: Course,
-}
-
-/// The next hop of packets of a state.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NextHop {
-    /// Packets that it applies to: `route-to`, `reply-to` or `dup-to`.
-    pub kind: RouteKind,
-    /// Address of the neighbour; unspecified if each packet's destination is the neighbour.
-    pub address: IpAddr,
-    /// Interface of the neighbour; `None` means that the routing table decides.
-    pub interface: Option<InterfaceName>,
-}
-
-impl fmt::Display for NextHop {
-    /// Writes `10.0.0.1`, `10.0.0.1@em0`, or `em0` if each packet's destination is next.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.interface {
-            None => write!(f, "{}", self.address),
-            Some(interface) if self.address.is_unspecified() => f.write_str(interface),
-            Some(interface) => write!(f, "{}@{interface}", self.address),
-        }
-    }
 }
 
 impl State {
@@ -298,7 +276,6 @@ impl Firewall {
         fate.log.append(&mut second.log);
         fate.replies.append(&mut second.replies);
         fate.forwarded.append(&mut second.forwarded);
-        fate.removed.append(&mut second.removed);
         match second.verdict {
             Verdict::Pass => Ok(second.out.unwrap_or(outbound.bytes)),
             Verdict::Drop | Verdict::Consumed => Err(Unrouted::Silent),

@@ -75,7 +75,6 @@ pub(crate) fn fate(
             .collect(),
         carried,
         log: std::mem::take(&mut journal.log),
-        removed: std::mem::take(&mut journal.removed),
     }
 }
 

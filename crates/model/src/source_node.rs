@@ -4,23 +4,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
-use crate::counters::{LimitCounter, Status};
+use skipstep_views::{LimitCounter, NodeKind, Status};
+
 use crate::pool::Chosen;
 use crate::rate::Rate;
 use crate::rulebook::Entry;
-
-/// The purposes of a source node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum NodeKind {
-    /// `source-track` and the limits of sources.
-    Track,
-    /// `nat-to … sticky-address`
-    Nat,
-    /// `rdr-to … sticky-address`
-    Rdr,
-    /// `route-to … sticky-address`
-    Route,
-}
 
 /// The identity of a node. In PF each rule has its own nodes, with `source-track global`, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

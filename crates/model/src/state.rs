@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use skipstep_ruleset::{Direction, Family, Timeout};
+use skipstep_views::{NextHop, Peer};
 use skipstep_wire::protocol;
 
 use crate::actions::Actions;
 use crate::endpoint::Endpoint;
 use crate::limiter::LimitedBy;
 use crate::packet::Descriptor;
-use crate::route::NextHop;
 use crate::source_node::NodeKey;
 use crate::timestamp::Scrub;
 use crate::translate::Ends;
@@ -88,33 +88,6 @@ impl Key {
         };
         let (address, port) = ([first.0, second.0], [first.1, second.1]);
         Key { rdomain, family, protocol, address, port }
-    }
-}
-
-/// One side of a state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Peer {
-    /// One of [`tcp_state`] or of [`other_state`].
-    pub state: u8,
-    /// Highest sequence number seen from this side.
-    pub seqlo: u32,
-    /// Highest sequence number that the other side allows.
-    pub seqhi: u32,
-    /// Number added to this side's sequence numbers.
-    pub seqdiff: u32,
-    /// Largest window of this side, in bytes before scaling.
-    pub max_win: u16,
-    /// Window shift in the low 4 bits, and [`WSCALE_OFFERED`].
-    pub wscale: u8,
-}
-
-/// Bit of [`Peer::wscale`]: the side's SYN had the window scale option.
-pub const WSCALE_OFFERED: u8 = 0x80;
-
-impl Peer {
-    /// Returns the shift of this side's windows, in bits.
-    pub fn shift(&self) -> u32 {
-        u32::from(self.wscale & 0x0f)
     }
 }
 

@@ -14,9 +14,9 @@
 use std::net::IpAddr;
 
 use skipstep_ruleset::{Direction, Reason, Syncookies};
+use skipstep_views::{LimitCounter, WSCALE_OFFERED};
 use skipstep_wire::tcp_flag::{ACK, RST, SYN};
 
-use crate::counters::LimitCounter;
 use crate::fate::{Carried, Packet, Verdict};
 use crate::firewall::Firewall;
 use crate::journal::Journal;
@@ -24,7 +24,6 @@ use crate::lookup::Lookup;
 use crate::packet::{Descriptor, Tcp};
 use crate::reply::{self, Segment};
 use crate::siphash::siphash24;
-use crate::state::WSCALE_OFFERED;
 use crate::state::tcp_state::{CLOSED, ESTABLISHED, PROXY_DST};
 use crate::synproxy::{DEFAULT_MSS, offered_mss};
 use crate::tcp_option;
@@ -246,8 +245,7 @@ impl Firewall {
         descriptor.recreated = true;
         let reason = std::mem::replace(&mut journal.reason, Reason::Match);
         let sent = std::mem::take(&mut journal.replies);
-        let (log, removed) =
-            (std::mem::take(&mut journal.log), std::mem::take(&mut journal.removed));
+        let log = std::mem::take(&mut journal.log);
         // only judged, because the recreated SYN must not be sent
         let fate = self.judge(&syn, descriptor, journal);
         journal.reason = reason;
@@ -255,7 +253,6 @@ impl Firewall {
         let answers = if fate.verdict == Verdict::Drop { Vec::new() } else { fate.replies };
         journal.replies = [sent, answers].concat();
         journal.log = [log, fate.log].concat();
-        journal.removed = [removed, fate.removed].concat();
         fate.verdict
     }
 }

@@ -6,12 +6,13 @@
 //! Sequence numbers are compared as serial numbers (RFC 1982).
 
 use skipstep_ruleset::Timeout;
+use skipstep_views::{Peer, WSCALE_OFFERED};
 use skipstep_wire::tcp_flag::{ACK, FIN, RST, SYN};
 
 use crate::modulate;
 use crate::packet::{Descriptor, Tcp};
+use crate::state::State;
 use crate::state::tcp_state::{CLOSED, CLOSING, ESTABLISHED, FIN_WAIT_2, SYN_SENT, TIME_WAIT};
-use crate::state::{Peer, State, WSCALE_OFFERED};
 use crate::tcp_option;
 use crate::timestamp::{self, BadTimestamp, Scrub, Sides};
 use crate::world::World;

@@ -6,10 +6,10 @@
 //! sender.
 
 use skipstep_ruleset::Family;
+use skipstep_views::Peer;
 use skipstep_wire::tcp_flag::{RST, SYN};
 
 use crate::packet::Descriptor;
-use crate::state::Peer;
 use crate::state::tcp_state::ESTABLISHED;
 use crate::world::World;
 use crate::{normalize, patch, tcp_option};

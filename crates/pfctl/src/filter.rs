@@ -10,7 +10,7 @@ use skipstep_kernel::queue::QueueStats;
 use skipstep_kernel::report::{InstanceStatus, InterfaceView};
 use skipstep_kernel::table::{EntryInfo, TableInfo};
 use skipstep_ruleset::TableName;
-use skipstep_scenario::engine::{LimiterView, RuleCounters, SourceView, StateView};
+use skipstep_views::{LimiterView, RuleCounters, SourceView, StateView};
 
 /// A filter whose rules and counters can be shown.
 pub trait Filter {

@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 use ipnet::IpNet;
 use skipstep_kernel::Instance;
 use skipstep_pfconf::Names;
-use skipstep_scenario::engine::{SourceView, StateView};
 use skipstep_scenario::kill::Target;
+use skipstep_views::{SourceView, StateView};
 
 use crate::load::addresses_of;
 use crate::request::Args;
@@ -178,7 +178,7 @@ pub fn sources(instance: Option<&Instance>, keys: &[String]) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use skipstep_ruleset::{Direction, Family, RouteKind, Timeout};
-    use skipstep_scenario::engine::{NextHop, PeerView};
+    use skipstep_views::{NextHop, Peer};
 
     use super::*;
 
@@ -202,8 +202,8 @@ mod tests {
             anchor_rule: None,
             wire: key,
             stack: key,
-            src: PeerView::default(),
-            dst: PeerView::default(),
+            src: Peer::default(),
+            dst: Peer::default(),
             timeout: Timeout::TcpFirst,
             created_at: 0,
             expires_at: 120,

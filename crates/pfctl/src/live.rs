@@ -6,7 +6,6 @@ use std::net::IpAddr;
 
 use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
-use skipstep_kernel::InterfaceCounters;
 use skipstep_kernel::instance::Loaded;
 use skipstep_kernel::report::{FragmentStatus, InterfaceView as KernelInterface};
 use skipstep_kernel::{DelayCounters, DivertCounters};
@@ -15,7 +14,7 @@ use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::fingerprint::{self, Fingerprints};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Queue, Rule, Ruleset, TableName};
-use skipstep_scenario::engine::{LimiterView, RuleCounters, StateView, Status};
+use skipstep_views::{InterfaceCounters, LimiterView, RuleCounters, StateView, Status};
 
 use crate::filter::Filter;
 use crate::load;
@@ -335,7 +334,6 @@ impl<'a> Live<'a> {
                 interface: None,
                 status: Status::default(),
                 half_open: 0,
-                limits: [0; 10],
                 syncookie_marks: self.ruleset.options.syncookie_marks(),
                 fragments: FragmentStatus::default(),
                 log_lost: 0,
@@ -361,7 +359,6 @@ impl<'a> Live<'a> {
                 .map(|(name, counters)| InterfaceTraffic { name, traffic: traffic(&counters) }),
             status: status.engine,
             half_open: status.half_open.into(),
-            limits: status.limits,
             syncookie_marks: self.ruleset.options.syncookie_marks(),
             fragments: status.fragments,
             log_lost: status.log_lost,

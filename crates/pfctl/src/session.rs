@@ -9,7 +9,7 @@ use anyhow::Result;
 use skipstep_model::{Carried, Decision, Firewall, LinkHeader, Packet, Verdict};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, RuleId, Ruleset};
-use skipstep_scenario::engine::StateView;
+use skipstep_views::StateView;
 use skipstep_wire::build::{self, Tcp};
 
 use crate::access::open;

@@ -14,7 +14,7 @@ use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::rule::InterfaceMatch;
 use skipstep_ruleset::{Family, Rule, Ruleset};
-use skipstep_scenario::engine::StateView;
+use skipstep_views::StateView;
 
 use crate::show::Traffic;
 use crate::show::interfaces::InterfaceTraffic;

@@ -22,10 +22,9 @@ use serde_json::{Value, json};
 use skipstep_pfconf::Context;
 use skipstep_ruleset::fingerprint::Fingerprints;
 use skipstep_ruleset::{Limits, Ruleset, Timeouts};
-use skipstep_scenario::engine::{
-    Admissions, Engine, LimitedView, LimiterView, NodeKind, RuleCounters, SourceView,
-};
+use skipstep_scenario::Engine;
 use skipstep_scenario::{Model, host, parse, run};
+use skipstep_views::{Admissions, LimitedView, LimiterView, NodeKind, RuleCounters, SourceView};
 use skipstep_wire::pcap::{PFLOG_HEADER, RecordHeader};
 
 /// Checks `document` against the definition `name` of the schema.
@@ -220,7 +219,6 @@ fn status_and_interfaces() {
         interface: Some(statistics.clone()),
         status,
         half_open: 0,
-        limits: Default::default(),
         syncookie_marks: skipstep_ruleset::SyncookieMarks { start: 25_000, end: 12_500 },
         fragments: Default::default(),
         log_lost: 0,

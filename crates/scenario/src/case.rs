@@ -1,10 +1,11 @@
 //! The contents of a scenario file: cases of rules and steps. docs/howto/scenarios.md has the
 //! notation.
 
+use skipstep_model::{Draw, LinkHeader, SocketOwner};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, RuleId};
+use skipstep_views::TableEdit;
 
-use crate::engine::{Draw, LinkHeader, SocketOwner, TableEdit};
 use crate::expect::Expectation;
 use crate::host_change::HostChange;
 use crate::kill::Target;

@@ -3,11 +3,10 @@
 use std::fmt::Debug;
 use std::net::IpAddr;
 
-use skipstep_ruleset::{Direction, Reason, RouteKind, RuleId, Timeout};
+use skipstep_model::{Decision, Diverted, Fate, Forwarded, LogRecord, Verdict};
+use skipstep_ruleset::{Action, Direction, Reason, RouteKind, RuleId, Timeout};
+use skipstep_views::{NextHop, Peer, StateView};
 
-use crate::engine::{
-    Decision, Diverted, Fate, Forwarded, LogView, NextHop, PeerView, StateView, Verdict,
-};
 use crate::look;
 use crate::observe::Observation;
 use crate::source::SourceWords;
@@ -109,7 +108,7 @@ pub enum PeerWords {
     /// Only the peer's state.
     State(u8),
     /// All fields.
-    Full(PeerView),
+    Full(Peer),
 }
 
 /// The expected form of a passed packet.
@@ -152,7 +151,7 @@ pub enum Reply {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say all")]
 pub struct LogWords {
-    pub action: Option<LogAction>,
+    pub action: Option<Action>,
     /// `default` is `Some(None)`
     pub rule: Option<Option<u32>>,
     pub anchor_rule: Option<Option<u32>>,
@@ -163,25 +162,6 @@ pub struct LogWords {
     pub to: Option<u8>,
     /// `none` is `Some(None)`
     pub uid: Option<Option<u32>>,
-}
-
-/// The action in a log record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say all")]
-pub enum LogAction {
-    Pass,
-    Block,
-    Match,
-}
-
-impl LogAction {
-    fn from_pass(pass: Option<bool>) -> Self {
-        match pass {
-            Some(true) => LogAction::Pass,
-            Some(false) => LogAction::Block,
-            None => LogAction::Match,
-        }
-    }
 }
 
 /// A list of differences, as text.
@@ -446,9 +426,9 @@ impl Reply {
 }
 
 impl LogWords {
-    fn complete(record: &LogView) -> Self {
+    fn complete(record: &LogRecord) -> Self {
         LogWords {
-            action: Some(LogAction::from_pass(record.pass)),
+            action: Some(record.action),
             rule: Some(record.rule),
             anchor_rule: Some(record.anchor_rule),
             anchor: Some(record.anchor.clone()),
@@ -458,8 +438,8 @@ impl LogWords {
         }
     }
 
-    fn hold(&self, record: &LogView) -> bool {
-        self.action.is_none_or(|action| action == LogAction::from_pass(record.pass))
+    fn hold(&self, record: &LogRecord) -> bool {
+        self.action.is_none_or(|action| action == record.action)
             && self.rule.is_none_or(|rule| rule == record.rule)
             && self.anchor_rule.is_none_or(|number| number == record.anchor_rule)
             && self.anchor.as_ref().is_none_or(|anchor| *anchor == record.anchor)
@@ -538,7 +518,7 @@ impl StateWords {
 fn compare_peer(
     side: &str,
     expected: Option<PeerWords>,
-    found: PeerView,
+    found: Peer,
     differences: &mut Differences,
 ) {
     match expected {

@@ -4,8 +4,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use skipstep_ruleset::Direction;
-
-use crate::engine::StateView;
+use skipstep_views::StateView;
 
 /// The states to remove.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 //! [`parse`] reads a scenario file (docs/howto/scenarios.md) to [`case`]s, and [`run`] plays them
 //! on an [`Engine`]. Conformance vectors and the differential test are converted to the same cases.
 //! So all tests share one comparison ([`expect`]), and every difference can be saved as a file that
-//! reproduces it (`Display` of [`File`]).
+//! reproduces it (`Display` of [`case::File`]).
 
 pub mod case;
-pub mod engine;
+mod engine;
 pub mod expect;
 pub mod host;
 pub mod host_change;
@@ -14,7 +14,7 @@ pub mod junit;
 pub mod kill;
 pub mod limiter;
 pub mod look;
-pub mod model;
+mod model;
 mod names;
 pub mod observe;
 pub mod packet;
@@ -25,7 +25,6 @@ pub mod run;
 pub mod source;
 pub mod traffic;
 
-pub use case::{Case, File};
 pub use engine::Engine;
 pub use model::Model;
 pub use names::{OTHER_STATES, TCP_STATES};

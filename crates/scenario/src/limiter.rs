@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::engine::LimiterView;
+use skipstep_views::LimiterView;
+
 use crate::expect::Differences;
 use crate::parse::{Line, Parsed};
 use crate::print::word;

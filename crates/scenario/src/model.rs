@@ -3,13 +3,15 @@
 use std::net::IpAddr;
 
 use skipstep_model as model;
+use skipstep_model::{Draw, Fate, Packet, TableCounters};
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Action, RuleId, RulesChange, Ruleset, TableName};
-
-use crate::engine::{
-    Decision, Draw, Engine, Fate, InterfaceCounters, LimitedView, LimiterView, LogView, NodeKind,
-    RuleCounters, SourceView, StateView, Status, TableCounters, TableEdit, TestPacket,
+use skipstep_ruleset::{RuleId, RulesChange, Ruleset, TableName};
+use skipstep_views::{
+    InterfaceCounters, LimitedView, LimiterView, NodeKind, RuleCounters, SourceView, StateView,
+    Status, TableEdit,
 };
+
+use crate::engine::Engine;
 
 /// The model as an engine; empty until rules are loaded.
 #[derive(Default)]
@@ -58,8 +60,8 @@ impl Engine for Model {
         self.firewall().set_random(draw);
     }
 
-    fn packet(&mut self, packet: &TestPacket) -> Fate {
-        fate(self.firewall().packet(packet))
+    fn packet(&mut self, packet: &Packet) -> Fate {
+        self.firewall().packet(packet)
     }
 
     fn kill(&mut self, ids: &[u64]) {
@@ -101,55 +103,7 @@ impl Engine for Model {
     }
 
     fn status(&mut self) -> Status {
-        let status = self.firewall().status();
-        Status {
-            states: status.states,
-            searches: status.searches,
-            inserts: status.inserts,
-            removals: status.removals,
-            sources: status.sources,
-            source_searches: status.source_searches,
-            source_inserts: status.source_inserts,
-            source_removals: status.source_removals,
-            reasons: status.reasons,
-        }
-    }
-}
-
-fn fate(fate: model::Fate) -> Fate {
-    Fate {
-        verdict: fate.verdict,
-        decision: match fate.decision {
-            model::Decision::None => Decision::None,
-            model::Decision::Default => Decision::Default,
-            model::Decision::Rule(rule) => Decision::Rule(rule),
-            model::Decision::OrphanState => Decision::OrphanState,
-        },
-        anchor_rule: fate.anchor_rule,
-        reason: fate.reason,
-        counted: fate.counted,
-        state: fate.state,
-        out: fate.out,
-        replies: fate.replies,
-        forwarded: fate.forwarded,
-        carried: fate.carried,
-        log: fate
-            .log
-            .into_iter()
-            .map(|record| LogView {
-                rule: record.rule,
-                anchor_rule: record.anchor_rule,
-                anchor: record.anchor,
-                reason: record.reason,
-                pass: match record.action {
-                    Action::Pass => Some(true),
-                    Action::Block => Some(false),
-                    Action::Match => None,
-                },
-                to: record.to,
-                uid: record.uid,
-            })
-            .collect(),
+        self.firewall().status()
     }
 }
 

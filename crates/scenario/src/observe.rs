@@ -4,10 +4,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use skipstep_model::{Draw, Fate, Packet};
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::Host;
+use skipstep_views::{SourceView, StateView};
 
-use crate::engine::{Draw, Engine, Fate, SourceView, StateView, TestPacket};
+use crate::engine::Engine;
 use crate::kill::Target;
 
 /// An engine and the numbers of its states.
@@ -130,7 +132,7 @@ impl<'e> Observer<'e> {
     }
 
     /// Runs a packet, and returns its effects.
-    pub fn packet(&mut self, packet: &TestPacket) -> Observation {
+    pub fn packet(&mut self, packet: &Packet) -> Observation {
         let mut fate = self.engine.packet(packet);
         // A set: the status has the number of times each reason was counted.
         fate.counted.sort_unstable();

@@ -5,17 +5,15 @@ mod host;
 use std::fmt::{self, Display, Write};
 use std::net::IpAddr;
 
+use skipstep_model::{
+    Decision, Diverted, Draw, ForwardRoute, Forwarded, Hiding, SocketOwner, Verdict,
+};
 use skipstep_ruleset::{Direction, RouteKind, RuleId, TableEntry, TableName};
+use skipstep_views::{Edit, Peer, TableEdit};
 
 use self::host::write_host;
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, StatusCheck};
-use crate::engine::{
-    Decision, Diverted, Draw, Edit, ForwardRoute, Forwarded, Hiding, SocketOwner, TableEdit,
-    Verdict,
-};
-use crate::expect::{
-    Expectation, LogAction, LogWords, Out, PeerWords, Reply, StateUse, StateWords,
-};
+use crate::expect::{Expectation, LogWords, Out, PeerWords, Reply, StateUse, StateWords};
 use crate::kill::Target;
 use crate::look::hex;
 use crate::names;
@@ -429,7 +427,7 @@ fn peer(peer: PeerWords) -> String {
     match peer {
         PeerWords::State(state) => state.to_string(),
         PeerWords::Full(peer) => {
-            let crate::engine::PeerView { state, seqlo, seqhi, seqdiff, max_win, wscale } = peer;
+            let Peer { state, seqlo, seqhi, seqdiff, max_win, wscale } = peer;
             format!("{state}:{seqlo}:{seqhi}:{seqdiff}:{max_win}:{wscale}")
         }
     }
@@ -493,9 +491,9 @@ fn log_words(words: &LogWords) -> String {
     let mut text = "log".to_owned();
     text += match words.action {
         None => "",
-        Some(LogAction::Pass) => " pass",
-        Some(LogAction::Block) => " block",
-        Some(LogAction::Match) => " match",
+        Some(skipstep_ruleset::Action::Pass) => " pass",
+        Some(skipstep_ruleset::Action::Block) => " block",
+        Some(skipstep_ruleset::Action::Match) => " match",
     };
     push(&mut text, "by", words.rule.map(number_or_default));
     push(&mut text, "anchor-rule", words.anchor_rule.map(number_or_none));

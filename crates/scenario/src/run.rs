@@ -1,10 +1,12 @@
 //! Plays a case on an evaluator and reports the differences from its expectations.
 
+use skipstep_model::{Carried, Fate, LinkHeader, Packet, Verdict};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Reason, RuleId, RulesChange, Ruleset};
+use skipstep_views::{RuleCounters, Status};
 
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, StatusCheck, Step};
-use crate::engine::{Carried, Engine, Fate, LinkHeader, RuleCounters, Status, TestPacket, Verdict};
+use crate::engine::Engine;
 use crate::expect::{Differences, Expectation};
 use crate::host;
 use crate::limiter::LimiterCheck;
@@ -261,7 +263,7 @@ pub struct Player<'e> {
 
 /// The last packet, as far as `forward` needs it.
 struct Passed {
-    packet: TestPacket,
+    packet: Packet,
     verdict: Verdict,
     out: Option<Vec<u8>>,
     carried: Carried,
@@ -365,8 +367,8 @@ impl<'e> Player<'e> {
 }
 
 /// Returns an arrival as the packet that engines take.
-pub fn test_packet(arrival: &Arrival) -> TestPacket {
-    TestPacket {
+pub fn test_packet(arrival: &Arrival) -> Packet {
+    Packet {
         direction: arrival.direction,
         interface: arrival.interface.clone(),
         bytes: arrival.packet.bytes(),
@@ -384,7 +386,7 @@ pub fn test_packet(arrival: &Arrival) -> TestPacket {
 }
 
 /// Returns the packet that `previous` becomes when it leaves by `interface`.
-fn forwarded(previous: Option<Passed>, interface: &str) -> Result<TestPacket, &'static str> {
+fn forwarded(previous: Option<Passed>, interface: &str) -> Result<Packet, &'static str> {
     let Passed { packet, verdict, out, carried } =
         previous.ok_or("forward: there is no packet before it")?;
     if packet.direction != Direction::In {
@@ -393,7 +395,7 @@ fn forwarded(previous: Option<Passed>, interface: &str) -> Result<TestPacket, &'
     if verdict != Verdict::Pass {
         return Err("forward: the packet before it did not pass");
     }
-    Ok(TestPacket {
+    Ok(Packet {
         direction: Direction::Out,
         interface: interface.to_owned(),
         bytes: out.unwrap_or(packet.bytes),

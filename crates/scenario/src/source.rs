@@ -4,8 +4,8 @@ use std::fmt::{self, Display};
 use std::net::IpAddr;
 
 use skipstep_ruleset::RuleId;
+use skipstep_views::{NodeKind, SourceView};
 
-use crate::engine::{NodeKind, SourceView};
 use crate::expect::Differences;
 use crate::print::{pair, rule, word};
 

@@ -4,9 +4,11 @@
 use std::fmt;
 
 use ipnet::IpNet;
+use skipstep_model::TableTraffic;
 use skipstep_ruleset::TableName;
+use skipstep_views::InterfaceCounters;
 
-use crate::engine::{Engine, InterfaceCounters, TableTraffic};
+use crate::engine::Engine;
 use crate::expect::Differences;
 use crate::parse::{Line, Parsed, pair};
 use crate::print;

@@ -13,11 +13,12 @@ use anyhow::{Context as _, bail, ensure};
 use skipstep_classifier::sample::{self, ListShape};
 use skipstep_classifier::tree::{Covering, INET, INET6, Space};
 use skipstep_kernel::testing::{FAILED, LookupPacket, Lookups, NO_RULE, PACKETS};
+use skipstep_model::{Carried, Decision, LinkHeader, Packet};
 use skipstep_pfconf::Context;
 use skipstep_ruleset::interface::{Host, Interface};
 use skipstep_ruleset::{Direction, Ruleset};
+use skipstep_scenario::Engine as _;
 use skipstep_scenario::Model;
-use skipstep_scenario::engine::{Carried, Decision, Engine as _, LinkHeader, TestPacket};
 
 use self::header::Header;
 
@@ -131,8 +132,8 @@ impl List {
     }
 }
 
-fn inbound(interface: &str, bytes: Vec<u8>) -> TestPacket {
-    TestPacket {
+fn inbound(interface: &str, bytes: Vec<u8>) -> Packet {
+    Packet {
         direction: Direction::In,
         interface: interface.to_owned(),
         bytes,

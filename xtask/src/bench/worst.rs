@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use skipstep_kernel::testing::{Sizes, TestEngine};
+use skipstep_model::{Draw, Packet};
 use skipstep_ruleset::Direction;
 use skipstep_ruleset::options::Evaluator;
-use skipstep_scenario::engine::{Draw, Engine, TestPacket};
+use skipstep_scenario::Engine;
 use skipstep_wire::build::{Tcp, Udp, ipv4};
 
 use super::{CLIENT, SERVER, host, inbound, median, ruleset, text};
@@ -56,7 +57,7 @@ fn port_search(engine: &mut TestEngine) -> anyhow::Result<Duration> {
     let rules = "set timeout { adaptive.start 0, adaptive.end 0 }\n\
         pass out inet proto udp nat-to 10.0.0.9\n";
     engine.load(&ruleset(rules)?, &host()).map_err(anyhow::Error::msg)?;
-    let flow = |port| TestPacket {
+    let flow = |port| Packet {
         direction: Direction::Out,
         ..inbound(ipv4(CLIENT, SERVER).udp(&Udp::new(port, 53).payload(&[0; 8])))
     };
@@ -81,7 +82,7 @@ fn flush(engine: &mut TestEngine) -> anyhow::Result<Duration> {
         let answer = Tcp::new(80, port).flags("SA").seq(0).ack(1).window(8192);
         engine.packet(&inbound(ipv4(CLIENT, SERVER).tcp(&segment("S"))));
         let out = Direction::Out;
-        engine.packet(&TestPacket { direction: out, ..inbound(ipv4(SERVER, CLIENT).tcp(&answer)) });
+        engine.packet(&Packet { direction: out, ..inbound(ipv4(SERVER, CLIENT).tcp(&answer)) });
         let end = inbound(ipv4(CLIENT, SERVER).tcp(&segment("A").seq(1).ack(1)));
         last = engine.time_packet(&end, 1)?.duration;
     }

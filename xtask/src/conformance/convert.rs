@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, bail};
+use skipstep_model::{Decision, Draw, ForwardRoute, Forwarded, LinkHeader, Verdict};
 use skipstep_ruleset::{Direction, Reason, RouteKind, RuleId, Timeout};
 use skipstep_scenario::case::{Action, Arrival, Case, Check, RuleCheck, Rules, StatusCheck, Step};
-use skipstep_scenario::engine::{
-    Decision, Draw, ForwardRoute, Forwarded, LinkHeader, PeerView, Verdict,
-};
 use skipstep_scenario::expect::{
-    Expectation, LogAction, LogWords, Out, PeerWords, Reply, StateUse, StateWords,
+    Expectation, LogWords, Out, PeerWords, Reply, StateUse, StateWords,
 };
 use skipstep_scenario::look::unhex;
 use skipstep_scenario::packet::Packet;
+use skipstep_views::Peer;
 use skipstep_wire::{checksum, protocol};
 
 use super::vector;
@@ -316,9 +315,9 @@ fn counted(counted: &BTreeMap<String, usize>) -> anyhow::Result<Vec<Reason>> {
 fn log_words(record: &vector::LogRecord) -> anyhow::Result<LogWords> {
     Ok(LogWords {
         action: Some(match record.action.as_str() {
-            "pass" => LogAction::Pass,
-            "block" => LogAction::Block,
-            "match" => LogAction::Match,
+            "pass" => skipstep_ruleset::Action::Pass,
+            "block" => skipstep_ruleset::Action::Block,
+            "match" => skipstep_ruleset::Action::Match,
             other => bail!("log action {other}"),
         }),
         rule: Some(number(record.rule)),
@@ -378,7 +377,7 @@ fn timeout(name: &str) -> anyhow::Result<Timeout> {
 }
 
 fn peer(peer: &vector::Peer) -> PeerWords {
-    PeerWords::Full(PeerView {
+    PeerWords::Full(Peer {
         state: peer.state,
         seqlo: peer.seqlo,
         seqhi: peer.seqhi,

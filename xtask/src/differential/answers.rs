@@ -6,10 +6,10 @@ use std::net::IpAddr;
 use fastrand::Rng;
 use skipstep_ruleset::Direction;
 use skipstep_scenario::case::Arrival;
-use skipstep_scenario::engine::{PeerView, StateView};
 use skipstep_scenario::packet::{
     Body, Damage, Icmp, IcmpBody, Packet, Payload, Sctp, Tcp, Udp, Words,
 };
+use skipstep_views::{Peer, StateView};
 
 use super::conversation::payload;
 use super::malformed::{chained, chunks, damage, header, mutated};
@@ -61,7 +61,7 @@ pub fn packet_of_state(rng: &mut Rng, state: &StateView) -> Arrival {
     Arrival::new(direction, interface, packet)
 }
 
-fn segment(rng: &mut Rng, (from, sender): (End, PeerView), (to, receiver): (End, PeerView)) -> Tcp {
+fn segment(rng: &mut Rng, (from, sender): (End, Peer), (to, receiver): (End, Peer)) -> Tcp {
     let silent = sender.seqhi == 0 || sender.seqlo == 0;
     let handshake = synproxy_segment((sender, receiver)).filter(|_| !one_in(rng, 8));
     let flags = match rng.u8(..16) {

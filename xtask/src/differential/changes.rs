@@ -6,8 +6,8 @@ use fastrand::Rng;
 use ipnet::IpNet;
 use skipstep_ruleset::{Direction, Ruleset, TableEntry, TableName};
 use skipstep_scenario::case::Action;
-use skipstep_scenario::engine::{Edit, StateView, TableEdit};
 use skipstep_scenario::kill::Target;
+use skipstep_views::{Edit, StateView, TableEdit};
 
 use super::pool::{Pool, one_in, pick};
 use super::translation::{address, network};

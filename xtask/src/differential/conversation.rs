@@ -4,10 +4,10 @@ use std::net::IpAddr;
 
 use fastrand::Rng;
 use skipstep_ruleset::Direction;
-use skipstep_scenario::engine::StateView;
 use skipstep_scenario::packet::{
     Body, Damage, Icmp, IcmpBody, Packet, Payload, Sctp, Tcp, Udp, Words,
 };
+use skipstep_views::StateView;
 
 use super::malformed::{chunks, damage, header, mutated};
 use super::pool::{Pool, one_in, pick};

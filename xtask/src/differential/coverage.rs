@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use skipstep_scenario::engine::Verdict;
+use skipstep_model::Verdict;
 use skipstep_scenario::observe::Observation;
 
 /// Counts of packets and of other steps.

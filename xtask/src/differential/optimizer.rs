@@ -7,20 +7,22 @@
 
 mod alike;
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use fastrand::Rng;
+use skipstep_model::{Carried, Decision, Verdict};
 use skipstep_pfconf::Context;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{AutomaticTables, Counted, Optimization, Reason, Rule, Ruleset};
+use skipstep_ruleset::{Action, AutomaticTables, Counted, Optimization, Reason, Rule, Ruleset};
 use skipstep_scenario::case::Case;
-use skipstep_scenario::engine::{Carried, Decision, StateView, Verdict};
 use skipstep_scenario::observe::Observation;
 use skipstep_scenario::run::{Event, Player};
 use skipstep_scenario::{Model, host, parse};
+use skipstep_views::StateView;
 
 use super::coverage::Coverage;
 use super::generate::{Generated, generate, with_context};
@@ -192,8 +194,8 @@ struct Effects {
     out: Option<Vec<u8>>,
     replies: Vec<Vec<u8>>,
     carried: Carried,
-    /// Action (pass or block, `None` for match) and log of each record.
-    log: Vec<(Option<bool>, u8)>,
+    /// Actions and logs of the records.
+    log: HashSet<(Action, u8)>,
     expired: Vec<u32>,
     created: Vec<u32>,
     removed: Vec<u32>,
@@ -213,9 +215,6 @@ fn effects(observation: Observation) -> Effects {
     for (_, state) in Arc::make_mut(&mut states) {
         (state.rule, state.anchor_rule) = (None, None);
     }
-    let mut log: Vec<_> = fate.log.iter().map(|record| (record.pass, record.to)).collect();
-    log.sort_unstable();
-    log.dedup();
     Effects {
         verdict: fate.verdict,
         default: matches!(fate.decision, Decision::None | Decision::Default),
@@ -224,7 +223,7 @@ fn effects(observation: Observation) -> Effects {
         out: fate.out,
         replies: fate.replies,
         carried: fate.carried,
-        log,
+        log: fate.log.iter().map(|record| (record.action, record.to)).collect(),
         expired,
         created,
         removed,

@@ -4,12 +4,13 @@
 use std::net::IpAddr;
 
 use fastrand::Rng;
+use skipstep_model::{Draw, SocketOwner, Verdict};
 use skipstep_ruleset::{Direction, Ruleset};
 use skipstep_scenario::case::{Action, Arrival};
-use skipstep_scenario::engine::{Draw, SocketOwner, StateView, Verdict};
 use skipstep_scenario::expect::Expectation;
 use skipstep_scenario::observe::Observation;
 use skipstep_scenario::packet::{Body, Icmp, IcmpBody, Packet, Payload, Words};
+use skipstep_views::StateView;
 
 use super::changes::Changes;
 use super::conversation::{Conversation, payload};

@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use fastrand::Rng;
 use skipstep_ruleset::Direction;
 use skipstep_scenario::case::Arrival;
-use skipstep_scenario::engine::{PeerView, StateView};
 use skipstep_scenario::observe::Observation;
 use skipstep_scenario::packet::Packet;
+use skipstep_views::{Peer, StateView};
 use skipstep_wire::build;
 
 use super::pool::{one_in, pick};
@@ -112,9 +112,7 @@ pub(super) fn handshake_ack(syn: &Arrival, observation: &Observation) -> Option<
 
 /// Returns flags, sequence number and acknowledgment of the segment that `synproxy` waits for. The
 /// sequence number is `None` if any is accepted. Returns `None` without a handshake.
-pub(super) fn synproxy_segment(
-    (sender, receiver): (PeerView, PeerView),
-) -> Option<(u8, Option<u32>, u32)> {
+pub(super) fn synproxy_segment((sender, receiver): (Peer, Peer)) -> Option<(u8, Option<u32>, u32)> {
     if matches!(sender.state, PROXY_SRC | PROXY_DST) {
         let (seq, ack) = (sender.seqlo.wrapping_add(1), sender.seqhi.wrapping_add(1));
         Some((ACK, Some(seq), ack))
@@ -130,7 +128,7 @@ pub(super) fn peers(
     states: &[(u32, StateView)],
     from: (IpAddr, u16, &str),
     to: (IpAddr, u16, &str),
-) -> Option<(PeerView, PeerView)> {
+) -> Option<(Peer, Peer)> {
     let (from, to) = ((from.0, from.1), (to.0, to.1));
     states.iter().rev().map(|(_, state)| state).filter(|state| state.protocol == 6).find_map(
         |state| {
@@ -151,18 +149,17 @@ pub(super) fn peers(
 pub(super) fn at_an_edge(
     rng: &mut Rng,
     (seq, ack): (u32, u32),
-    sender: &PeerView,
-    receiver: &PeerView,
+    sender: &Peer,
+    receiver: &Peer,
     length: u32,
 ) -> (u32, u32) {
-    let shift = |peer: &PeerView| u32::from(peer.wscale & 15);
     let near = rng.u32(..3).wrapping_sub(1);
     match rng.u8(..10) {
         0 => (sender.seqhi.wrapping_sub(length).wrapping_add(near), ack),
         1 => (
             sender
                 .seqlo
-                .wrapping_sub(u32::from(receiver.max_win) << shift(receiver))
+                .wrapping_sub(u32::from(receiver.max_win) << receiver.shift())
                 .wrapping_add(near),
             ack,
         ),
@@ -172,7 +169,9 @@ pub(super) fn at_an_edge(
         }
         4 => (sender.seqlo.wrapping_sub(MAX_ACK_WINDOW).wrapping_add(near), ack),
         5 => (seq, receiver.seqlo.wrapping_add(MAX_ACK_WINDOW).wrapping_add(near)),
-        6 => (seq, receiver.seqlo.wrapping_sub(MAX_ACK_WINDOW << shift(sender)).wrapping_add(near)),
+        6 => {
+            (seq, receiver.seqlo.wrapping_sub(MAX_ACK_WINDOW << sender.shift()).wrapping_add(near))
+        }
         7 => (seq, receiver.seqlo.wrapping_add(near)),
         8 => (seq.wrapping_add(1 << 31), ack),
         _ => (rng.u32(..), rng.u32(..)),

@@ -2,8 +2,8 @@
 //! numbers or spoiled headers, are overlapping fragments, or are errors about packets never sent.
 
 use fastrand::Rng;
+use skipstep_model::Packet;
 use skipstep_ruleset::Direction;
-use skipstep_scenario::engine::TestPacket;
 use skipstep_wire::build::{self, Icmp};
 use skipstep_wire::protocol;
 
@@ -14,7 +14,7 @@ const NEXT_HEADERS: [u8; 15] = [0, 1, 2, 4, 6, 17, 41, 43, 44, 50, 51, 58, 60, 1
 const LONGEST: usize = 1300;
 
 /// Draws the next hostile packet.
-pub fn packet(rng: &mut Rng, flows: &[Flow]) -> TestPacket {
+pub fn packet(rng: &mut Rng, flows: &[Flow]) -> Packet {
     let flow = &flows[rng.usize(..flows.len())];
     let side = rng.usize(..2);
     let (place, mut bytes) = match rng.u8(..10) {
@@ -32,7 +32,7 @@ pub fn packet(rng: &mut Rng, flows: &[Flow]) -> TestPacket {
 }
 
 /// Draws a valid first packet of another client.
-pub fn newcomer(rng: &mut Rng, flow: &Flow) -> TestPacket {
+pub fn newcomer(rng: &mut Rng, flow: &Flow) -> Packet {
     test_packet(flow.places[0], flow.newcomer(rng))
 }
 

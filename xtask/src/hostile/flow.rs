@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use anyhow::{Context, ensure};
 use fastrand::Rng;
+use skipstep_model::{Carried, LinkHeader, Packet, Verdict};
 use skipstep_ruleset::Direction;
-use skipstep_scenario::engine::{Carried, LinkHeader, TestPacket, Verdict};
 use skipstep_wire::build::{self, Icmp, Sctp, Tcp, Udp};
 use skipstep_wire::tcp_flag::{ACK, PUSH, SYN};
 
@@ -341,8 +341,8 @@ impl Flow {
 }
 
 /// Creates a test packet without metadata.
-pub fn test_packet((direction, interface): Point, bytes: Vec<u8>) -> TestPacket {
-    TestPacket {
+pub fn test_packet((direction, interface): Point, bytes: Vec<u8>) -> Packet {
+    Packet {
         direction,
         interface: interface.to_owned(),
         bytes,

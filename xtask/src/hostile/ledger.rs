@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::ensure;
+use skipstep_model::{Decision, Fate, Packet, Verdict};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Action, Reason, RuleId, Ruleset};
 use skipstep_scenario::Engine;
-use skipstep_scenario::engine::{Decision, Fate, TestPacket, Verdict};
 
 /// An evaluator, and the expected values of its counters.
 pub struct Ledger<'e> {
@@ -35,7 +35,7 @@ impl<'e> Ledger<'e> {
     }
 
     /// Plays a packet, and adds its results to the counts.
-    pub fn play(&mut self, packet: &TestPacket) -> Fate {
+    pub fn play(&mut self, packet: &Packet) -> Fate {
         let fate = self.engine.packet(packet);
         // a fragment that waits is counted when its datagram is complete
         if fate.verdict == Verdict::Consumed && fate.decision == Decision::None {

@@ -15,11 +15,11 @@ use std::process::ExitCode;
 
 use anyhow::{bail, ensure};
 use fastrand::Rng;
+use skipstep_model::{Draw, Verdict};
 use skipstep_pfconf::Context as RulesContext;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Reason, Ruleset};
 use skipstep_scenario::Engine;
-use skipstep_scenario::engine::{Draw, Verdict};
 use skipstep_scenario::host;
 
 use self::ledger::Ledger;

@@ -3,9 +3,9 @@
 
 use skipstep_abi as abi;
 use skipstep_classifier::Names;
+use skipstep_model::{Carried, Hiding, LinkHeader, Packet, VlanTag};
 use skipstep_ruleset::Direction;
 use skipstep_ruleset::interface::Host;
-use skipstep_scenario::engine::{Carried, Hiding, LinkHeader, TestPacket, VlanTag};
 
 use crate::error::{Error, Result};
 use crate::network::LINK_ADDRESS;
@@ -20,7 +20,7 @@ const OTHER_STATION: [u8; 6] = [2, 0, 0, 0, 0, 9];
 /// Runs `program` `repeat` times on `packet`, which is on an interface of `host`.
 pub(super) fn run(
     program: &Program,
-    packet: &TestPacket,
+    packet: &Packet,
     host: &Host,
     names: &Names,
     repeat: u32,
@@ -30,7 +30,7 @@ pub(super) fn run(
 }
 
 /// Returns the kernel's context of the packet.
-pub(super) fn context(packet: &TestPacket, host: &Host, names: &Names) -> Result<SkBuff> {
+pub(super) fn context(packet: &Packet, host: &Host, names: &Names) -> Result<SkBuff> {
     let here = index_of(host, &packet.interface)?;
     let arrived = match (&packet.received_on, packet.direction) {
         (Some(name), _) => index_of(host, name)?,
@@ -71,7 +71,7 @@ pub(super) fn index_of(host: &Host, name: &str) -> Result<u32> {
 
 /// Returns the link header of a packet up to its last EtherType. On a port of a bridge every frame
 /// is for another station, because frames for this host are not bridged.
-pub(super) fn link_header(packet: &TestPacket, host: &Host) -> Vec<u8> {
+pub(super) fn link_header(packet: &Packet, host: &Host) -> Vec<u8> {
     let interface = host.interface(&packet.interface);
     let is_port = interface.is_some_and(|interface| interface.port);
     let is_loopback = interface.is_some_and(|interface| interface.loopback);

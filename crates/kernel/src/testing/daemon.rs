@@ -2,11 +2,9 @@
 
 use skipstep_abi as abi;
 use skipstep_abi::handoff::{HANDOFF_NO_REASON, handoff_order};
+use skipstep_model::{Carried, Decision, Fate, ForwardRoute, Forwarded, Packet, Verdict};
 use skipstep_reassembly::{FragmentFate, Piece, refragment, update_ipv4_checksum};
 use skipstep_ruleset::{Direction, Reason};
-use skipstep_scenario::engine::{
-    Carried, Decision, Fate, ForwardRoute, Forwarded, TestPacket, Verdict,
-};
 use zerocopy::IntoBytes;
 
 use super::arrival;
@@ -21,7 +19,7 @@ const NONCE: u64 = 0x0706_0504_0302_0100;
 
 impl Passage<'_> {
     /// Adds a fragment to the others of its datagram.
-    pub(super) fn reassemble(&mut self, packet: &TestPacket) -> Result<Fate> {
+    pub(super) fn reassemble(&mut self, packet: &Packet) -> Result<Fate> {
         let outcome = match Piece::parse(&packet.bytes, self.host.rdomain(&packet.interface)) {
             Some(piece) => self.machine.fragments.add(piece, self.machine.test.now),
             None => FragmentFate::Dropped(Some(Reason::Fragment)),
@@ -30,7 +28,7 @@ impl Passage<'_> {
             FragmentFate::Queued => Ok(waiting()),
             FragmentFate::Dropped(reason) => self.refuse(packet, reason),
             FragmentFate::Complete(whole) => {
-                let mut packet = TestPacket { bytes: whole.bytes, ..packet.clone() };
+                let mut packet = Packet { bytes: whole.bytes, ..packet.clone() };
                 packet.carried.fragmentation = whole.fragmentation;
                 let mut fate = self.datagram(&packet)?;
                 if fate.verdict == Verdict::Pass {
@@ -42,7 +40,7 @@ impl Passage<'_> {
     }
 
     /// Returns a fragment to the data plane, to be dropped.
-    fn refuse(&mut self, packet: &TestPacket, reason: Option<Reason>) -> Result<Fate> {
+    fn refuse(&mut self, packet: &Packet, reason: Option<Reason>) -> Result<Fate> {
         let ifindex = arrival::index_of(self.host, &packet.interface)?;
         let handoff = abi::Handoff {
             nonce: NONCE,
@@ -71,7 +69,7 @@ impl Passage<'_> {
 
     /// Fragments a forwarded IPv6 datagram again. For a datagram of this host the IP output would
     /// do so: pf runs before it, the hook after it.
-    pub(super) fn fragment_again(&self, packet: &TestPacket, mut fate: Fate) -> Fate {
+    pub(super) fn fragment_again(&self, packet: &Packet, mut fate: Fate) -> Fate {
         let how = packet.carried.fragmentation.filter(|_| packet.received_on.is_some());
         let Some(how) = how else {
             return fate;

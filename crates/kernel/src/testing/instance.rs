@@ -4,9 +4,9 @@
 use std::ops::{Deref, DerefMut};
 
 use skipstep_abi as abi;
+use skipstep_model::{Carried, Draw, Packet};
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::Host;
-use skipstep_scenario::engine::{Carried, Draw, TestPacket};
 
 use super::machine::Machine;
 use super::passage::Passage;
@@ -100,7 +100,7 @@ impl TestInstance {
     ///
     /// # Errors
     /// Fails if a test run, a map or the network fails.
-    pub fn packet(&mut self, packet: &TestPacket) -> Result<Option<Carried>> {
+    pub fn packet(&mut self, packet: &Packet) -> Result<Option<Carried>> {
         if !self.machine.can_run(packet, self.network.host()) {
             return Ok(None);
         }

@@ -7,10 +7,10 @@ use libbpf_rs::MapHandle;
 use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};
 use nix::unistd::Pid;
 use skipstep_abi as abi;
+use skipstep_model::{Draw, Packet};
 use skipstep_reassembly::{FragmentFate, Piece, Reassembler};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Owner, Ruleset, Timeout};
-use skipstep_scenario::engine::{Draw, TestPacket};
 use zerocopy::FromBytes;
 
 use super::arrival;
@@ -106,7 +106,7 @@ impl Machine {
 
     /// True if a test run can take the packet and, if it is a fragment, the datagram that it
     /// completes.
-    pub fn can_run(&self, packet: &TestPacket, host: &Host) -> bool {
+    pub fn can_run(&self, packet: &Packet, host: &Host) -> bool {
         let rdomain = host.rdomain(&packet.interface);
         let piece = Piece::parse(&packet.bytes, rdomain).filter(|_| self.reassembles);
         let datagram = piece.map(|piece| self.fragments.clone().add(piece, self.test.now));

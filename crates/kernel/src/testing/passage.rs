@@ -7,11 +7,9 @@ use skipstep_abi::rule::divert_kind;
 use skipstep_abi::status::decision;
 use skipstep_abi::verdict::verdict;
 use skipstep_classifier::Names;
+use skipstep_model::{Carried, Decision, Diverted, Fate, LogRecord, Packet, SocketOwner, Verdict};
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Direction, Owner, Reason, RuleId};
-use skipstep_scenario::engine::{
-    Carried, Decision, Diverted, Fate, LogView, SocketOwner, TestPacket, Verdict,
-};
+use skipstep_ruleset::{Action, Direction, Owner, Reason, RuleId};
 
 use super::hook::Hook;
 use super::machine::{Machine, NOBODY};
@@ -39,7 +37,7 @@ impl Passage<'_> {
     ///
     /// # Errors
     /// Fails if a test run, a map or the network fails.
-    pub fn packet(&mut self, packet: &TestPacket) -> Result<Fate> {
+    pub fn packet(&mut self, packet: &Packet) -> Result<Fate> {
         match packet.carried.fragmentation {
             Some(_) => self.datagram(packet),
             None => {
@@ -53,14 +51,14 @@ impl Passage<'_> {
     ///
     /// # Errors
     /// Fails if a test run, a map or the network fails.
-    pub fn datagram(&mut self, packet: &TestPacket) -> Result<Fate> {
+    pub fn datagram(&mut self, packet: &Packet) -> Result<Fate> {
         self.note_longest_fragment(packet);
         self.marked(packet, abi::mark::REASSEMBLED, false)
     }
 
     /// Writes the length of the packet's longest fragment for the programs. The packet's hash
     /// carries this length, and a test run cannot set the hash.
-    fn note_longest_fragment(&mut self, packet: &TestPacket) {
+    fn note_longest_fragment(&mut self, packet: &Packet) {
         let longest = packet.carried.fragmentation.map_or(0, |how| how.longest() as u32);
         if self.machine.test.longest_fragment != longest {
             self.machine.test.longest_fragment = longest;
@@ -73,7 +71,7 @@ impl Passage<'_> {
     ///
     /// # Errors
     /// Fails if a test run, a map or the network fails.
-    pub fn marked(&mut self, packet: &TestPacket, mark: u32, routed: bool) -> Result<Fate> {
+    pub fn marked(&mut self, packet: &Packet, mark: u32, routed: bool) -> Result<Fate> {
         let owner = packet.owner.unwrap_or(SocketOwner { uid: NOBODY, gid: NOBODY });
         let test = &mut self.machine.test;
         if (test.uid, test.gid) != (owner.uid, owner.gid) {
@@ -115,7 +113,7 @@ impl Passage<'_> {
     ///
     /// # Errors
     /// Fails if the log or the packet socket cannot be read.
-    pub fn fate(&mut self, packet: &TestPacket, run: &Run, outcome: &abi::Outcome) -> Result<Fate> {
+    pub fn fate(&mut self, packet: &Packet, run: &Run, outcome: &abi::Outcome) -> Result<Fate> {
         let after = after(packet, run);
         let passed = matches!(outcome.verdict, verdict::PASS | verdict::REFRAGMENT);
         let mut carried = arrival::carried(run, self.names);
@@ -161,12 +159,7 @@ impl Passage<'_> {
 
     /// Returns the packets that were sent in place of a packet. The order is OpenBSD's: the SYN to
     /// the server comes last, the acknowledgment to the server first.
-    fn proxied(
-        &self,
-        packet: &TestPacket,
-        run: &Run,
-        outcome: &abi::Outcome,
-    ) -> Result<Vec<Vec<u8>>> {
+    fn proxied(&self, packet: &Packet, run: &Run, outcome: &abi::Outcome) -> Result<Vec<Vec<u8>>> {
         if run.returned == TCX_DROP {
             copies::forget()?;
             return Ok(Vec::new());
@@ -189,7 +182,7 @@ impl Passage<'_> {
         self.machine.outcome(&self.maps.scratch)
     }
 
-    fn log_views(&mut self, outcome: &abi::Outcome) -> Result<Vec<LogView>> {
+    fn log_views(&mut self, outcome: &abi::Outcome) -> Result<Vec<LogRecord>> {
         let mut views = Vec::new();
         if outcome.logged != 0 {
             self.machine.log.drain(|record| views.push(log_view(record, self.names)))?;
@@ -211,7 +204,7 @@ impl Passage<'_> {
 }
 
 /// Returns the packet after the run; the program does not change the length of its link header.
-fn after<'a>(packet: &TestPacket, run: &'a Run) -> &'a [u8] {
+fn after<'a>(packet: &Packet, run: &'a Run) -> &'a [u8] {
     let tags = arrival::length_of_tags(&packet.link);
     run.packet.get(arrival::LINK_HEADER + tags..).unwrap_or_default()
 }
@@ -222,16 +215,16 @@ fn counted(outcome: &abi::Outcome) -> Vec<Reason> {
     times.flat_map(|(reason, times)| std::iter::repeat_n(*reason, usize::from(times))).collect()
 }
 
-fn log_view(record: &abi::LogRecord, names: &Names) -> LogView {
-    LogView {
+fn log_view(record: &abi::LogRecord, names: &Names) -> LogRecord {
+    LogRecord {
         rule: u32::try_from(record.rule).ok(),
         anchor_rule: u32::try_from(record.anchor_rule).ok(),
         anchor: names.anchors.name(record.anchor).unwrap_or_default().to_owned(),
         reason: Reason::from_code(record.reason).unwrap_or(Reason::Match),
-        pass: match record.action {
-            abi::verdict::action::PASS => Some(true),
-            abi::verdict::action::BLOCK => Some(false),
-            _ => None,
+        action: match record.action {
+            abi::verdict::action::PASS => Action::Pass,
+            abi::verdict::action::BLOCK => Action::Block,
+            _ => Action::Match,
         },
         to: record.log_to,
         uid: (record.uid != Owner::UNKNOWN).then_some(record.uid),

@@ -3,9 +3,9 @@
 
 use skipstep_abi as abi;
 use skipstep_abi::pool::route_kind;
+use skipstep_model::{Fate, ForwardRoute, Forwarded, LinkHeader, Packet, Verdict};
 use skipstep_reassembly::{fragments, refragment, refragment_ipv4, update_ipv4_checksum};
 use skipstep_ruleset::Direction;
-use skipstep_scenario::engine::{Fate, ForwardRoute, Forwarded, LinkHeader, TestPacket, Verdict};
 
 use super::passage::Passage;
 use crate::error::Result;
@@ -21,7 +21,7 @@ impl Passage<'_> {
     /// Continues with a routed packet; `after` is the packet after the program.
     pub(super) fn carry_on(
         &mut self,
-        packet: &TestPacket,
+        packet: &Packet,
         after: &[u8],
         outcome: &abi::Outcome,
         mut fate: Fate,
@@ -39,7 +39,7 @@ impl Passage<'_> {
             spend_hop(&mut bytes);
         }
         if inbound && !copies {
-            let mut outbound = TestPacket {
+            let mut outbound = Packet {
                 direction: Direction::Out,
                 interface: sent.interface.clone(),
                 bytes,

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use crate::common::shared_engine::ENGINES;
 use crate::common::{host, ruleset, tcp, udp};
 use skipstep_kernel::testing::{Sizes, TestEngine};
+use skipstep_model::{Draw, Fate, Packet, Verdict};
 use skipstep_ruleset::{Direction, Evaluator, Reason};
-use skipstep_scenario::engine::{Draw, Fate, StateView, TestPacket, Verdict};
 use skipstep_scenario::{Engine, Model};
+use skipstep_views::StateView;
 
 /// Largest number of ports that are tried for one packet.
 const MOST_PROBES: u64 = 1536;
@@ -46,7 +47,7 @@ impl<'a> Both<'a> {
     }
 
     /// Runs a packet in both. Returns their fate, which must agree, and the number of searches.
-    fn packet(&mut self, packet: &TestPacket) -> (Fate, u64) {
+    fn packet(&mut self, packet: &Packet) -> (Fate, u64) {
         let before = self.engine.status().searches;
         let (fate, expected) = (self.engine.packet(packet), self.model.packet(packet));
         assert_eq!(fate, expected);
@@ -58,7 +59,7 @@ impl<'a> Both<'a> {
     fn passes(&mut self, port: u16) -> (bool, u64) {
         let packet = udp(([10, 0, 1, 5], port), ([198, 51, 100, 7], 53), 0);
         let out = Direction::Out;
-        let packet = TestPacket { direction: out, interface: "em1".to_owned(), ..packet };
+        let packet = Packet { direction: out, interface: "em1".to_owned(), ..packet };
         let (fate, searches) = self.packet(&packet);
         if fate.verdict == Verdict::Drop {
             assert!(fate.counted.contains(&Reason::Translate), "{fate:?}");
@@ -237,7 +238,7 @@ fn a_flush_ends_states_at_once_and_leaves_the_walk_to_the_timer() {
         // the second complete handshake is one connection too many
         for port in [4001, 4002] {
             let (from, to) = ((client.0, port), ([10, 0, 1, 1], 80));
-            let answer = TestPacket { direction: Direction::Out, ..tcp(to, from, "SA") };
+            let answer = Packet { direction: Direction::Out, ..tcp(to, from, "SA") };
             for packet in [tcp(from, to, "S"), answer, tcp(from, to, "A")] {
                 both.packet(&packet);
             }

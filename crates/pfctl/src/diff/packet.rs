@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
+use skipstep_model::LinkHeader;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Rule};
 use skipstep_scenario::case::Arrival;
-use skipstep_scenario::engine::LinkHeader;
 use skipstep_scenario::packet::{
     Body, Damage, Extension, Icmp, Ip, Packet, Payload, Sctp, Tcp, Udp, Words,
 };

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use skipstep_kernel::report::{FragmentStatus, LIMIT_COUNTERS};
 use skipstep_kernel::{DelayCounters, DivertCounters};
 use skipstep_ruleset::{Reason, SyncookieMarks};
-use skipstep_scenario::engine::Status;
+use skipstep_views::Status;
 
 use super::interfaces::InterfaceTraffic;
 use super::{Detail, Traffic};
@@ -39,8 +39,6 @@ pub struct InfoView {
     pub status: Status,
     /// TCP states whose creator has not completed the handshake.
     pub half_open: u64,
-    /// Limit counters, in the order of [`LIMIT_COUNTERS`].
-    pub limits: [u64; LIMIT_COUNTERS.len()],
     /// Numbers of half-open states at which `set syncookies adaptive` begins and ends.
     pub syncookie_marks: SyncookieMarks,
     /// Counters of fragments that wait for reassembly, and of reassembly itself.
@@ -112,7 +110,7 @@ pub fn text(view: &InfoView, detail: Detail) -> String {
     }
     if detail.verbose() {
         text += "Limit Counters\n";
-        for (name, count) in LIMIT_COUNTERS.into_iter().zip(view.limits) {
+        for (name, count) in LIMIT_COUNTERS.into_iter().zip(view.status.limits) {
             text += &counter_line(name, count, view.seconds);
         }
         text += "Adaptive Syncookies Watermarks\n";
@@ -223,7 +221,7 @@ pub fn json(view: &InfoView) -> Value {
             "removals": view.status.removals,
         },
         "counters": counts(reasons),
-        "limit_counters": counts(LIMIT_COUNTERS.into_iter().zip(view.limits)),
+        "limit_counters": counts(LIMIT_COUNTERS.into_iter().zip(view.status.limits)),
         "log_lost": view.log_lost,
         "flow_lost": view.flow_lost,
         "sweep_late": view.sweep_late,
@@ -280,7 +278,6 @@ mod tests {
             interface: None,
             status: Status::default(),
             half_open: 0,
-            limits: [0; 10],
             syncookie_marks: SyncookieMarks { start: 0, end: 0 },
             fragments: FragmentStatus::default(),
             log_lost: 0,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use skipstep_ruleset::Rule;
-use skipstep_scenario::engine::RuleCounters;
+use skipstep_views::RuleCounters;
 
 fn labelled<'a>(
     rules: &'a [(&Rule, RuleCounters)],

@@ -1,7 +1,7 @@
 //! `-s LimiterStates` and `-s LimiterSrcs`: print state limiters and source limiters.
 
 use serde_json::{Value, json};
-use skipstep_scenario::engine::{LimitedView, LimiterView};
+use skipstep_views::{LimitedView, LimiterView};
 
 use super::Detail;
 

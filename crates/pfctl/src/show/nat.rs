@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use skipstep_pfconf::{Names, PrintOptions, print};
 use skipstep_ruleset::{AnchorCall, LegacyKind, LegacyRule};
-use skipstep_scenario::engine::RuleCounters;
+use skipstep_views::RuleCounters;
 
 use super::Detail;
 use super::rules::{Inserted, children, counters_line, inserted_line};

@@ -7,7 +7,7 @@ use skipstep_pfconf::print::{self, DynamicSizes, TableSizes};
 use skipstep_pfconf::{Names, PrintOptions};
 use skipstep_ruleset::skip::{Skip, skip_steps};
 use skipstep_ruleset::{AnchorCall, Rule};
-use skipstep_scenario::engine::RuleCounters;
+use skipstep_views::RuleCounters;
 
 use super::Detail;
 use crate::anchors::is_below;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use skipstep_ruleset::Ruleset;
-use skipstep_scenario::engine::{NodeKind, SourceView};
+use skipstep_views::{NodeKind, SourceView};
 
 use super::Detail;
 use super::states::clock;

@@ -8,8 +8,8 @@ use serde::ser::{SerializeSeq, Serializer as _};
 use serde_json::{Serializer, Value, json};
 use skipstep_pfconf::Names;
 use skipstep_ruleset::{Direction, Family, RuleId};
-use skipstep_scenario::engine::{NextHop, PeerView, StateView};
 use skipstep_scenario::{OTHER_STATES, TCP_STATES};
+use skipstep_views::{NextHop, Peer, StateView};
 
 use super::Detail;
 
@@ -22,7 +22,6 @@ const PROXY_SRC: u8 = 11;
 /// Peer state during its handshake with the destination (`PF_TCPS_PROXY_DST`).
 const PROXY_DST: u8 = 12;
 
-const WSCALE_MASK: u8 = 0x0f;
 const SLOPPY: u16 = 0x0002;
 const PFLOW: u16 = 0x0004;
 
@@ -135,7 +134,7 @@ fn peer_states(protocol: u8, left: u8, right: u8) -> String {
 
 /// Returns the peers in printed order: first the peer on the host's side, which is the creator of
 /// an outbound state. Then follows the peer on the network's side.
-fn peers(state: &StateView) -> (&PeerView, &PeerView) {
+fn peers(state: &StateView) -> (&Peer, &Peer) {
     match state.direction {
         Direction::Out => (&state.src, &state.dst),
         Direction::In => (&state.dst, &state.src),
@@ -197,13 +196,13 @@ fn windows(state: &StateView) -> String {
     format!("   {}  {}\n", window(left, scaled), window(right, scaled))
 }
 
-fn window(peer: &PeerView, scaled: bool) -> String {
+fn window(peer: &Peer, scaled: bool) -> String {
     let mut text = format!("[{} + {}]", peer.seqlo, peer.seqhi.wrapping_sub(peer.seqlo));
     if peer.seqdiff != 0 {
         text += &format!("(+{})", peer.seqdiff);
     }
     if scaled {
-        text += &format!(" wscale {}", peer.wscale & WSCALE_MASK);
+        text += &format!(" wscale {}", peer.shift());
     }
     text
 }
@@ -296,7 +295,7 @@ struct PeerObject {
     seqlo: u32,
     state: String,
     window: u16,
-    wscale: u8,
+    wscale: u32,
 }
 
 #[derive(Serialize)]
@@ -315,12 +314,12 @@ struct HopObject<'a> {
 impl<'a> StateObject<'a> {
     fn from_state(state: &'a StateView, now: u32, creatorid: &'a str) -> Self {
         let ends = |key: [(IpAddr, u16); 2]| key.map(|(address, port)| EndObject { address, port });
-        let peer = |peer: &PeerView, other: &PeerView| PeerObject {
+        let peer = |peer: &Peer, other: &Peer| PeerObject {
             seqhi: peer.seqhi,
             seqlo: peer.seqlo,
             state: peer_state(state.protocol, peer.state, other.state),
             window: peer.max_win,
-            wscale: peer.wscale & WSCALE_MASK,
+            wscale: peer.shift(),
         };
         StateObject {
             age: now.saturating_sub(state.created_at),

@@ -2,13 +2,14 @@
 
 use std::net::IpAddr;
 
-use skipstep_ruleset::{Direction, Reason, RouteKind, RuleId, Timeout};
+use skipstep_model::{Decision, Diverted, ForwardRoute, Forwarded, Verdict};
+use skipstep_ruleset::{Action, Direction, Reason, RouteKind, RuleId, Timeout};
+use skipstep_views::Peer;
 
 use super::line::{Line, Parsed, number};
 use super::packet::{address_port, hex};
-use crate::engine::{Decision, Diverted, ForwardRoute, Forwarded, PeerView, Verdict};
 use crate::expect::{
-    Expectation, LogAction, LogWords, Out, OutFields, PeerWords, Reply, StateUse, StateWords,
+    Expectation, LogWords, Out, OutFields, PeerWords, Reply, StateUse, StateWords,
 };
 use crate::names;
 use crate::source::{SourceWords, kind_by_name};
@@ -212,7 +213,7 @@ fn state_words(line: &mut Line) -> Parsed<StateWords> {
     Ok(words)
 }
 
-/// Parses `10.0.0.1`, `10.0.0.1@em0` or `em0`, and returns it as [`crate::engine::NextHop`] prints
+/// Parses `10.0.0.1`, `10.0.0.1@em0` or `em0`, and returns it as [`skipstep_views::NextHop`] prints
 /// it.
 fn next_hop(text: &str) -> String {
     let (address, interface) = text.split_at(text.find('@').unwrap_or(text.len()));
@@ -286,7 +287,7 @@ fn peer(text: &str) -> Option<PeerWords> {
     let parts: Vec<&str> = text.split(':').collect();
     match parts.as_slice() {
         [state] => Some(PeerWords::State(names::peer_state(state)?)),
-        [state, seqlo, seqhi, seqdiff, max_win, wscale] => Some(PeerWords::Full(PeerView {
+        [state, seqlo, seqhi, seqdiff, max_win, wscale] => Some(PeerWords::Full(Peer {
             state: names::peer_state(state)?,
             seqlo: number(seqlo)?,
             seqhi: number(seqhi)?,
@@ -370,9 +371,9 @@ fn log_words(line: &mut Line) -> Parsed<LogWords> {
             Some(word @ ("pass" | "block" | "match")) => {
                 line.next();
                 words.action = Some(match word {
-                    "pass" => LogAction::Pass,
-                    "block" => LogAction::Block,
-                    _ => LogAction::Match,
+                    "pass" => Action::Pass,
+                    "block" => Action::Block,
+                    _ => Action::Match,
                 });
             }
             Some("by") => {

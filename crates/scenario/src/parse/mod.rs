@@ -11,8 +11,10 @@ pub use line::Error;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use skipstep_model::{Draw, Hiding, LinkHeader, SocketOwner, VlanTag};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Reason, TableEntry, TableName};
+use skipstep_views::{Edit, TableEdit};
 
 use self::block::Piece;
 pub(crate) use self::expect::pair;
@@ -21,7 +23,6 @@ use self::host::interfaces;
 use self::line::{Fault, Word, number, words};
 pub(crate) use self::line::{Line, Parsed};
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, Rules, StatusCheck, Step};
-use crate::engine::{Draw, Edit, Hiding, LinkHeader, SocketOwner, TableEdit, VlanTag};
 use crate::expect::Expectation;
 use crate::kill::Target;
 use crate::limiter::LimiterCheck;

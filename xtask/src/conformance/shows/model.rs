@@ -6,18 +6,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use pfctl::filter::Filter;
-use skipstep_kernel::InterfaceCounters;
 use skipstep_kernel::instance::Loaded;
 use skipstep_kernel::queue::QueueStats;
 use skipstep_kernel::report::{FragmentStatus, Hook, InstanceStatus, InterfaceView};
 use skipstep_kernel::table::{EntryInfo, EntryTraffic, TableInfo, references};
-use skipstep_model::{FragmentCounters, TableTraffic};
+use skipstep_model::{Carried, Draw, Packet, TableTraffic};
+use skipstep_reassembly::Counters;
 use skipstep_ruleset::interface::{Host, Interface};
 use skipstep_ruleset::{RuleId, Ruleset, Table, TableEntry, TableName};
-use skipstep_scenario::engine::{
-    Carried, Draw, LimiterView, RuleCounters, SourceView, StateView, TestPacket,
-};
 use skipstep_scenario::{Engine, Model};
+use skipstep_views::{InterfaceCounters, LimiterView, RuleCounters, SourceView, StateView};
 
 use super::subject::{HOSTID, START};
 
@@ -69,7 +67,7 @@ impl ShownModel {
 
     /// Evaluates a packet at the time `second`, and returns the metadata that the packet has
     /// afterwards.
-    pub fn packet(&mut self, second: u32, packet: &TestPacket) -> Carried {
+    pub fn packet(&mut self, second: u32, packet: &Packet) -> Carried {
         self.now = second;
         let model = self.model.get_mut();
         model.set_time(second);
@@ -82,14 +80,13 @@ impl ShownModel {
     }
 
     fn interface(&self, interface: &Interface) -> InterfaceView {
-        let counters = self.model.borrow_mut().firewall().interface_counters(&interface.name);
         InterfaceView {
             name: interface.name.clone(),
             index: Some(interface.index),
             groups: interface.groups.clone(),
             skip: self.ruleset.options.skip.iter().any(|name| interface.has_name_or_group(name)),
             hook: Hook::None,
-            counters: InterfaceCounters { packets: counters.packets, bytes: counters.bytes },
+            counters: self.model.borrow_mut().interface_counters(&interface.name),
             zeroed: started(),
         }
     }
@@ -183,21 +180,17 @@ impl Filter for ShownModel {
         let half_open = self.states()?.iter().filter(half_open).count() as u32;
         let mut model = self.model.borrow_mut();
         let engine = model.status();
-        let limits = model.firewall().status().limits;
         let options = &self.ruleset.options;
         let loginterface = options.loginterface.as_ref().map(|name| {
             let mut sum = InterfaceCounters::default();
             for interface in
                 self.host.interfaces.iter().filter(|interface| interface.has_name_or_group(name))
             {
-                let counters = model.firewall().interface_counters(&interface.name);
-                let (packets, bytes) = (counters.packets, counters.bytes);
-                sum.add(&InterfaceCounters { packets, bytes });
+                sum.add(&model.interface_counters(&interface.name));
             }
             (name.clone(), sum)
         });
-        let (current, FragmentCounters { searches, inserts, removals }) =
-            model.firewall().fragments();
+        let (current, Counters { searches, inserts, removals }) = model.firewall().fragments();
         let current = current as u64;
         let fragments =
             FragmentStatus { current, searches, inserts, removals, lost: 0, foreign: 0 };
@@ -210,7 +203,6 @@ impl Filter for ShownModel {
             hostid: options.hostid.unwrap_or(HOSTID),
             debug: options.debug,
             engine,
-            limits,
             fragments,
             log_lost: 0,
             flow_lost: 0,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use skipstep_scenario::engine::Draw;
+use skipstep_model::Draw;
 
 use crate::conformance::{convert, printed, vector};
 

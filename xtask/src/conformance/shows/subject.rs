@@ -3,9 +3,9 @@
 use anyhow::bail;
 use pfctl::filter::Filter;
 use skipstep_kernel::testing::TestInstance;
+use skipstep_model::{Carried, Draw, LinkHeader, Packet};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Evaluator, Ruleset};
-use skipstep_scenario::engine::{Carried, Draw, LinkHeader, TestPacket};
 
 use super::model::ShownModel;
 use crate::conformance::vector;
@@ -75,7 +75,7 @@ impl Subject<'_> {
                 Some((from, carried)) => (Some(from), carried),
                 None => (None, Carried::default()),
             };
-            let played = TestPacket {
+            let played = Packet {
                 direction: match packet.dir.as_str() {
                     "in" => Direction::In,
                     "out" => Direction::Out,
@@ -114,7 +114,7 @@ impl Subject<'_> {
         Ok(())
     }
 
-    fn packet(&mut self, second: u32, packet: &TestPacket) -> anyhow::Result<Option<Carried>> {
+    fn packet(&mut self, second: u32, packet: &Packet) -> anyhow::Result<Option<Carried>> {
         match self {
             Subject::Model(model) => Ok(Some(model.packet(second, packet))),
             Subject::Instance(instance, _) => {

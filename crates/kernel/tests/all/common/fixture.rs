@@ -8,7 +8,7 @@ use std::time::Duration;
 use skipstep_kernel::Instance;
 use skipstep_kernel::network::TestNetwork;
 use skipstep_ruleset::interface::Host;
-use skipstep_scenario::engine::StateView;
+use skipstep_views::StateView;
 
 use super::{host, ruleset};
 

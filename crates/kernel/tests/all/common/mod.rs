@@ -5,10 +5,10 @@ pub mod fixture;
 pub mod shared_engine;
 
 use etherparse::PacketBuilder;
+use skipstep_model::{Carried, LinkHeader, Packet};
 use skipstep_pfconf::Context;
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress, Route};
 use skipstep_ruleset::{Direction, Ruleset};
-use skipstep_scenario::engine::{Carried, LinkHeader, TestPacket};
 
 /// Returns a host with em0 10.0.1.1/24, em1 10.0.2.1/24 with the default route, and lo0.
 pub fn host() -> Host {
@@ -48,7 +48,7 @@ pub fn ruleset(text: &str, host: &Host) -> Ruleset {
 }
 
 /// Returns a TCP packet with `flags` (S, A, F, R), inbound on em0.
-pub fn tcp(from: ([u8; 4], u16), to: ([u8; 4], u16), flags: &str) -> TestPacket {
+pub fn tcp(from: ([u8; 4], u16), to: ([u8; 4], u16), flags: &str) -> Packet {
     let mut builder = PacketBuilder::ipv4(from.0, to.0, 64).tcp(from.1, to.1, 1000, 65_535);
     for flag in flags.chars() {
         builder = match flag {
@@ -65,7 +65,7 @@ pub fn tcp(from: ([u8; 4], u16), to: ([u8; 4], u16), flags: &str) -> TestPacket 
 }
 
 /// Returns a UDP packet of `payload` bytes, inbound on em0.
-pub fn udp(from: ([u8; 4], u16), to: ([u8; 4], u16), payload: usize) -> TestPacket {
+pub fn udp(from: ([u8; 4], u16), to: ([u8; 4], u16), payload: usize) -> Packet {
     let mut bytes = Vec::new();
     let builder = PacketBuilder::ipv4(from.0, to.0, 64).udp(from.1, to.1);
     builder.write(&mut bytes, &vec![0; payload]).unwrap();
@@ -73,15 +73,15 @@ pub fn udp(from: ([u8; 4], u16), to: ([u8; 4], u16), payload: usize) -> TestPack
 }
 
 /// Returns an IPv4 packet of any protocol, inbound on em0.
-pub fn other(from: [u8; 4], to: [u8; 4], protocol: u8, payload: &[u8]) -> TestPacket {
+pub fn other(from: [u8; 4], to: [u8; 4], protocol: u8, payload: &[u8]) -> Packet {
     let mut bytes = Vec::new();
     let builder = PacketBuilder::ipv4(from, to, 64);
     builder.write(&mut bytes, protocol.into(), payload).unwrap();
     incoming(bytes)
 }
 
-fn incoming(bytes: Vec<u8>) -> TestPacket {
-    TestPacket {
+fn incoming(bytes: Vec<u8>) -> Packet {
+    Packet {
         direction: Direction::In,
         interface: "em0".to_owned(),
         bytes,
