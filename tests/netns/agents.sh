@@ -5,6 +5,7 @@
 #               ctl0                                 |
 #                |                                   |
 #   client ctl0 -+- eth0 ---------- gateway ------ eth0
+. "$(dirname "$0")/lab.sh"
 
 # control_apart - makes the machines; $KEY names the file of the agents' key
 control_apart() {

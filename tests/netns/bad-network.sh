@@ -7,7 +7,6 @@
 
 # bad_network_begin - makes the hosts, starts an echo server on port 7 and skipstepd
 bad_network_begin() {
-	lab_begin
 	BADNESS="--seed 4 --loss 1 --duplicate 1 --reorder 2 --truncate 0.5 --seconds 600"
 	gateway_between_client_and_server bad_wire
 	impatient client server

@@ -7,7 +7,6 @@
 # server.
 . "$(dirname "$0")/lab.sh"
 ROUNDS=${ROUNDS:-5} CLIENTS=6 SECONDS_EACH=${SECONDS_EACH:-1} IDLE=300 LARGE=400
-lab_begin
 gateway_between_client_and_server
 ftp_server server
 echo small >"$WORK/ftp/small"

@@ -1,7 +1,5 @@
-# Conversations of packets that a test writes itself: see conversation.py. Sourced by tests after
-# lab.sh.
-
-. "$HERE/short-way.sh"
+# Conversations of packets that a test writes itself: see conversation.py.
+. "$(dirname "$0")/short-way.sh"
 SETTINGS='' MODE=''
 
 # between_peers - the usual three hosts, and two peers whose addresses no kernel answers for, so

@@ -155,8 +155,6 @@ figures() {
 	printf '  %sVirtual wires on one machine: compare the columns, not the figures with other machines.%s\n' "$DIM" "$PLAIN"
 }
 
-lab_begin
-
 title "Three hosts"
 gateway_between_client_and_server
 cat <<-'END'

@@ -1,6 +1,6 @@
-# Common parts of the tests of FTP: sessions with real servers and clients. Sourced after lab.sh. A
-# test sets $FILTER to the host of the filter, and $RULE to a pattern that a rule of a data
-# connection matches.
+# Common parts of the tests of FTP: sessions with real servers and clients. A test sets $FILTER to
+# the host of the filter, and $RULE to a pattern that a rule of a data connection matches.
+. "$(dirname "$0")/lab.sh"
 
 command -v lftp >/dev/null || unable "no lftp here"
 command -v tnftp >/dev/null || unable "no tnftp here"

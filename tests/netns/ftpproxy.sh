@@ -1,6 +1,5 @@
-# Common parts of the tests of ftp-proxy. Sourced after lab.sh.
-
-. "$HERE/ftp.sh"
+# Common parts of the tests of ftp-proxy.
+. "$(dirname "$0")/ftp.sh"
 FILTER=gateway RULE='keep state (max 1)'
 
 # proxied - a gateway that diverts control connections to proxies, and translates its network for

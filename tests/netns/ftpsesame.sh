@@ -1,6 +1,5 @@
-# Common parts of the tests of ftpsesame. Sourced after lab.sh.
-
-. "$HERE/ftp.sh"
+# Common parts of the tests of ftpsesame.
+. "$(dirname "$0")/ftp.sh"
 RULE=' once'
 
 # watched HOST INNER OUTER - filters on HOST: FTP from the side of one interface to the side of the

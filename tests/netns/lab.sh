@@ -1,8 +1,9 @@
-# Hosts in network namespaces, joined by veth. Sourced by demo.sh and by each test.
+# Hosts in network namespaces, joined by veth. A script that sources this file has a work directory,
+# $WORK, and a trap that removes the hosts and the directory in every case. demo.sh and each test
+# source it, or one of the files with common parts of some tests, which source it themselves.
 #
 # A host is a namespace named $LAB-NAME. Commands enter it with nsenter and not with `ip netns
-# exec`, because that mounts another /sys, which does not show the pinned maps. In every case
-# `lab_end` removes everything again.
+# exec`, because that mounts another /sys, which does not show the pinned maps.
 
 set -u -o pipefail
 
@@ -25,18 +26,6 @@ fi
 die() {
 	printf '%s\n' "$*" >&2
 	exit 1
-}
-
-# lab_begin - makes the work directory, and sets the trap that cleans up, also after Ctrl-C and
-# errors
-lab_begin() {
-	[ "$(id -u)" = 0 ] ||
-		die "this makes network namespaces and loads BPF programs: run it as root"
-	[ -x "$BIN/pfctl" ] || die "$BIN/pfctl is missing: make build"
-	trap lab_end EXIT
-	trap 'exit 130' INT
-	trap 'exit 143' TERM HUP
-	WORK=$(mktemp -d "/tmp/$LAB-XXXXXX")
 }
 
 # measure ARGUMENT... - runs two short rounds of fwlab; prints its output
@@ -71,6 +60,7 @@ interrupted() {
 	same "its networks are gone" "" "$(ip netns list | grep "fwlab-$process-")"
 }
 
+# lab_end - cleans up when the script ends, also after Ctrl-C and errors
 lab_end() {
 	local status=$?
 	trap '' INT TERM HUP
@@ -760,3 +750,10 @@ reason() {
 state_count() {
 	pf "$1" -ss | grep -c -- "${2:-.}"
 }
+
+[ "$(id -u)" = 0 ] || die "this makes network namespaces and loads BPF programs: run it as root"
+[ -x "$BIN/pfctl" ] || die "$BIN/pfctl is missing: make build"
+trap lab_end EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+WORK=$(mktemp -d "/tmp/$LAB-XXXXXX")

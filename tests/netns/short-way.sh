@@ -1,6 +1,7 @@
 # Common parts of the tests of the fast path. Packets between client and server of
 # gateway_between_client_and_server are echoed one by one; meanwhile the kernel gets reasons not to
 # forward them.
+. "$(dirname "$0")/lab.sh"
 
 # the host in the middle, whose counters show the path of the packets
 MIDDLE=gateway

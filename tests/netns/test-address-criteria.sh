@@ -4,9 +4,7 @@
 #   client ----------------- gateway ----------------- server
 #   c4, c6         lan0                wan0        s4, s6
 # long: in every mode, one of which loads the programs for XDP
-. "$(dirname "$0")/lab.sh"
-. "$HERE/conversation.sh"
-lab_begin
+. "$(dirname "$0")/conversation.sh"
 between_peers
 on gateway ip address add 192.168.100.77/24 dev lan0
 on gateway ip address add 2001:db8:100::77/64 dev lan0 nodad

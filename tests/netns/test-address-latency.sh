@@ -6,7 +6,6 @@
 #                  lan0                wan0
 # long: 7 s of a processor, 60 s beside five others, as it waits for 2,500 pings
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_client_and_server
 filter gateway <<'END'
 pass no state

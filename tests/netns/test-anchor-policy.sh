@@ -3,9 +3,7 @@
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0            203.0.113.1 to .12
-. "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
-lab_begin
 gateway_between_client_and_server
 between_drivers
 # a case is an address of the server, in each family

@@ -7,7 +7,6 @@
 #                         stranger 10.8.3.2
 # long: 27 s
 . "$(dirname "$0")/lab.sh"
-lab_begin
 
 host client server stranger
 router gateway

@@ -9,7 +9,6 @@
 #                        stranger
 # long: two kinds of bridge, three rule sets each
 . "$(dirname "$0")/lab.sh"
-lab_begin
 
 host client server stranger
 router bridge

@@ -2,7 +2,6 @@
 # inbound and outbound, like on a bridge of skipstep's own (test-bridge.sh). The host forwards and
 # has routes, but none to a host of this test.
 . "$(dirname "$0")/lab.sh"
-lab_begin
 bridge_between_client_and_server
 on bridge sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward
 	echo 1 >/proc/sys/net/ipv6/conf/all/forwarding'

@@ -9,9 +9,7 @@
 #                        eth0 192.168.100.4
 #                        third
 # long: waits until stations are forgotten
-. "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
-lab_begin
 MIDDLE=bridge
 
 host client server third bridge

@@ -10,7 +10,6 @@
 #                        third
 # long: 50 s: stations age
 . "$(dirname "$0")/lab.sh"
-lab_begin
 
 host client server third
 router bridge

@@ -5,9 +5,7 @@
 #   client ----------------- gateway ----------------- server
 #   c4, c6         lan0                wan0        s4, s6
 # long: in every mode, one of which loads the programs for XDP
-. "$(dirname "$0")/lab.sh"
-. "$HERE/conversation.sh"
-lab_begin
+. "$(dirname "$0")/conversation.sh"
 between_peers
 C4=192.168.100.9 C6=2001:db8:100::9 S4=192.168.10.9 W4=192.168.10.81
 

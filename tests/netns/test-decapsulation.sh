@@ -9,7 +9,6 @@
 # 2001:db8:7:NUMBER::1, unless noted otherwise. The peer sends an encapsulated echo request, and the
 # answer comes as an ordinary packet, or in the same encapsulation.
 . "$(dirname "$0")/lab.sh"
-lab_begin
 
 host peer far
 router host

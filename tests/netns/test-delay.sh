@@ -1,7 +1,6 @@
 # set delay: packets of a rule with a delay wait before they leave, in order, and never above the
 # limit; other packets do not wait. Without skipstepd delayed packets are dropped and counted.
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_client_and_server
 echo_server server 53
 web server 80

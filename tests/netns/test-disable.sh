@@ -4,7 +4,6 @@
 #                  lan0                wan0
 # long: 23 s of a processor, 71 s beside five others
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_client_and_server
 web server 80
 

@@ -1,7 +1,6 @@
 # The state of a diverted connection does not outlive its socket. After the proxy's connected socket
 # is closed, the rules judge the next packet with the same ports, in both directions.
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_client_and_server
 echo_server server 5354
 

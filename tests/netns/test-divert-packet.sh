@@ -2,7 +2,6 @@
 # writes it back, changed or not. Without a program, or without skipstepd, the packets are dropped
 # and counted.
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_client_and_server
 echo_server server 53
 web server 80

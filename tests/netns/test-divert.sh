@@ -2,7 +2,6 @@
 # name (divert-to), asks the server in the client's name and receives the answers (divert-reply).
 # The test covers TCP, UDP and raw sockets, in both families. Rules are the only configuration.
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_client_and_server
 echo_server server 53
 

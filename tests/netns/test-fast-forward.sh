@@ -1,9 +1,7 @@
 # The tc fast path redirects packets of states past the kernel's forwarding, with the same counters,
 # TTL and errors. It does so only while the kernel would just forward them.
 # long: many kinds of packets, on each way past the kernel
-. "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
-lab_begin
 gateway_between_client_and_server
 
 one_by_one_server server "$SERVER4" "$SERVER6"

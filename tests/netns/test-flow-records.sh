@@ -4,9 +4,7 @@
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0            collects flows
 # long: waits for the reports of each rule set
-. "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
-lab_begin
 gateway_between_client_and_server
 between_drivers
 OTHER4=192.168.10.3

@@ -4,7 +4,6 @@
 #   client                                   host
 #   eth0 10.9.1.2 -------------------------- lan0 10.9.1.1
 . "$(dirname "$0")/lab.sh"
-lab_begin
 
 host client host
 wire client eth0 host lan0

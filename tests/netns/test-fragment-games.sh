@@ -4,9 +4,7 @@
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
-. "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
-lab_begin
 gateway_between_client_and_server
 between_drivers
 address client eth0 192.168.100.3/24 2001:db8:100::3/64

@@ -4,7 +4,6 @@
 #   client ------- gateway ------- isp1, isp2 ------- server
 #             lan0        wan1, wan2
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_with_two_ways_out
 for way in 1 2; do
 	on server ip route add 192.168.100.0/24 via "10.1$way.0.1" metric "$way"

@@ -5,7 +5,6 @@
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_client_and_server
 GATEWAY4=192.168.100.1 GATEWAY6=2001:db8:100::1
 

@@ -1,7 +1,6 @@
 # Hostile use of ftp-gw: malformed lines, thousands of silent sessions, clients that do not read,
 # transfers that break off at either end, a file of 1 GiB, and the end of ftp-gw at any time.
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_client_and_server
 on gateway sh -c 'echo 0 >/proc/sys/net/ipv4/ip_forward'
 GATEWAY=192.168.100.1

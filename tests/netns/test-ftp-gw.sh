@@ -4,7 +4,6 @@
 # forbidden commands, accounts at the gateway, and malformed clients.
 # long: 16 s of a processor, 65 s beside five others
 . "$(dirname "$0")/lab.sh"
-lab_begin
 command -v lftp >/dev/null || unable "no lftp here"
 gateway_between_client_and_server
 # No packet is forwarded, and the server has no route to the client.

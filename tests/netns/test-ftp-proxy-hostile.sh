@@ -1,9 +1,7 @@
 # Hostile clients of ftp-proxy, slow ones, and too many: each is served or disconnected, and others
 # are served.
 # long: 17 s of a processor, 62 s beside five others
-. "$(dirname "$0")/lab.sh"
-. "$HERE/ftpproxy.sh"
-lab_begin
+. "$(dirname "$0")/ftpproxy.sh"
 proxied
 
 # as many sessions as the limit of open files allows, if it cannot be raised

@@ -2,9 +2,7 @@
 # opens the filter for the data connections only. Real servers and clients are used, active and
 # passive, in both families, with translation on either side. The test also kills processes of
 # ftp-proxy.
-. "$(dirname "$0")/lab.sh"
-. "$HERE/ftpproxy.sh"
-lab_begin
+. "$(dirname "$0")/ftpproxy.sh"
 proxied
 proxy proxy
 proxy proxy6 -6

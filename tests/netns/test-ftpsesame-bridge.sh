@@ -1,9 +1,7 @@
 # FTP through a filtering bridge, which has no address for a proxy: ftpsesame watches control
 # connections and opens the filter for the data connections. Real servers and clients are used, in
 # both directions and both families.
-. "$(dirname "$0")/lab.sh"
-. "$HERE/ftpsesame.sh"
-lab_begin
+. "$(dirname "$0")/ftpsesame.sh"
 bridge_between_client_and_server
 files
 watched bridge port0 port1

@@ -2,9 +2,7 @@
 # for a short time. The test has a server without checks, and peers that try to open the filter for
 # other connections.
 # long: 19 s of a processor, 100 s beside five others
-. "$(dirname "$0")/lab.sh"
-. "$HERE/ftpsesame.sh"
-lab_begin
+. "$(dirname "$0")/ftpsesame.sh"
 gateway_between_client_and_server
 watched gateway lan0 wan0
 

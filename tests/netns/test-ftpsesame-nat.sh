@@ -1,9 +1,7 @@
 # FTP with NAT, without a proxy that rewrites addresses: ftpsesame opens the filter where it can,
 # and rules translate each data connection by its tag. Either the clients or the server are behind
 # NAT.
-. "$(dirname "$0")/lab.sh"
-. "$HERE/ftpsesame.sh"
-lab_begin
+. "$(dirname "$0")/ftpsesame.sh"
 gateway_between_client_and_server
 on server ip route del default
 files

@@ -1,8 +1,6 @@
 # FTP through a filter without NAT: ftpsesame watches control connections and opens the filter for
 # the data connections. Real servers and clients are used, active and passive, in both families.
-. "$(dirname "$0")/lab.sh"
-. "$HERE/ftpsesame.sh"
-lab_begin
+. "$(dirname "$0")/ftpsesame.sh"
 gateway_between_client_and_server
 files
 watched gateway lan0 wan0

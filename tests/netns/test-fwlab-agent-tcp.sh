@@ -3,9 +3,7 @@
 # ports. Nothing is sent on the control connections during a trial.
 # alone
 # long: 4 s of a processor, 47 s beside five others
-. "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/agents.sh"
-lab_begin
 control_apart
 
 "$BIN/fwlab" agent --make-key "$KEY" >/dev/null

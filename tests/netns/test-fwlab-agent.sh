@@ -2,9 +2,7 @@
 # the results, the silence of the control connections during a trial, and the loss of an agent.
 # alone
 # long: 17 s of a processor, 42 s beside five others
-. "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/agents.sh"
-lab_begin
 control_apart
 
 # between SECONDS ROUNDS ARGUMENT... - measures with $KEY to the server's address $TO; prints the

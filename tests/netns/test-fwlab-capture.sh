@@ -1,7 +1,6 @@
 # A client and a server communicate while tcpdump captures. The workload that fwlab makes from the
 # capture transfers the same bytes at the same times.
 . "$(dirname "$0")/lab.sh"
-lab_begin
 command -v tcpdump >/dev/null || unable "no tcpdump"
 gateway_between_client_and_server
 

@@ -3,7 +3,6 @@
 # alone
 # long: more than 200 s beside five others
 . "$(dirname "$0")/lab.sh"
-lab_begin
 
 SAMPLES='sorted(set(s["system"] for p in run["series"][0]["points"] for s in p["samples"]))'
 

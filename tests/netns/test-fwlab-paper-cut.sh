@@ -3,7 +3,6 @@
 # alone
 # long: 74 s beside five others
 . "$(dirname "$0")/lab.sh"
-lab_begin
 
 mkdir "$WORK/few"
 for program in ip nsenter nft; do

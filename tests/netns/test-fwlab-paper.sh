@@ -2,7 +2,6 @@
 # not checked. PAPERS names the papers, by default all.
 # alone
 . "$(dirname "$0")/lab.sh"
-lab_begin
 
 PAPERS=${PAPERS:-all}
 papers=$PAPERS

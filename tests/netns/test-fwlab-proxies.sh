@@ -3,7 +3,6 @@
 # alone
 # long: 40 s of a processor, 255 s beside five others
 . "$(dirname "$0")/lab.sh"
-lab_begin
 
 # prints if a kind of load is complete, all its values, and its systems
 WHOLE='(run["complete"], all(s["value"] > 0 for s in run["series"][0]["points"][0]["samples"]), [s["id"] for s in run["systems"]][3:])'

@@ -3,7 +3,6 @@
 # alone
 # long: 13 s of a processor, 28 s beside five others
 . "$(dirname "$0")/lab.sh"
-lab_begin
 
 # frames per second that a router forwards even on a busy CPU
 RATE=20000

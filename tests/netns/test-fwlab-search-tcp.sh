@@ -2,7 +2,6 @@
 # alone
 # long: it searches by trials, as fwlab-search does; not measured
 . "$(dirname "$0")/lab.sh"
-lab_begin
 [ "$(nproc)" -ge 2 ] || unable "a search needs two CPUs"
 
 # in_device PROCESS TABLE... - loads a table of nftables on the device of a search as soon as the

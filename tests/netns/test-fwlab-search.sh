@@ -3,7 +3,6 @@
 # alone
 # long: 81 s of a processor, 207 s beside five others
 . "$(dirname "$0")/lab.sh"
-lab_begin
 [ "$(nproc)" -ge 2 ] || unable "a search needs two CPUs"
 
 # Other processes may steal the CPU from any trial, so only the form of the results is checked.

@@ -2,7 +2,6 @@
 # alone
 # long: it measures, as fwlab-measure does; not measured
 . "$(dirname "$0")/lab.sh"
-lab_begin
 
 for traffic in rr crr send receive both http; do
 	measure --traffic $traffic --systems nft-conntrack --rules 3 --transport tcp --size 1000 \

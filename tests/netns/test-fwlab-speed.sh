@@ -3,7 +3,6 @@
 # alone
 # long: it measures, as fwlab-measure does; not measured
 . "$(dirname "$0")/lab.sh"
-lab_begin
 
 rows='run["paper"]["tables"][0]["rows"]'
 

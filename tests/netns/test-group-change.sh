@@ -3,10 +3,10 @@
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0, in group dmz later
-. "$(dirname "$0")/lab.sh"
+
 # group names that no other process uses
 [ -n "${SKIPSTEP_OWN_MOUNTS:-}" ] || exec env SKIPSTEP_OWN_MOUNTS=1 unshare --mount bash "$0"
-lab_begin
+. "$(dirname "$0")/lab.sh"
 mkdir -p /etc/iproute2
 touch /etc/iproute2/group
 { cat /etc/iproute2/group; echo "7066 dmz"; } >"$WORK/group"

@@ -4,7 +4,6 @@
 #   tap0 (a virtual machine) ------- gateway ------- server
 #   192.168.50.2             192.168.50.1    wan0
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_client_and_server
 on gateway ip tuntap add dev tap0 mode tap vnet_hdr || unable "there are no tap devices here"
 address gateway tap0 192.168.50.1/24

@@ -5,7 +5,6 @@
 #   eth0 ---------------------------------- lan0   10.9.1.0/24, 2001:db8:1::/64
 #   eth1 ---------------------------------- new0   10.9.2.0/24, 2001:db8:2::/64, appears later
 . "$(dirname "$0")/lab.sh"
-lab_begin
 
 host peer host
 wire peer eth0 host lan0

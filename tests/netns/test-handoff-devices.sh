@@ -2,7 +2,6 @@
 # skipstepd only. IP packets that an unprivileged user sends by a socket bound to the device do not
 # leave. Frames of a program with CAP_NET_RAW only are rejected, even copies of overheard frames.
 . "$(dirname "$0")/lab.sh"
-lab_begin
 
 host client host
 wire client eth0 host lan0

@@ -2,7 +2,6 @@
 # through it. The connections continue: plain, modulated, with synproxy, translated, UDP. Neither
 # skipstepd nor the kernel complains, and pfctl works as always.
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_client_and_server
 daemon gateway
 filter gateway <<'END'

@@ -7,7 +7,6 @@
 . "$(dirname "$0")/lab.sh"
 RESTORE=$(command -v iptables-legacy-restore) || unable "there is no iptables-legacy-restore here"
 SEED=${SEED:-1}
-lab_begin
 host world
 router gateway
 wire world lan1 gateway lan0

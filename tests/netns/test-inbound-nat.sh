@@ -2,7 +2,6 @@
 # client. As on OpenBSD, the outer network must send the answers to the gateway: by a route, or
 # because Linux answers ARP for the address.
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_client_and_server
 echo_server server 53
 web server 80

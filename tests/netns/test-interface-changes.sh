@@ -4,7 +4,6 @@
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_client_and_server
 web server 80 81
 filter gateway <<END

@@ -4,7 +4,6 @@
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_client_and_server
 start iperf3 server iperf3 --server --port 5001
 await 3 listening server tcp 5001 || die "no iperf3 server"

@@ -8,7 +8,6 @@
 #                            guest   (wired up last)  198.51.100.2  2001:db8:51::2
 # long: 23 s
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_client_and_server
 web server 80 8080
 

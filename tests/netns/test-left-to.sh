@@ -1,9 +1,7 @@
 # Packets that another part of the kernel must see bypass the fast path, on tcx and in XDP, as long
 # as that part is active. `pfctl -s info -v` counts these packets by reason.
 # long: 17 s
-. "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
-lab_begin
 gateway_between_client_and_server
 between_drivers
 one_by_one_server server "$SERVER4" "$SERVER6"

@@ -6,7 +6,6 @@
 #   10.9.1.2, 2001:db8:1::2        10.9.1.1, 2001:db8:1::1
 # long: 14 s
 . "$(dirname "$0")/lab.sh"
-lab_begin
 
 host peer host far
 wire peer eth0 host lan0

@@ -12,7 +12,6 @@
 . "$(dirname "$0")/lab.sh"
 mount -t tmpfs -o mode=755 tmpfs /run || die "no /run of the test's own"
 while umount /sys/fs/bpf 2>/dev/null; do :; done
-lab_begin
 chmod 755 "$WORK"
 umask 0
 gateway_between_client_and_server

@@ -1,7 +1,6 @@
 # pfctl warns about rules whose evaluation for one packet may take longer than a millisecond, names
 # a cure, and loads the rules.
 . "$(dirname "$0")/lab.sh"
-lab_begin
 host gateway
 
 # rules SETTING - prints 25,000 rules that trees can search

@@ -6,7 +6,6 @@
 #   eth0 ------------------ lan0      wan0 ------------------ eth0
 #   192.168.100.2                192.168.10.81     192.168.10.2
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_with_dmz
 web server 80
 web dmz 80

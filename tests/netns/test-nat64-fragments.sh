@@ -3,7 +3,6 @@
 # 7915). No sender gets an MTU error with an MTU that its own link cannot have.
 # long: 20 s
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_families
 echo_server server 53
 echo_server client 53

@@ -3,7 +3,6 @@
 # writes must come back to the gateway: its own address, or a prefix that is routed to lo. The
 # answer passes lo, where a rule must pass it and the state translates it back.
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_families
 on gateway ip address add 10.9.9.9/32 dev lo
 on gateway ip address add 2001:db8:9::9/128 dev lo nodad

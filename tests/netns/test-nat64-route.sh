@@ -1,7 +1,6 @@
 # route-to and reply-to with af-to: a next hop sends translated packets, or their answers, where the
 # gateway has no route.
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_families
 # beyond the server and beyond the client
 on server ip address add 203.0.113.9/32 dev lo

@@ -2,7 +2,6 @@
 # (af-to), as real programs see it: transfers with and without GSO packets, datagrams, echo, errors
 # of the network and of the gateway itself, in both directions; and with synproxy and syncookies.
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_families
 web server 80
 web client 80

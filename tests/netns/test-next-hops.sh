@@ -5,9 +5,7 @@
 #   c4, c6         lan0         |      wan0        s4, s6
 #                             tap0 ------------------- collector
 # long: in every mode, one of which loads the programs for XDP
-. "$(dirname "$0")/lab.sh"
-. "$HERE/conversation.sh"
-lab_begin
+. "$(dirname "$0")/conversation.sh"
 between_peers
 host collector
 wire collector eth0 gateway tap0

@@ -2,7 +2,6 @@
 # table of an `rtable` rule, and translates nothing to the other family. A route-to rule still sends
 # packets on. A router with the same rules forwards all of them.
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_client_and_server
 on gateway ip route add 192.168.10.0/24 dev wan0 table 7
 

@@ -6,7 +6,6 @@
 #   eth0 ------------------ lan0      wan0 ------------------ eth0
 #   192.168.100.2                192.168.10.81     192.168.10.2
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_with_dmz
 # the outer address of the dmz does not belong to the gateway, which answers ARP for it
 on gateway ip address add 192.168.10.90/32 dev wan0

@@ -3,9 +3,7 @@
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
-. "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
-lab_begin
 gateway_between_client_and_server
 between_drivers
 link_address=$(link_address gateway lan0)

@@ -4,7 +4,6 @@
 #   eth0 ------------------------------------------- eth0
 #   192.0.2.1  2001:db8::1         192.0.2.2  2001:db8::2
 . "$(dirname "$0")/lab.sh"
-lab_begin
 host visitor host
 wire visitor eth0 host eth0
 address visitor eth0 192.0.2.1/24 2001:db8::1/64

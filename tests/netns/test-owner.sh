@@ -4,7 +4,6 @@
 #   client                gateway                server
 #   eth0 ------------ lan0      wan0 ------------ eth0
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_client_and_server
 web server 80
 echo_server server 53

@@ -5,7 +5,6 @@
 #   eth0 ------------------ lan0      wan0 ------------------ eth0
 #   192.168.100.2    192.168.100.1    192.168.10.81   192.168.10.2
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_client_and_server
 web server 80 5001 8080
 web client 8000

@@ -6,7 +6,6 @@
 #   eth0           lan0       wan0                 r0      r1                      eth0
 #   192.168.100.2               192.168.10.81   192.168.10.2                192.168.20.2
 . "$(dirname "$0")/lab.sh"
-lab_begin
 host client server
 router gateway router
 wire client eth0 gateway lan0

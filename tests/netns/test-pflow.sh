@@ -1,7 +1,6 @@
 # pflow: skipstepd reports ended states to a collector as IPFIX, translated or not, in both
 # families. Wireshark's dissector reads the reports. Without skipstepd lost reports are counted.
 . "$(dirname "$0")/lab.sh"
-lab_begin
 command -v tshark >/dev/null || unable "tshark is not there"
 gateway_between_client_and_server
 web server 80

@@ -1,9 +1,7 @@
 # Packets without a state whose rules only pass or drop them. The fast path judges them on tcx and
 # in XDP, with the same counters as the slow path, and forwards them like the kernel.
 # long: every shape of packets, on both ways
-. "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
-lab_begin
 gateway_between_client_and_server
 between_drivers
 one_by_one_server server "$SERVER4" "$SERVER6"

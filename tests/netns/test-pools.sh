@@ -4,7 +4,6 @@
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0  192.168.10.81, .82
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_client_and_server
 on gateway ip address add 192.168.10.82/24 dev wan0
 echo_server server 53

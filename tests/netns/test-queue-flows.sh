@@ -4,7 +4,6 @@
 #   client 10.0.1.2 ------- lan0 10.0.1.1 [gateway] wan0 10.0.2.1 ------- 10.0.2.2 server
 #                                                 1 Mbit/s
 . "$(dirname "$0")/lab.sh"
-lab_begin
 router gateway
 host client server
 wire client eth0 gateway lan0

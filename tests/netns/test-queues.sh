@@ -5,7 +5,6 @@
 #   eth0 ------------ lan0      wan0 ------------ eth0
 #                               10 Mbit/s
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_client_and_server
 echo_server server 53
 web server 80

@@ -4,8 +4,6 @@
 
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) ||
 	unable "no chromium or google-chrome"
-WORK=$(mktemp -d "/tmp/$LAB-XXXXXX")
-trap 'rm -rf "$WORK"' EXIT
 
 "$BIN/fwlab" report "$HERE/fwlab-run.json" "$HERE/fwlab-run.json" --out "$WORK/report.html" ||
 	die "no report"

@@ -1,6 +1,5 @@
 # Labels of routes: realms, by name and by number, which skipstepd updates as routes change.
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_client_and_server
 on server ip address add 198.51.100.7/32 dev lo
 on gateway ip route add 198.51.100.0/24 via "$SERVER4" realm 7

@@ -2,7 +2,6 @@
 # sends answers by the provider of the request, dup-to copies to a collector. ICMP errors of a
 # router reach the sender through them.
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_with_two_ways_out
 host collector
 wire collector eth0 gateway tap0

@@ -1,7 +1,6 @@
 # A gateway with two providers whose rules choose between routing tables: packets of an inbound rule
 # with `rtable` are forwarded by that table, with all features of a router.
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_with_two_ways_out
 witness server 80 8080 8081
 echo_server gateway 7

@@ -1,9 +1,7 @@
 # A kernel's security module has netfilter hooks in every namespace (AppArmor and SELinux do). The
 # hooks do nothing with forwarded packets, so the fast path stays active. An nftables rule disables
 # the fast path.
-. "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
-lab_begin
 gateway_between_client_and_server
 filter gateway <<-'END'
 	block

@@ -5,7 +5,6 @@
 #   192.168.100.2                                     192.168.10.2
 #   2001:db8:100::2                                2001:db8:10::2
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_client_and_server
 web server 80
 web client 80

@@ -4,7 +4,6 @@
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_client_and_server
 
 # commanded EXPECTED ARGUMENT... - checks pfctl's output

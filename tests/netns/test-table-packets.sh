@@ -4,9 +4,7 @@
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0            10.0.0.0/8, 2001:db8:1000::/36
-. "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
-lab_begin
 gateway_between_client_and_server
 between_drivers
 for net in 10.0.0.0/8 2001:db8:1000::/36; do

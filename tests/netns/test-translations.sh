@@ -4,9 +4,7 @@
 #   client ----------------- gateway ----------------- server
 #   c4, c6         lan0                wan0        s4, s6
 # long: in every mode, one of which loads the programs for XDP
-. "$(dirname "$0")/lab.sh"
-. "$HERE/conversation.sh"
-lab_begin
+. "$(dirname "$0")/conversation.sh"
 between_peers
 # another client and another server; no host has the addresses a4, a6 and b4
 peer d4 lan0 client 192.168.100.10

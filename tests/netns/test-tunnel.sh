@@ -5,7 +5,6 @@
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_client_and_server
 for to in "gateway 192.168.10.81 192.168.10.2 1" "server 192.168.10.2 192.168.10.81 2"; do
 	read -r name local remote number <<<"$to"

@@ -2,7 +2,6 @@
 # test runs in a mount namespace with its own /run, /etc and bpffs, so other instances of the
 # machine stay.
 . "$(dirname "$0")/lab.sh"
-lab_begin
 command -v make >/dev/null || unable "no make here"
 PREFIX=$WORK/usr
 

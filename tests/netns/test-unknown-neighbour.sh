@@ -7,7 +7,6 @@
 #                               |
 #                      collector 10.8.3.2
 . "$(dirname "$0")/lab.sh"
-lab_begin
 
 host client collector lan first second
 router gateway

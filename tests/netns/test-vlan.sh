@@ -2,7 +2,6 @@
 #
 #   client ---- tagged frames ----> lan0 gateway
 . "$(dirname "$0")/lab.sh"
-lab_begin
 gateway_between_client_and_server
 
 filter gateway <<'END'

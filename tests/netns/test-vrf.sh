@@ -4,7 +4,6 @@
 #   red    10.0.1.2 ---- red0 10.0.1.1 [gateway, VRF red, table 10] red1 10.0.2.1 ---- 10.0.2.2 redsrv
 #   blue   10.0.1.2 ---- blue0 10.0.1.1 [gateway, VRF blue, table 20] blue1 10.0.2.1 ---- 10.0.2.2 bluesrv
 . "$(dirname "$0")/lab.sh"
-lab_begin
 router gateway
 on gateway ip link add red type vrf table 10 2>/dev/null || unable "this kernel has no VRF devices"
 on gateway ip link add blue type vrf table 20

@@ -1,9 +1,7 @@
 # `set xdp on`: packets of states are redirected to the outbound interface in XDP, with the same
 # counters and TTL. Packets that the filter or the kernel would treat otherwise are not redirected.
 # long: loads the programs for XDP for several rule sets
-. "$(dirname "$0")/lab.sh"
 . "$(dirname "$0")/short-way.sh"
-lab_begin
 gateway_between_client_and_server
 between_drivers
 

@@ -1,6 +1,5 @@
 # Runs the programs of packaging/ with the capabilities and mounts of their units, in the test's own
-# namespaces. The script is process 1 there, like systemd on a machine. Sourced by tests in place of
-# lab.sh.
+# namespaces. The script is process 1 there, like systemd on a machine.
 [ -n "${UNITS:-}" ] || UNITS=1 exec unshare --mount --propagation private --net --pid --fork \
 	--kill-child=TERM --mount-proc bash "$0"
 . "$(dirname "$0")/lab.sh"
@@ -10,7 +9,6 @@ mount -t tmpfs -o mode=755 tmpfs /run || die "no /run of the test's own"
 mount -t tmpfs -o mode=755 tmpfs /var/log
 while umount /sys/fs/bpf 2>/dev/null; do :; done
 mount -t bpf -o mode=700 bpf /sys/fs/bpf # as systemd does
-lab_begin
 chmod 755 "$WORK"
 
 # unit NAME - prints the path of a unit that runs the test's programs. DATA names the folder of
