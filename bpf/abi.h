@@ -19,23 +19,32 @@
 /* ---- limits ------------------------------------------------------------------------------- */
 
 #define PF_IFNAMSIZ		16
+/* Differs from OpenBSD: linux.md, "Rules" */
 #define PF_MAX_RULES		131072	/* in one rule set; the rules map is as large as needed */
 /* rule slots: the rule set in force, the next one, orphaned rules with states */
+/* Differs from OpenBSD: linux.md, "Rules with counters" */
 #define PF_RULE_SLOTS		262144
+/* Differs from OpenBSD: linux.md, "Tables and dynamic addresses" */
 #define PF_TABLE_SLOTS		4096	/* tables and dynamic interface addresses */
+/* Differs from OpenBSD: linux.md, "Interfaces" */
 #define PF_MAX_INTERFACES	4096
 #define PF_NEAR_INTERFACES	1024	/* ifindexes below it are stored in an array */
+/* Differs from OpenBSD: linux.md, "Match rules" */
 #define PF_MATCH_RULES		16	/* match rules that one state counts for */
 #define PF_MAX_DEPTH		64	/* nested anchors */
 /* rules evaluated for one packet, each as often as it is called; more in larger rule sets */
+/* Differs from OpenBSD: linux.md, "Rules evaluated for one packet" */
 #define PF_MAX_STEPS		16384
 /* bytes of a packet that the log keeps (pflogd's default) */
 #define PF_SNAPLEN		160
 /* bytes of a packet for a program that reads a log itself */
 #define PF_LOG_WHOLE		65535
+/* Differs from OpenBSD: linux.md, "Log files" */
 #define PF_LOGS			256	/* number of logs, pflogN */
 #define PF_IDLE_SLOT		0	/* rule slot of the implicit default rule */
+/* Differs from OpenBSD: linux.md, "Number of fingerprints" */
 #define PF_FINGERPRINTS		4096	/* fingerprints in one rule set */
+/* Differs from OpenBSD: linux.md, "Operating systems" */
 #define PF_SYSTEMS		63	/* different `os` names in one rule set */
 #define PF_LIMITERS		256	/* limiters of one kind have numbers below it, from 1 */
 /* slot of the host's own addresses; broadcast addresses are negated entries */

@@ -225,6 +225,7 @@ __inline void carry(struct __sk_buff *skb, struct pf_scratch *s)
 	/* the kernel sets its own when it forwards, also over one from the way in */
 	if (s->pd.direction == PF_OUT &&
 	    (s->act.flags & PF_STATE_SET_PRIO || prio != PF_DEFAULT_PRIO))
+		/* Differs from OpenBSD: linux.md, "Names in pf.conf" */
 		skb->priority = prio;
 	set_queue(skb, queue);
 	/* the kernel fragments IPv4 itself, if it routes: then those are fragments like any */

@@ -141,6 +141,7 @@ __inline bool has_port(const struct pf_pdesc *pd)
 /* Draws a source port. OpenBSD looks for the packet's own destination in the other family, so
  * every port is free to it. We draw again if the answers would be those of another state, or if it
  * is the packet's own port, with which OpenBSD would not let the first packet cross. */
+/* Differs from OpenBSD: linux.md, "Source ports" */
 __inline __be16 draw_port(struct pf_scratch *s, const struct pf_pool *pool)
 {
 	struct pf_pdesc *pd = &s->pd;

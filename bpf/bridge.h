@@ -308,6 +308,9 @@ __inline int flood(struct __sk_buff *skb, const struct pf_bridge_frame *frame, _
 
 /* Takes a frame that came in by a port, and that the filter lets go on, across the bridge. Returns
  * what the program returns. */
+/* Differs from OpenBSD: linux.md, "Order of frame rules" */
+/* Differs from OpenBSD: linux.md, "Spanning tree" */
+/* Differs from OpenBSD: linux.md, "The host on a bridge" */
 __inline int cross_bridge(struct __sk_buff *skb)
 {
 	__u32 ifindex = skb->ifindex, number, *found = bpf_map_lookup_elem(&bridge_numbers, &ifindex);

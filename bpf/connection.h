@@ -39,6 +39,7 @@ __inline bool has_connection(struct __sk_buff *skb, struct bpf_sock_tuple *tuple
 }
 
 /* Notes that a socket has both ends of the connection of the packet's state. */
+/* Differs from OpenBSD: linux.md, "State of a closed socket" */
 __inline void note_socket(const struct pf_scratch *s)
 {
 	struct pf_state *state = s->has_state ? bpf_map_lookup_elem(&states, &s->ref.index) : NULL;

@@ -338,6 +338,7 @@ __inline bool is_divisible_across(const struct pf_scratch *s)
 
 /* Returns how long fragments in the other family may be. Whoever sends IPv4 without DF hears of no
  * MTU on the way, so such packets leave in fragments that every IPv6 link takes. */
+/* Differs from OpenBSD: linux.md, "Sizes in the other family" */
 __inline __u32 fragment_length_across(struct __sk_buff *skb, const struct pf_scratch *s, __u32 mtu)
 {
 	__u32 longest;
@@ -380,6 +381,7 @@ __inline void ask_for_fragments(struct __sk_buff *skb, struct pf_scratch *s)
 }
 
 /* The sender knows the packet as it was. */
+/* Differs from OpenBSD: linux.md, "Forwarding by af-to" */
 __inline int tell_own_sender(struct pf_scratch *s, enum pf_undelivered why, __u32 mtu)
 {
 	s->outcome.verdict = PF_VERDICT_DROP;
@@ -403,6 +405,7 @@ __inline void carry_across(struct __sk_buff *skb, struct pf_scratch *s)
 
 /* The packet cannot be one of the other family: UDP segments that are still together, tags in front
  * of the IP header, or headers that end behind the packet. Returns what the program returns. */
+/* Differs from OpenBSD: linux.md, "Sizes in the other family" */
 __inline int give_up(struct pf_scratch *s)
 {
 	s->outcome.verdict = PF_VERDICT_DROP;
@@ -426,6 +429,7 @@ __inline int loop_back(struct __sk_buff *skb, const struct pf_scratch *s)
  * OpenBSD and as the answer will: from another interface Linux takes no IPv4 packet with a source
  * of its own. pfctl lets lo take such packets (crates/kernel's routing.rs). Returns what the
  * program returns. */
+/* Differs from OpenBSD: linux.md, "Addresses of the host" */
 __inline int deliver_across(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	bool loops = find_route_in(skb, &s->lookup, s->cross_to, &s->pd.source,
@@ -439,6 +443,7 @@ __inline int deliver_across(struct __sk_buff *skb, struct pf_scratch *s)
 
 /* Sends the packet on in the other family. Returns what the program returns, unless there is a
  * reply. A test has no neighbours. */
+/* Differs from OpenBSD: linux.md, "Forwarding by af-to" */
 __global int cross_over(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	struct bpf_fib_lookup *params;

@@ -50,6 +50,7 @@ __inline bool label_delayed(struct __sk_buff *skb, __u32 delay, __u64 nonce)
 
 /* The packet would leave now: it does, or waits for its time. Returns what the program returns. On
  * lo nothing waits, as in OpenBSD, nor in a test, which has no daemon. */
+/* Differs from OpenBSD: linux.md, "Delayed packets" */
 __global int leave(struct __sk_buff *skb)
 {
 	struct pf_delayer *daemon;

@@ -43,6 +43,8 @@ __inline void aim_at(struct bpf_sock_tuple *tuple, const struct pf_pdesc *pd,
 
 /* Hands the packet to the socket that listens where `divert-to` says, unless another one has both
  * ends of the conversation, or the kernel knows whom it is for. Returns 0 if nobody listens. */
+/* Differs from OpenBSD: linux.md, "Diverted UDP" */
+/* Differs from OpenBSD: linux.md, "TIME-WAIT" */
 __global int assign_socket(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	struct bpf_sock_tuple tuple = {};
@@ -104,6 +106,8 @@ __inline int refuse_diverted(struct pf_scratch *s)
 
 /* Diverts the packet. Returns what the program returns, unless there is a reply. A test has no
  * sockets. */
+/* Differs from OpenBSD: linux.md, "Diverted packets" */
+/* Differs from OpenBSD: linux.md, "Other diverted protocols" */
 __inline int divert(struct __sk_buff *skb, struct pf_scratch *s, const struct pf_rule_states *rule)
 {
 	s->outcome.divert = rule->divert;

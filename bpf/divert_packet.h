@@ -38,6 +38,7 @@ __inline struct pf_rule_states *find_program(struct pf_scratch *s)
 
 /* Puts struct pf_diverted in front of the packet. False if it cannot be done: the packet is too
  * long, or has VLAN tags inside of each other. */
+/* Differs from OpenBSD: linux.md, "Frames that cannot be diverted" */
 __inline bool label_packet(struct __sk_buff *skb, struct pf_scratch *s, __be16 port, __u64 nonce)
 {
 	struct pf_diverted label = {
@@ -56,6 +57,7 @@ __inline bool label_packet(struct __sk_buff *skb, struct pf_scratch *s, __be16 p
 
 /* Sends the packet to the daemon. Returns what the program returns. What comes back carries
  * nothing: to OpenBSD too it is a new packet. A test has no daemon. */
+/* Differs from OpenBSD: linux.md, "A program instead of divert(4)" */
 __global int divert_packet(struct __sk_buff *skb, struct pf_scratch *s, __u16 port)
 {
 	struct pf_diverter *daemon;

@@ -224,6 +224,7 @@ __inline void count_both(struct pf_scratch *s)
 
 /* Takes the packet past the kernel, if it can. `length` is that of the frame. Returns what the
  * program returns. */
+/* Differs from OpenBSD: linux.md, "XDP" */
 __global int take_express(struct xdp_md *xdp, __u32 length)
 {
 	struct xdp_buff *kern = bpf_cast_to_kern_ctx(xdp);

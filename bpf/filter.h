@@ -192,6 +192,7 @@ __inline bool filter_packet(struct __sk_buff *skb, struct pf_scratch *s)
 /* True if the header of an IPv4 packet that came in is damaged. OpenBSD drops such before pf sees
  * them (ipv4_check, of routers and of bridges), we before a translation would make the checksum
  * right. A datagram that came in fragments has the checksum of the first. */
+/* Differs from OpenBSD: linux.md, "Checksums" */
 __global int has_bad_checksum(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	if (!s || s->pd.family != AF_INET || s->pd.direction != PF_IN || s->reassembled)
@@ -334,6 +335,7 @@ __inline int come_back(struct __sk_buff *skb)
  * interface, which has programs of its own, or to nobody (ether_input of OpenBSD drops them).
  * Returns STEP_ASIDE if pf judges the frame, because a bridge, or something like one, may take
  * it. */
+/* Differs from OpenBSD: linux.md, "Frames for other stations" */
 __global int turn_away(struct __sk_buff *skb)
 {
 	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);
@@ -378,6 +380,7 @@ __inline int pf_test(struct __sk_buff *skb, __u8 direction)
 	if (!status->running)
 		return PF_TCX_NEXT;
 	find_interface(&s->interface, skb->ifindex);
+	/* Differs from OpenBSD: linux.md, "Routing domains" */
 	s->pd.rdomain = s->interface.rdomain;
 	s->came_in_by = came_in_by(skb);
 	s->routed_here = direction == PF_OUT && s->came_in_by && skb->cb[1] == ROUTED_MAGIC;

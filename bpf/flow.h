@@ -25,6 +25,7 @@ __inline bool reports_flows(__u32 slot)
 }
 
 /* Reports a state that nobody can find any more. */
+/* Differs from OpenBSD: linux.md, "Flow records" */
 __inline void report_flow(const struct pf_state *state, const struct pf_extension *extension)
 {
 	const struct pf_state_key *near, *far;

@@ -14,6 +14,7 @@
 #include "key_table.h"
 
 /* sources that are flushed at once; further ones keep their other states */
+/* Differs from OpenBSD: linux.md, "Flushing a source" */
 #define MAX_FLUSHES	8192
 
 struct {

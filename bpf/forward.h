@@ -16,6 +16,7 @@
 #include "time.h"
 
 /* Takes `hops` off the TTL or hop limit; -1 gives one back. 0 if that was the last. */
+/* Differs from OpenBSD: linux.md, "Quoted header checksum" */
 __global int spend_hops(struct __sk_buff *skb, struct pf_scratch *s, __s32 hops)
 {
 	__u32 at;
@@ -130,6 +131,8 @@ __inline __u32 table_of(const struct pf_scratch *s)
 
 /* Forwards the packet. Returns what the program returns, unless there is a reply: what stays here,
  * and what the kernel answers as we would, it gets. A test has no neighbours. */
+/* Differs from OpenBSD: linux.md, "Routed packets and netfilter" */
+/* Differs from OpenBSD: linux.md, "rtable and own addresses" */
 __global int forward_packet(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	struct bpf_fib_lookup params;

@@ -91,6 +91,7 @@ __inline __u32 fragment_length(struct __sk_buff *skb, const struct pf_scratch *s
 
 /* Sends the packet to the daemon. Returns what the program returns, or -1 if there is no daemon. A
  * test is its own daemon. */
+/* Differs from OpenBSD: linux.md, "Fragments" */
 __global int hand_over(struct __sk_buff *skb, struct pf_scratch *s, __u32 order)
 {
 	struct pf_handoff frame = {
@@ -134,6 +135,7 @@ __global int hand_over(struct __sk_buff *skb, struct pf_scratch *s, __u32 order)
 /* A packet that passed and is longer than its fragments were, or than the link that we routed it
  * to. It is whole until it leaves, unless the kernel's bridge has it before: then it is put
  * together on its way out once more. */
+/* Differs from OpenBSD: linux.md, "Fragments" */
 __inline bool must_fragment(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	__u32 length = s->pd.length;

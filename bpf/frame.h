@@ -13,6 +13,7 @@
 
 #define MAX_HEADERS	20		/* as OpenBSD: more is an attack */
 #define MAX_OTHER_LINK_HEADER	64	/* GRE in IPv6 with a key, a checksum and a number has 56 */
+/* Differs from OpenBSD: linux.md, "VLAN tags" */
 #define MAX_VLAN_TAGS	3		/* two of 802.1ad, and one that carries a priority alone */
 
 /* Copies a header out of the packet. Beyond the packet's end is too short; and behind the IP
@@ -55,6 +56,7 @@ __inline bool is_label(__be16 type)
 /* True if the 802.2 header at `offset` stands in front of an IP packet: SNAP with the EtherType of
  * IP, or of a tag, which may be followed by IP; or the service access point that once was IP's (RFC
  * 1042). */
+/* Differs from OpenBSD: linux.md, "802.2 headers" */
 __inline bool is_ip_in_llc(struct __sk_buff *skb, __u32 offset)
 {
 	struct llc_snap llc;

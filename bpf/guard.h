@@ -99,6 +99,8 @@ __inline void log_unattached(const struct sk_buff *skb, const struct net_device 
 }
 
 /* Decides about a packet that pf has not judged, on a device. */
+/* Differs from OpenBSD: linux.md, "Packets inside of packets" */
+/* Differs from OpenBSD: linux.md, "Interfaces that come later" */
 __inline int judge_unattached(const struct sk_buff *skb, const struct pf_status *status,
 			      const struct net_device *device, bool six, bool out)
 {
@@ -158,6 +160,7 @@ __inline int guard_exit(const struct bpf_nf_ctx *ctx, struct pf_status *status)
 
 /* Decides about a packet on a hook of netfilter. The first steps are those of most packets, and
  * few: each one is taken for every packet that does not go past the kernel. */
+/* Differs from OpenBSD: linux.md, "The guard" */
 __inline int guard(const struct bpf_nf_ctx *ctx)
 {
 	struct pf_status *status = pf_status();

@@ -26,6 +26,7 @@ __inline bool bad_packet(struct pf_scratch *s, int reason)
 
 /* Drops a frame whose packet stands behind link headers that are not parsed, and logs it from its
  * link header on, without a family. No interface counts it, because interfaces count by family. */
+/* Differs from OpenBSD: linux.md, "VLAN tags" */
 __global int drop_hidden(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	__u8 direction;
@@ -53,6 +54,7 @@ __inline bool unjudged_pass(__u32 generation)
 /* True if a packet with an MPLS label passes as it is: on its way out, or across a bridge. Others
  * may lose the label here (mpls_forward of Linux), and no hook sees the packet as one that came in
  * by this interface. */
+/* Differs from OpenBSD: linux.md, "Packets inside of packets" */
 __inline bool may_keep_label(const struct pf_scratch *s)
 {
 	return s->pd.direction == PF_OUT || is_port(&s->interface) || unjudged_pass(s->generation);
@@ -67,6 +69,7 @@ __inline bool is_tunnel(__u8 protocol)
  * example End.DT6, hands the inner packet on without another hook (seg6_local.c of Linux). The
  * kernel only says that the route has an encapsulation, so a tunnel's packet that a route wraps
  * once more is dropped too. */
+/* Differs from OpenBSD: linux.md, "Packets inside of packets" */
 __global int refuse_unwrapped(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	if (!s || s->pd.direction != PF_IN || s->pd.family != AF_INET6 ||

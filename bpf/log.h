@@ -125,6 +125,7 @@ __global int pf_log_to_reader(struct __sk_buff *skb, struct pf_scratch *s, __s32
 }
 
 /* Writes a record to its target: rule number and action as given, the rest from s->log_*. */
+/* Differs from OpenBSD: linux.md, "The log" */
 __global int pf_log(struct __sk_buff *skb, struct pf_scratch *s, __s32 rule, __u32 action,
 		    __u32 target)
 {

@@ -71,6 +71,7 @@ __inline void read_mark(const struct __sk_buff *skb, struct pf_scratch *s)
 }
 
 /* `what` is PF_MARK_GENERATED, PF_MARK_REASSEMBLED or 0. */
+/* Differs from OpenBSD: linux.md, "Marks" */
 __inline void write_mark(struct __sk_buff *skb, __u32 what, __u32 tag, __u32 prio)
 {
 	__u32 ours = what | (tag << PF_MARK_TAG_SHIFT & PF_MARK_TAG_MASK) |

@@ -198,6 +198,7 @@ __inline bool close_if_over(const struct pf_state_ref *ref)
 /* The same as make_way for a new state made outbound, as far as states whose packets cross families
  * have its key on their far side, beside a plain one that may have it: all are in one list in
  * OpenBSD, of which the last one goes. Returns -1 if one does not make way. */
+/* Differs from OpenBSD: linux.md, "Reuse of a closed connection's key" */
 __global int make_way_out(struct pf_state_key *key)
 {
 	struct pf_state_ref ref, plain = {}, over = {};

@@ -35,6 +35,7 @@ struct sock {
 } __kptr_access;
 
 /* The ids of who made the socket. One that no process holds any more has no owner. */
+/* Differs from OpenBSD: linux.md, "Socket owners" */
 __inline void read_owner(struct pf_scratch *s, struct bpf_sock *found)
 {
 	struct sock *sk = bpf_core_cast(found, struct sock);
@@ -87,6 +88,7 @@ __inline __u32 socket_tuple(struct bpf_sock_tuple *tuple, const struct pf_pdesc 
 
 /* Whether one end of the packet is this host: a packet that is forwarded belongs to no socket, even
  * if one listens on its port at every address. */
+/* Differs from OpenBSD: linux.md, "Socket owners" */
 __inline bool ends_here(struct pf_scratch *s)
 {
 	struct pf_table_entry *self;

@@ -160,6 +160,7 @@ __inline __u32 number_of_segments(const struct __sk_buff *skb, __u32 payload)
 }
 
 /* A GSO packet counts as the segments that it holds, each with its headers. */
+/* Differs from OpenBSD: linux.md, "Large packets" */
 __inline void count_segments(const struct __sk_buff *skb, struct pf_scratch *s)
 {
 	const struct pf_pdesc *pd = &s->pd;

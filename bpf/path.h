@@ -22,6 +22,7 @@
 
 /* seconds that a path is good for. Of IPv6 the number of routes does not change with all that there
  * is: not when a route is deleted, nor with `forwarding`. */
+/* Differs from OpenBSD: linux.md, "Cached routes" */
 #define PATH_LIFE	300
 #define PATH_LIFE_INET6	1
 
@@ -49,6 +50,7 @@ __inline bool has_ipsec(const struct net *net)
 
 /* For whom a packet that comes in by the device is the kernel's, which would do more with it than
  * to forward it. */
+/* Differs from OpenBSD: linux.md, "The fast path" */
 __inline enum pf_left_to left_to(const struct net_device *device, const struct net *net, __u8 family,
 				 __u32 fast_forward)
 {

@@ -46,6 +46,7 @@ struct {
 } pool_members SEC(".maps");
 
 /* addresses looked at for one choice; OpenBSD knows no bound */
+/* Differs from OpenBSD: linux.md, "Long searches" */
 #define MAX_POOL_STEPS	1024
 
 __inline struct pf_pool *pool_of(__u32 slot, __u32 purpose)
@@ -141,6 +142,7 @@ __inline __u32 *find_load(const struct pf_table *table, __u8 family, const __u8 
 
 /* Moves `at` to the first address that is not before it and that smaller blocks leave of this
  * one. */
+/* Differs from OpenBSD: linux.md, "End of the address space" */
 __inline bool find_part(const struct pf_choice *choice, const struct pf_table *table,
 			const struct pf_pool_block *block, __u8 family, struct pf_addr *at)
 {

@@ -45,6 +45,7 @@ __inline int run_filter(struct __sk_buff *skb, enum pf_direction direction)
 	return PF_TCX_DROP;
 }
 
+/* Differs from OpenBSD: linux.md, "Hooks" */
 SEC("tc")
 int pf_ingress(struct __sk_buff *skb)
 {
@@ -61,6 +62,7 @@ int pf_ingress(struct __sk_buff *skb)
 	return run_filter(skb, PF_IN);
 }
 
+/* Differs from OpenBSD: linux.md, "Hooks" */
 SEC("tc")
 int pf_egress(struct __sk_buff *skb)
 {
@@ -124,6 +126,8 @@ int pf_return(struct __sk_buff *skb)
 }
 
 /* on skipstepd's device for diverted packets */
+/* Differs from OpenBSD: linux.md, "Next hop of a diverted packet" */
+/* Differs from OpenBSD: linux.md, "Diverted packets between own addresses" */
 SEC("tc")
 int pf_give_back(struct __sk_buff *skb)
 {

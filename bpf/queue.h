@@ -25,6 +25,7 @@ __inline __u16 carried_queue(const struct __sk_buff *skb)
 	return skb->tc_index & STAMP_BIT ? 0 : skb->tc_index;
 }
 
+/* Differs from OpenBSD: linux.md, "Queues" */
 __inline void set_queue(struct __sk_buff *skb, __u16 queue)
 {
 	if (!queue)

@@ -23,6 +23,7 @@
 #include "table.h"
 
 /* Clones the packet to the interface, with the neighbour noted beside it. */
+/* Differs from OpenBSD: linux.md, "Copies without Ethernet" */
 __inline void clone_to_neighbour(struct __sk_buff *skb, struct pf_scratch *s,
 				 const struct bpf_fib_lookup *params)
 {
@@ -120,6 +121,7 @@ __inline int leaves_by(struct __sk_buff *skb, struct pf_scratch *s)
 
 /* Returns the MTU of the link if the packet is too long for it and must not be fragmented, else 0.
  * Asked before the packet is translated, because its sender knows it as it was. */
+/* Differs from OpenBSD: linux.md, "Too long for the route" */
 __global __u32 too_big(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	__u32 length, mtu;
@@ -139,6 +141,7 @@ __global __u32 too_big(struct __sk_buff *skb, struct pf_scratch *s)
 
 /* Sends the packet, or a copy, to s->next_hop. Returns what the program returns, unless there is a
  * reply. */
+/* Differs from OpenBSD: linux.md, "Routed packets and netfilter" */
 __global int route_packet(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	struct bpf_fib_lookup params;
@@ -187,6 +190,7 @@ restore:
 /* The packet got another destination on its way out: that may be elsewhere. Returns what the
  * program returns, unless there is a reply. Where the kernel tells nothing, and to ourselves, it
  * goes on as it was going. */
+/* Differs from OpenBSD: linux.md, "Translation" */
 __global int reroute_packet(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	struct bpf_fib_lookup *params;

@@ -343,6 +343,7 @@ __inline bool apply_match_rule(struct __sk_buff *skb, struct pf_scratch *s,
 {
 	__u32 i = s->test.match_count;
 
+	/* Differs from OpenBSD: linux.md, "Match rules" */
 	if (i >= PF_MATCH_RULES)
 		return false;
 	if (!translate(s, rule)) {
@@ -372,6 +373,7 @@ __inline bool apply_match_rule(struct __sk_buff *skb, struct pf_scratch *s,
 	return true;
 }
 
+/* Differs from OpenBSD: linux.md, "Evaluations" */
 __inline void count_evaluation(__u32 slot)
 {
 	struct pf_rule_stats *stats = bpf_map_lookup_elem(&rule_stats, &slot);

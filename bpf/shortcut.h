@@ -96,6 +96,7 @@ __inline int take_path(struct __sk_buff *skb, struct pf_scratch *s, __u32 fast_f
 }
 
 /* Takes the packet the short way, if it can. Returns what the program returns, or STEP_ASIDE. */
+/* Differs from OpenBSD: linux.md, "The fast path" */
 __global int take_shortcut(struct __sk_buff *skb, __u8 direction)
 {
 	__u32 zero = 0, ifindex = skb->ifindex;

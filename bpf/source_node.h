@@ -320,6 +320,7 @@ __inline void forget_sources(struct pf_scratch *s, bool remove)
 
 /* Lets go of the nodes that a state held, in the sweep of this number or, if 0, in none. Only that
  * of its rule counts connections. */
+/* Differs from OpenBSD: linux.md, "Source nodes" */
 __inline void release_sources(const __u32 *places, bool connected, __u32 rule_slot, __u64 id,
 			      __u32 sweep)
 {

@@ -226,6 +226,7 @@ __inline bool won_no_race(const struct pf_scratch *s, const struct pf_state *sta
 /* The state that s->key leads to, with its place and serial number. One whose time is up is removed
  * and not found: the sweep comes by only now and then. One whose source was flushed is not found
  * either. */
+/* Differs from OpenBSD: linux.md, "Expiry" */
 __inline struct pf_state *state_of_key(struct pf_scratch *s, struct pf_state_ref *found)
 {
 	struct pf_status *status = pf_status();

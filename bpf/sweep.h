@@ -84,6 +84,7 @@ static int mark_expired(__u32 i, void *arg)
 	return ++loop->found >= loop->most;
 }
 
+/* Differs from OpenBSD: linux.md, "Silent servers" */
 static int remove_marked(__u32 i, void *arg)
 {
 	struct pf_sweep_loop *loop = arg;

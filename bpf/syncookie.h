@@ -160,6 +160,7 @@ __global __u32 hash_cookie(struct pf_scratch *s, __u32 cookie, __u32 seq)
 
 /* Answers a SYN with a cookie, if it is time for that. Returns 1 if it did: the SYN goes no
  * further. Not on a bridge, as with synproxy. */
+/* Differs from OpenBSD: linux.md, "Handshakes on a bridge" */
 __global int send_cookie(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	struct pf_status *status = pf_status();
@@ -277,6 +278,7 @@ __inline void describe_packet(struct pf_scratch *s)
 
 /* What a rule answered to the SYN that was made again goes to the client, though its segment is
  * dropped. */
+/* Differs from OpenBSD: linux.md, "Refused cookies" */
 __global int answer_to_syn(struct pf_scratch *s)
 {
 	if (s)

@@ -111,6 +111,7 @@ __inline void choose_mss(struct __sk_buff *skb, struct pf_scratch *s)
 
 /* Whether the rule wants to hear from the client before the server hears of it. Not on a bridge,
  * which cannot tell the station that has the client's address (answer.h). */
+/* Differs from OpenBSD: linux.md, "Handshakes on a bridge" */
 __inline bool wants_proxy(const struct __sk_buff *skb, const struct pf_scratch *s,
 			  const struct pf_rule *rule)
 {
@@ -285,6 +286,7 @@ __inline int send_by_table(struct __sk_buff *skb, struct pf_scratch *s)
 
 /* Sends s->reply between the ends of s->key, which are of the other family. It goes where it
  * belongs from here: nobody filters it any more. */
+/* Differs from OpenBSD: linux.md, "Handshakes with af-to" */
 __inline int send_across(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	if (change_family(skb, s)) {
@@ -300,6 +302,7 @@ __inline int send_across(struct __sk_buff *skb, struct pf_scratch *s)
 
 /* The SYN goes on where the client's acknowledgment was going. If that brought a cookie, the rule
  * may have wanted to answer its SYN: then the client gets that answer first. */
+/* Differs from OpenBSD: linux.md, "Cookies and next hops" */
 __inline int send_onward(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	if (s->copy.kind && answer_besides(skb, s))

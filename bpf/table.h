@@ -231,6 +231,7 @@ __inline bool is_everywhere(__u8 family, const struct pf_addr *address)
 }
 
 /* Among the flags of a lookup: the packet came in, and the host would only forward it. */
+/* Differs from OpenBSD: linux.md, "Forwarding of loopback" */
 #define FORWARDS	(1U << 31)
 
 /* Asks the kernel's routing tables, or just this one if it is not 0, for the way to an address: to
@@ -295,6 +296,8 @@ __inline enum pf_route find_route(struct __sk_buff *skb, struct bpf_fib_lookup *
 }
 
 /* no-route, urpf-failed. Where the kernel does not tell, neither holds. */
+/* Differs from OpenBSD: linux.md, "Forwarding" */
+/* Differs from OpenBSD: linux.md, "Routes with several paths" */
 __inline bool match_route(struct __sk_buff *skb, struct pf_scratch *s, __u8 kind,
 			  const struct pf_addr *address)
 {

@@ -30,6 +30,7 @@
  *   with a probability of (63/64)^1024, which is 10^-7. Several addresses share the draws, at
  *   RANDOM_OF_EACH draws a visit, so this holds for pools of up to 64 addresses.
  */
+/* Differs from OpenBSD: linux.md, "Ports" */
 #define MAX_PROBES	1536
 #define PROBES_IN_ORDER	512
 #define PROBES_OF_EACH	128

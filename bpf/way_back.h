@@ -47,6 +47,7 @@ __inline bool has_unknown_neighbour(struct __sk_buff *skb, struct pf_scratch *s)
 
 /* Redirects a packet that has come in and passed to the program that translates it where it leaves,
  * if the kernel would ask for its present destination in vain. Returns what the program returns. */
+/* Differs from OpenBSD: linux.md, "nat-to on the way in" */
 __global int lead_back(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	struct pf_status *status = pf_status();

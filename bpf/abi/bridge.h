@@ -3,8 +3,9 @@
 #ifndef SKIPSTEP_ABI_BRIDGE_H
 #define SKIPSTEP_ABI_BRIDGE_H
 
+/* Differs from OpenBSD: linux.md, "Bounds of bridges" */
 #define PF_BRIDGE_PORTS		64	/* of all bridges together; ports count from 1 */
-#define PF_BRIDGE_ADDRESSES	4096	/* of all bridges together, as in OpenBSD's veb(4) */
+#define PF_BRIDGE_ADDRESSES	4096	/* of all bridges together */
 #define PF_BRIDGE_TIMEOUT	240	/* default seconds until a silent address is forgotten */
 #define PF_BRIDGE_TIMEOUT_MAX	0x7fffffff
 #define PF_BRIDGE_RULES		256	/* of one port, in one direction */

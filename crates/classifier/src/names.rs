@@ -33,7 +33,9 @@ impl Default for Names {
     fn default() -> Self {
         Names {
             interfaces: Registry::new("interface", 1, MAX_INTERFACES),
+            // Differs from OpenBSD: linux.md, "Groups"
             groups: Registry::new("group", 0, MAX_GROUPS),
+            // Differs from OpenBSD: linux.md, "Tags"
             tags: Registry::new("tag", 1, u32::from(MAX_TAG) + 1),
             anchors: Registry::new("anchor", 1, MAX_ANCHORS),
             queues: Registry::new("queue", 1, MAX_QUEUES),

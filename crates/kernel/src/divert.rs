@@ -30,6 +30,7 @@ pub(crate) fn is_used(ruleset: &Ruleset) -> bool {
 
 /// Makes the policy rule and the routing table in the current network namespace, for the families
 /// that the namespace has.
+// Differs from OpenBSD: linux.md, "Diverted packets"
 pub(crate) fn set_up() -> Result<()> {
     let mut netlink = Rtnetlink::open()?;
     for family in families() {

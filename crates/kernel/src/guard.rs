@@ -22,6 +22,7 @@ use crate::record::Memory;
 const FIRST: i32 = i32::MIN + 1;
 
 /// Links of the guard: name, family, hook.
+// Differs from OpenBSD: linux.md, "The guard"
 const LINKS: [(&str, i32, i32); 4] = [
     ("inet-in", NFPROTO_IPV4, NF_INET_PRE_ROUTING),
     ("inet-out", NFPROTO_IPV4, NF_INET_POST_ROUTING),

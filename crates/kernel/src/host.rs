@@ -28,9 +28,11 @@ use crate::netlink::{self, Rtnetlink};
 use crate::own_device;
 
 /// File with the names of Linux's interface groups, `number name` a line.
+// Differs from OpenBSD: linux.md, "Interface groups"
 const GROUP_NAMES: &str = "/etc/iproute2/group";
 
 /// File with the names of realms, which serve as route labels.
+// Differs from OpenBSD: linux.md, "Route labels"
 const REALM_NAMES: &str = "/etc/iproute2/rt_realms";
 
 /// Reads the host of the current network namespace. Every interface is in group `all`, loopback in
@@ -113,6 +115,7 @@ fn assemble(
     Host { interfaces: interfaces.into_values().collect(), routes: found }
 }
 
+// Differs from OpenBSD: linux.md, "Loopback"
 fn interface(link: &LinkMessage, group_names: &BTreeMap<u32, String>) -> Interface {
     let loopback = link.header.flags.contains(LinkFlags::Loopback);
     let mut interface = Interface {
@@ -168,6 +171,7 @@ fn master(link: &LinkMessage) -> Option<u32> {
 
 /// Returns the table of the VRF that an interface is or belongs to, perhaps through a bridge or
 /// bond; 0 for none.
+// Differs from OpenBSD: linux.md, "Routing domains"
 fn rdomain(index: u32, tables: &BTreeMap<u32, u32>, masters: &BTreeMap<u32, u32>) -> u32 {
     let mut index = index;
     // a bridge may be in a VRF, but no interface is nested deeper than some steps

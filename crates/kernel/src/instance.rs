@@ -60,6 +60,7 @@ pub struct Loaded {
 impl Instance {
     /// Returns the name of the instance that commands use if no name is given: `main` in the
     /// network namespace of the first process, `netns-INODE` in others.
+    // Differs from OpenBSD: linux.md, "Instances and namespaces"
     pub fn default_name() -> String {
         match netns::is_first() {
             true => "main".to_owned(),

@@ -18,6 +18,7 @@ use nix::unistd::geteuid;
 use crate::error::{Context, Error, Result};
 
 /// Longest wait for a lock. Loading 100,000 rules holds a lock for about a second.
+// Differs from OpenBSD: linux.md, "Permissions"
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Time between two attempts to take a lock.

@@ -24,10 +24,12 @@ use crate::verifier::{self, Verified};
 pub static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/programs.bpf.o"));
 
 /// Least number of states that an instance has room for, so that a usual `set limit states` fits.
+// Differs from OpenBSD: linux.md, "Size of the state table"
 const LEAST_STATES: u32 = 100_000;
 
 /// Least number of source nodes that an instance has room for: the default of `set limit
 /// src-nodes`.
+// Differs from OpenBSD: linux.md, "Size of the state table"
 const LEAST_SOURCES: u32 = 10_000;
 
 /// Least number of statistics slots. A slot costs 40 bytes on every possible CPU, so a machine with
@@ -77,7 +79,10 @@ impl Sizes {
             rule_slots: slots_for(rules.saturating_add(rules / 4)).max(LEAST_RULE_SLOTS),
             table_slots: abi::limits::TABLE_SLOTS,
             table_entries: 4_000_000,
+            // Differs from OpenBSD: linux.md, "Number of pools"
+            // Differs from OpenBSD: linux.md, "Counted addresses"
             pools: [65_536, 1_000_000, 65_536],
+            // Differs from OpenBSD: linux.md, "Sources of limiters"
             limited_sources: 262_144,
             interfaces: abi::limits::MAX_INTERFACES,
             log_bytes: 1 << 20,

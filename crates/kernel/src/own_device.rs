@@ -20,6 +20,7 @@ use crate::tap::Tap;
 /// Upper half of the indices of skipstepd's devices, by which the filter exempts them. The kernel
 /// counts indices from 1 and does not reach this range. A name would prove nothing, because any
 /// interface may have any name.
+// Differs from OpenBSD: linux.md, "Devices of skipstepd"
 const INDICES: u32 = 0x7066;
 
 /// Number of indices that are tried for a device.

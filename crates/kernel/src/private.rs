@@ -15,6 +15,7 @@ use nix::unistd::geteuid;
 use crate::error::{Context, Error, Result};
 
 /// Mode of a folder.
+// Differs from OpenBSD: linux.md, "Permissions"
 const FOLDER: u32 = 0o700;
 
 /// Mode of a file or socket.

@@ -248,6 +248,7 @@ impl Tree<'_> {
 
     /// Makes the class of a queue and the classes below it. `ceiling` is the parent's, in bits a
     /// second.
+    // Differs from OpenBSD: linux.md, "Queues"
     fn put_class(&mut self, queue: &Queue, parent: TcHandle, ceiling: u64) -> Result<()> {
         let handle = TcHandle { major: MAJOR, minor: self.number(queue) };
         let rate_of = |curve: Option<ServiceCurve>| curve.map_or(0, |curve| curve.rate);

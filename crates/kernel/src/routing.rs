@@ -25,6 +25,7 @@ const ACCEPT_OWN: &str = "/proc/sys/net/ipv4/conf/lo/accept_local";
 pub(crate) type Lent = BTreeMap<String, String>;
 
 /// Turns forwarding on for loopback, in the families that the host has.
+// Differs from OpenBSD: linux.md, "Forwarding of loopback"
 pub(crate) fn set_up(lent: &mut Lent) -> Result<()> {
     for family in ["ipv4", "ipv6"] {
         // a kernel without IPv6 lacks its files
@@ -42,6 +43,7 @@ pub(crate) fn set_up(lent: &mut Lent) -> Result<()> {
 
 /// Lets loopback accept packets with a source address of this host, if rules translate between
 /// families. Sets `accepts` if it did not accept them before.
+// Differs from OpenBSD: linux.md, "Addresses of the host"
 pub(crate) fn accept_own(ruleset: &Ruleset, accepts: &mut bool) -> Result<()> {
     let is_used = ruleset.all_rules().any(|(_, rule)| rule.af_to.is_some());
     if is_used && fs::read_to_string(ACCEPT_OWN).is_ok_and(|value| value.trim() == "0") {

@@ -390,6 +390,7 @@ pub(crate) fn replace(
 }
 
 /// Releases contents without readers, and the counters of the entries that were removed with them.
+// Differs from OpenBSD: linux.md, "Tables of pools"
 pub(crate) fn release(
     maps: &Maps,
     replaced: &[Contents],

@@ -146,6 +146,7 @@ pub(crate) fn name_sender(ends: &mut Ends, packet: &Descriptor) {
 ///
 /// Fails if the packet is too long and must not be fragmented; the error has the MTU as the sender
 /// counts it.
+// Differs from OpenBSD: linux.md, "Sizes in the other family"
 pub(crate) fn fit(
     packet: &Descriptor,
     input: &Packet,

@@ -68,6 +68,8 @@ impl Firewall {
     }
 
     /// Sets the clock, in seconds, and removes expired states. Returns their ids, ascending.
+    // Differs from OpenBSD: linux.md, "Expiry"
+    // Differs from OpenBSD: linux.md, "Silent servers"
     pub fn set_time(&mut self, seconds: u32) -> Vec<StateId> {
         self.world.now = seconds;
         self.fragments.expire(seconds);
@@ -219,6 +221,7 @@ impl Firewall {
 
     /// Parses a packet, with the routing domain of its interface.
     pub(crate) fn describe(&self, packet: &Packet) -> Result<Descriptor, Malformed> {
+        // Differs from OpenBSD: linux.md, "Routing domains"
         let rdomain = self.world.host.rdomain(&packet.interface);
         let stays_on_bridge = packet.direction == Direction::In && self.comes_by_port(packet);
         let mut descriptor = Descriptor { rdomain, stays_on_bridge, ..Descriptor::parse(packet)? };
@@ -231,6 +234,7 @@ impl Firewall {
     /// Decides about a frame that came in for another station's link address. Such a frame belongs
     /// to a device on top of the interface, or to no device. Returns `None` if the packet is
     /// judged, as on a port of a bridge.
+    // Differs from OpenBSD: linux.md, "Frames for other stations"
     fn decide_foreign_frame(&self, input: &Packet, journal: &mut Journal) -> Option<Fate> {
         if !input.link.for_other_station
             || input.direction == Direction::Out
@@ -250,6 +254,7 @@ impl Firewall {
     /// Returns true if a packet with an MPLS label passes unchanged: on its way out, or across a
     /// bridge. Elsewhere this host may remove the label, and nothing would judge the packet behind
     /// it.
+    // Differs from OpenBSD: linux.md, "Packets inside of packets"
     fn may_keep_label(&self, input: &Packet) -> bool {
         input.direction == Direction::Out
             || self.comes_by_port(input)
@@ -325,6 +330,7 @@ pub(crate) fn untouched(input: &Packet) -> Fate {
 
 /// Returns true if the header of an inbound IPv4 packet is damaged. A host's IP input drops such
 /// packets before pf sees them.
+// Differs from OpenBSD: linux.md, "Checksums"
 fn has_bad_checksum(input: &Packet, packet: &Descriptor) -> bool {
     let header_len = usize::from(input.bytes[0] & 15) * 4;
     packet.family == Family::Inet

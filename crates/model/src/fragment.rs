@@ -71,6 +71,7 @@ impl Firewall {
 
     /// Splits a forwarded packet that passes into fragments of the size that it came in. If these
     /// are too long for the link, drops the packet and notifies its sender.
+    // Differs from OpenBSD: linux.md, "Fragments"
     pub(crate) fn fragment_again(
         &self,
         input: &Packet,

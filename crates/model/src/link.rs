@@ -31,6 +31,7 @@ pub struct LinkHeader {
 
 impl LinkHeader {
     /// Maximum number of VLAN tags that the filter parses.
+    // Differs from OpenBSD: linux.md, "VLAN tags"
     pub const MAX_TAGS: usize = 3;
 
     /// Returns true if the filter cannot parse the headers in front of the packet.

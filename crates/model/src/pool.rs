@@ -17,6 +17,7 @@ use crate::world::World;
 use crate::{address, af_to};
 
 /// Maximum number of addresses examined for one packet, as in the data plane. OpenBSD has no bound.
+// Differs from OpenBSD: linux.md, "Long searches"
 const MOST_STEPS: usize = 1024;
 
 /// The uses of a rule's pools.
@@ -145,6 +146,7 @@ impl Pools {
     }
 
     /// Forgets the states of addresses in tables and interfaces that rules no longer use.
+    // Differs from OpenBSD: linux.md, "Tables of pools"
     pub fn keep_tables(&mut self, ruleset: &Ruleset, world: &World) {
         let followed: HashSet<&DynamicAddress> =
             ruleset.every_rule().flat_map(|(_, rule)| rule.dynamic_addresses()).collect();
@@ -475,6 +477,7 @@ impl List {
     /// Returns the first address of the block from `at` on that is in no smaller block. No address
     /// follows the last one of the family. OpenBSD continues at 0.0.0.0 there, and loops forever if
     /// smaller blocks cover all of 0.0.0.0/0.
+    // Differs from OpenBSD: linux.md, "End of the address space"
     fn outside_of_others(&self, block: &Block, mut at: u128) -> Option<u128> {
         loop {
             let best = self.best(at)?;

@@ -16,6 +16,7 @@ const ECHO6: u16 = 128;
 
 /// Maximum number of ports tried for one packet, as in the data plane (`bpf/translate.h` has the
 /// reason). OpenBSD tries all.
+// Differs from OpenBSD: linux.md, "Ports"
 const MOST_PROBES: u32 = 1536;
 
 /// Number of ports tried in OpenBSD's order if there is a single address.

@@ -114,6 +114,7 @@ impl Firewall {
 
     /// Returns the ICMP error to the sender of a packet that does not reach its next hop, if the
     /// packet may be answered.
+    // Differs from OpenBSD: linux.md, "Too long for the route"
     pub(crate) fn notify_sender(
         &self,
         about: Option<Descriptor>,
@@ -144,6 +145,7 @@ impl Firewall {
 
     /// Converts a packet to the other family and sends it to its next hop, without another
     /// evaluation. An error to its sender quotes the packet as it was.
+    // Differs from OpenBSD: linux.md, "Forwarding by af-to"
     pub(crate) fn route_across(
         &self,
         input: &Packet,
@@ -313,6 +315,7 @@ fn ends(bytes: &[u8]) -> (IpAddr, IpAddr) {
 }
 
 /// Decrements TTL or hop limit. Fails if the limit has expired.
+// Differs from OpenBSD: linux.md, "Quoted header checksum"
 fn decrement_ttl(bytes: &mut [u8]) -> Result<(), Undelivered> {
     let inet = bytes[0] >> 4 == 4;
     let at = if inet { 8 } else { 7 };

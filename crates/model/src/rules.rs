@@ -118,6 +118,7 @@ impl TagSeen {
 
 /// Maximum number of match rules for one packet, because a state cannot count for more. PF has no
 /// limit.
+// Differs from OpenBSD: linux.md, "Match rules"
 const MATCH_RULES: usize = 16;
 
 /// The end of the evaluation of a rule set.

@@ -111,6 +111,7 @@ impl SourceNodes {
     /// Releases a state's reference. Without states the node stays until `expires_at`.
     pub fn release(&mut self, key: &NodeKey, connected: bool, expires_at: u32) {
         let node = self.get_mut(key);
+        // Differs from OpenBSD: linux.md, "Source nodes"
         // PF also subtracts connections from nodes of pools, which never counted them
         node.connections -= u32::from(connected && key.kind == NodeKind::Track);
         node.states -= 1;

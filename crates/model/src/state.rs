@@ -295,6 +295,7 @@ impl StateTable {
 
     /// Returns true if a state that packets on `interface` can find has the key on this side. PF
     /// also looks at states bound to other interfaces, which the data plane cannot look up.
+    // Differs from OpenBSD: linux.md, "Ports"
     pub fn has(&self, key: &Key, side: usize, interface: &str) -> bool {
         self.by_key.get(key).into_iter().flatten().any(|id| {
             let state = &self.states[id];
@@ -314,6 +315,7 @@ impl StateTable {
     /// # Errors
     ///
     /// Fails, and returns the state, if a colliding state is not closed.
+    // Differs from OpenBSD: linux.md, "Reuse of a closed connection's key"
     pub fn insert(
         &mut self,
         mut state: State,

@@ -246,9 +246,11 @@ impl Firewall {
         let reason = std::mem::replace(&mut journal.reason, Reason::Match);
         let sent = std::mem::take(&mut journal.replies);
         let log = std::mem::take(&mut journal.log);
+        // Differs from OpenBSD: linux.md, "Cookies and next hops"
         // only judged, because the recreated SYN must not be sent
         let fate = self.judge(&syn, descriptor, journal);
         journal.reason = reason;
+        // Differs from OpenBSD: linux.md, "Refused cookies"
         // the sender of a refused SYN gets the answer to its segment instead
         let answers = if fate.verdict == Verdict::Drop { Vec::new() } else { fate.replies };
         journal.replies = [sent, answers].concat();

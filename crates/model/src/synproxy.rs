@@ -37,6 +37,7 @@ impl Firewall {
     /// Answers the SYN that created a state if its rule has `synproxy state`. Returns true if it
     /// did: then the SYN goes no further. A bridge never does, because it does not know the station
     /// with the client's address.
+    // Differs from OpenBSD: linux.md, "Handshakes on a bridge"
     pub(crate) fn proxy_first(
         &mut self,
         packet: &Descriptor,
@@ -181,6 +182,7 @@ fn ack_to_client(state: &State) -> Segment {
 }
 
 /// Returns the server's address as the client knows it or, across families, after translation.
+// Differs from OpenBSD: linux.md, "Handshakes with af-to"
 fn server(state: &State, packet: &Descriptor) -> IpAddr {
     if state.crosses() { state.first_ends().destination.0 } else { packet.destination }
 }

@@ -176,6 +176,7 @@ impl<'r> Translation<'r> {
 
     /// Returns an address of the pool with a free port. For a packet that crosses families, PF
     /// looks up the packet's own destination in the new family, so each port is free.
+    // Differs from OpenBSD: linux.md, "Source ports"
     fn new_source(
         &self,
         of: RulePool,

@@ -12,6 +12,7 @@ use skipstep_ruleset::{AutomaticTables, Counted, Optimization};
 use crate::names::Names;
 
 /// The language of a text.
+// Differs from OpenBSD: linux.md, "Other languages"
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dialect {
     /// The languages of OpenBSD, of FreeBSD, and of OpenBSD before 4.7.

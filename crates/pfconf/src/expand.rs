@@ -25,6 +25,7 @@ use crate::{check, keep};
 const TCP: u8 = 6;
 
 /// Most rules of a rule set (`PF_MAX_RULES` of bpf/abi.h).
+// Differs from OpenBSD: linux.md, "Rules"
 pub const MOST_RULES: usize = 131_072;
 
 /// Most addresses in pools. The addresses of a list are counted for each rule that the list makes.

@@ -14,6 +14,7 @@ use crate::token::{Place, Token, TokenKind, keyword};
 const LONGEST_WORD: usize = 8095;
 
 /// Most bytes of all expanded macros together.
+// Differs from OpenBSD: linux.md, "Files that a pf.conf names"
 const MOST_EXPANDED: usize = 1 << 24;
 
 /// Most bytes of a line that a message quotes.

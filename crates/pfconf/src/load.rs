@@ -26,6 +26,7 @@ use crate::{Loaded, Rejected, Room, anchor, label, queues, settings, table};
 
 /// Most bytes of a pf.conf and of its `load anchor` files together. The largest rule set that the
 /// data plane can hold is far smaller.
+// Differs from OpenBSD: linux.md, "Files that a pf.conf names"
 const MOST_TEXT: usize = 1 << 24;
 
 /// Most `load anchor` statements, including those in loaded files.

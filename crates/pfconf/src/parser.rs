@@ -48,6 +48,7 @@ pub struct Reported;
 type Parse<T> = Result<T, Reported>;
 
 /// Most items in all lists of a text together.
+// Differs from OpenBSD: linux.md, "Files that a pf.conf names"
 const MOST_ITEMS: usize = 1 << 21;
 
 /// Most items in a list other than a table's, because each item makes a rule.
@@ -63,6 +64,7 @@ const MOST_MESSAGES: usize = 10_000;
 const MOST_SUGGESTIONS: usize = 20;
 
 /// Highest number of a routing table or routing domain.
+// Differs from OpenBSD: linux.md, "Names in pf.conf"
 const HIGHEST_RTABLE: u32 = 255;
 
 /// Most bytes of an interface name.

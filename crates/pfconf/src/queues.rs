@@ -3,6 +3,7 @@
 use skipstep_ruleset::{Limiter, Queue, ServiceCurve};
 
 /// Most queues of a rule set.
+// Differs from OpenBSD: linux.md, "Number of queues"
 const MOST_QUEUES: usize = 4096;
 /// Greatest depth of the tree.
 const DEEPEST: usize = 64;

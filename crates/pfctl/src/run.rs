@@ -138,6 +138,7 @@ fn run_flags(args: &Args) -> Result<ExitCode> {
         let instance = create(args)?;
         let is_new = instance.enable()?;
         load::warn_of_interfaces(&instance)?;
+        // Differs from OpenBSD: linux.md, "Exit status of -e"
         // the filter is enabled as requested, so the exit status is 0; OpenBSD's pfctl exits 1
         report(if is_new { "pf enabled" } else { "pfctl: pf already enabled" });
     }

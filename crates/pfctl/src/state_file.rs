@@ -13,6 +13,7 @@ use skipstep_kernel::{Instance, private};
 use crate::views;
 
 /// Name of the file format, in the first line.
+// Differs from OpenBSD: linux.md, "State files"
 const FORMAT: &str = "skipstep states";
 /// Version of the file format; files of other versions are refused.
 const VERSION: u32 = 1;

@@ -4,6 +4,7 @@
 use crate::completion::Completion;
 
 /// A subcommand of pfctl.
+// Differs from OpenBSD: linux.md, "Further commands"
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     /// explain the fate of a packet

@@ -172,6 +172,7 @@ pub fn addresses(entries: &[EntryInfo]) -> Vec<AddressView> {
 
 /// Returns the MD5 of the printed rules, one a line, which is equal for equal rules. OpenBSD hashes
 /// its own structures, so only the sum of an empty rule set is the same.
+// Differs from OpenBSD: linux.md, "Checksum of the rules"
 pub fn checksum(rules: &[Rule]) -> [u8; 16] {
     let mut hash = Md5::new();
     for rule in rules {

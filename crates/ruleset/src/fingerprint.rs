@@ -12,6 +12,7 @@ pub const FILE: &str = "/etc/pf.os";
 const FIELDS: usize = 9;
 
 /// The project's own fingerprints, which `make install` copies to [`FILE`].
+// Differs from OpenBSD: linux.md, "Fingerprints"
 pub const BUILT_IN: &str = include_str!("../../../packaging/pf.os");
 
 /// Bytes by which an IPv6 header is longer than an IPv4 header.

@@ -158,6 +158,7 @@ fn open(name: &str) -> Result<Option<Instance>, Error> {
 
 /// Attaches each interface as soon as it appears. This thread does nothing else, so no interface
 /// waits unattached. `starting` is dropped when all present interfaces have been tried.
+// Differs from OpenBSD: linux.md, "Interfaces that come later"
 fn attach_interfaces(signals: &Signals, name: &str, mut links: Watch, starting: Sender<()>) {
     let mut complaint = Complaint::default();
     let mut attacher = Attacher::new(name);

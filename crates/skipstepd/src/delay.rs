@@ -93,6 +93,7 @@ impl Delays {
 
     /// Stores a frame from the device. If there is no room, returns a refusal to send back at once.
     /// A frame without the nonce is not the data plane's, so it is only counted.
+    // Differs from OpenBSD: linux.md, "Delayed packets"
     pub fn enqueue(&mut self, frame: &[u8]) -> Option<Vec<u8>> {
         let Some((due, frame)) = returned_frame(frame, self.nonce) else {
             self.foreign += 1;

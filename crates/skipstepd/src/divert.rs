@@ -83,6 +83,7 @@ impl Ports {
 
     /// Sends the packet of a frame to the program of its port. A frame without the nonce is not the
     /// data plane's, so it is only counted.
+    // Differs from OpenBSD: linux.md, "A program instead of divert(4)"
     pub fn deliver(&mut self, frame: &[u8]) {
         let Some((mut envelope, packet)) = envelope::from_frame(frame, self.nonce) else {
             self.counters.foreign += 1;

@@ -71,6 +71,7 @@ impl Exporter {
     }
 
     /// Queues the records of a flow. Full messages are sent at once.
+    // Differs from OpenBSD: linux.md, "Flow records"
     pub fn report(&mut self, flow: &FlowRecord) {
         let template = Template::for_flow(flow);
         let wall = |second: u32| wall_time(u64::from(second) * 1_000_000_000);

@@ -59,6 +59,7 @@ impl Fragments {
 
     /// Returns the frames to send back for a frame of the device. A frame without the nonce is not
     /// the data plane's, so it is only counted.
+    // Differs from OpenBSD: linux.md, "Fragments"
     pub fn answer(&mut self, frame: &[u8], now: u32) -> Vec<Vec<u8>> {
         let Some((frame, handoff)) = frame
             .len()

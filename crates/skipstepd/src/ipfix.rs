@@ -44,6 +44,7 @@ const PROTOCOL: Field = (4, 1);
 /// The template of a record. The numbers are those of OpenBSD since revision 1.24 of if_pflow.h
 /// (November 2025). Up to OpenBSD 7.8 there was no template for translated flows, and that of IPv6
 /// had the number 257.
+// Differs from OpenBSD: linux.md, "Flow records"
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Template {
     /// IPv4, not translated.

@@ -119,6 +119,7 @@ impl State {
 }
 
 /// Returns the path of the file of pflog interface `number`.
+// Differs from OpenBSD: linux.md, "The log"
 pub fn path(prefix: &Path, number: u8) -> PathBuf {
     let mut path: OsString = prefix.into();
     path.push(number.to_string());

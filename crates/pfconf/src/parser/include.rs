@@ -8,6 +8,7 @@ const DEEPEST: usize = 64;
 /// Most `include` statements that one text may execute.
 const MOST_FILES: usize = 4096;
 /// Most bytes of all included files together.
+// Differs from OpenBSD: linux.md, "Files that a pf.conf names"
 const MOST_TEXT: usize = 1 << 24;
 
 impl Parser<'_> {

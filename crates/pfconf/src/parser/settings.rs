@@ -65,6 +65,7 @@ impl Parser<'_> {
             "loginterface" => Self::loginterface,
             "skip" => |parser| parser.interfaces().map(Setting::Skip),
             "reassemble" => Self::reassemble,
+            // Differs from OpenBSD: linux.md, "Four more settings"
             "evaluator" => Self::evaluator,
             "fast-forward" => Self::fast_forward,
             "unattached" => Self::unattached,

@@ -2,6 +2,7 @@
 
 mod anchors;
 mod common;
+mod differences;
 mod docs;
 mod format;
 mod freebsd;

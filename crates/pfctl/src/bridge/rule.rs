@@ -51,6 +51,7 @@ pub fn parse(words: &[String]) -> Result<PortRule> {
             "dst" => rule.destination.replace(address(words.next())?).is_none(),
             "type" => rule.ether_type.replace(ether_type(words.next())?).is_none(),
             "arp" | "rarp" => rule.ether_type.replace(ether_type(Some(word))?).is_none(),
+            // Differs from OpenBSD: linux.md, "Refused frame rules"
             "tag" => bail!("tag: not supported, because bridge rules apply after pf's rules"),
             "request" | "reply" | "sha" | "spa" | "tha" | "tpa" => {
                 bail!("{word}: not supported, because bridge rules do not parse ARP")

@@ -100,6 +100,7 @@ fn rdomain() {
     assert_eq!(tests::refusal(&["-V", "-1"]), Refusal::Usage("rdomain -1: too small".into()));
 }
 
+// Differs from OpenBSD: linux.md, "Debug level"
 pub(super) const DEBUG_LEVEL: Flag = Flag {
     name: Name::Letter('x'),
     value: Some(Value { name: "level", kind: Completion::Words(|| names(words::DEBUG_LEVEL)) }),

@@ -53,11 +53,13 @@ pub struct InfoView {
     /// Number of failed starts of the sweep's timer, and the errno of the latest failure.
     pub timer_errors: (u32, u32),
     /// Packets that the fast path forwarded, on tcx and in XDP. Not in OpenBSD's text.
+    // Differs from OpenBSD: linux.md, "Counters of the fast path"
     pub forwarded: [u64; 2],
     /// Packets that were left to the kernel's forwarding, in the order of [`LEFT_TO`]. Not in
     /// OpenBSD's text.
     pub left_to: [u64; LEFT_TO.len()],
     /// Counters of diverted packets, which OpenBSD has in netstat. JSON only.
+    // Differs from OpenBSD: linux.md, "Counters of diverted packets"
     pub divert: DivertCounters,
     /// Diverted packets that were lost on the way to skipstepd. JSON only.
     pub divert_lost: u64,
@@ -103,6 +105,7 @@ pub fn text(view: &InfoView, detail: Detail) -> String {
     text += "Counters\n";
     for reason in Reason::ALL {
         let count = status.reasons[reason as usize];
+        // Differs from OpenBSD: linux.md, "More reasons"
         // OpenBSD's output has no lines for the reasons that only skipstep has
         if reason.is_of_pf() || count != 0 {
             text += &counter_line(reason.name(), count, view.seconds);

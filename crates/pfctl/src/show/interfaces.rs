@@ -66,6 +66,7 @@ fn block(interface: &InterfaceView, detail: Detail) -> String {
         "\tReferences:  [ States:  {:<18} Rules: {:<18} ]\n",
         interface.states, interface.rules
     );
+    // Differs from OpenBSD: linux.md, "Hooks of interfaces"
     // OpenBSD's text has no such line, so it is left out while the filter is attached nowhere
     if let Some(hook) = interface.hook.as_ref().filter(|hook| **hook != Hook::None) {
         text += &format!("\tHook:        {}\n", hook_text(hook));

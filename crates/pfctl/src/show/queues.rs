@@ -22,6 +22,7 @@ pub struct QueueTree<'a> {
 
 /// Prints a line for each queue; with `-v` its counters. The kernel does not count the bytes of
 /// dropped packets, so `-` is printed for them.
+// Differs from OpenBSD: linux.md, "Queues"
 pub fn text(trees: &[QueueTree], detail: Detail) -> String {
     let mut text = String::new();
     for tree in trees {

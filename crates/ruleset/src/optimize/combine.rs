@@ -149,6 +149,7 @@ impl Side {
 
 /// Returns the network of a side if it can be a table entry. pfctl also combines negated networks,
 /// which changes verdicts: `! a` or `! b` matches all addresses, `! <t>` with both does not.
+// Differs from OpenBSD: linux.md, "Rule set optimizer"
 fn net(end: &Endpoint) -> Option<ipnet::IpNet> {
     match end.host.address {
         Address::Net(net) if !end.host.negated => Some(net),

@@ -18,6 +18,7 @@ use crate::{Address, Endpoint, Rule, skip};
 /// A rule whose pool has a memory also stays if the rule decides before the rule that covers it.
 /// The address that a packet gets depends on earlier packets, and each rule has its own pool. pfctl
 /// removes such rules, too.
+// Differs from OpenBSD: linux.md, "Rule set optimizer"
 pub fn kept(rules: &[Rule]) -> Vec<bool> {
     let RuleRows { rows, hosts } = RuleRows::from_rules(rules);
     let mut index_ranges: Map<Row, IndexRange> = map_for(rows.len());
@@ -289,6 +290,7 @@ impl RuleRows {
 
 /// Returns the address criterion of a side. A negated prefix is `Other`, because a wider negated
 /// prefix matches fewer packets. pfctl treats the wider one as covering.
+// Differs from OpenBSD: linux.md, "Rule set optimizer"
 fn host<'a>(end: &'a Endpoint, addresses: &mut Numbers<&'a Address>) -> HostRow {
     match &end.host.address {
         address if fields::is_everyone(address) && !end.host.negated => HostRow::Everyone,

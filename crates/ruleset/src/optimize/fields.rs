@@ -46,6 +46,7 @@ macro_rules! roles {
 }
 
 // pfctl also removes and moves rules with different `set tos`, which is part of their effect
+// Differs from OpenBSD: linux.md, "Rule set optimizer"
 roles! {
     Barrier: anchor labels probability ridentifier;
     Break: action log quick received_on prio max_pkt_rate max_pkt_size state_limiter source_limiter

@@ -10,6 +10,7 @@
 //! If a step of pfctl would change the fate of a packet, the step here differs. Comments in
 //! `fields` and in the steps name these differences.
 
+// Differs from OpenBSD: linux.md, "Rule set optimizer"
 mod combine;
 mod duplicates;
 mod fields;
@@ -105,6 +106,7 @@ impl Optimizer<'_> {
 
     /// Optimizes a superblock. pfctl reorders rules that differ in manner, so that another of them
     /// may decide. Here they are reordered only if one rule decides in any order.
+    // Differs from OpenBSD: linux.md, "Rule set optimizer"
     fn superblock(
         &mut self,
         rules: Vec<Rule>,

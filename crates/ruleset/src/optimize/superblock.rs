@@ -34,6 +34,7 @@ fn lengths(rules: &[Rule]) -> Vec<usize> {
 /// True if `rule` belongs to the superblock that begins with `first`. Evaluating `tagged` copies
 /// the packet's tag to the state, even if another rule creates the state. So `quick` rules must
 /// have the same `tagged` criterion as the first; pfctl moves those rules, too.
+// Differs from OpenBSD: linux.md, "Rule set optimizer"
 fn belongs(first: &Rule, rule: &Rule) -> bool {
     let (group, first_group) = (group(rule), group(first));
     !fields::is_barrier(rule)
@@ -45,6 +46,7 @@ fn belongs(first: &Rule, rule: &Rule) -> bool {
 
 /// The `min-ttl` and `max-mss` of a superblock. `match` rules accumulate them, so a rule may lack
 /// them, but may not have other values. pfctl ignores both.
+// Differs from OpenBSD: linux.md, "Rule set optimizer"
 #[derive(Default)]
 struct Limits {
     min_ttl: Option<u8>,
