@@ -2,7 +2,15 @@
 
 use crate::status::{LCOUNT_MAX, REASON_MAX};
 
-/// Names of reasons, in the order of `enum pf_reason` (`PF_REASON_NAMES`).
+/// Names of reasons, in the order of `enum pf_reason` (`PF_REASON_NAMES`). The index of a name is
+/// the reason's number in counters and log records:
+///
+/// ```
+/// use skipstep_abi::names::REASONS;
+///
+/// assert_eq!(REASONS[0], "match");
+/// assert_eq!(REASONS.iter().position(|name| *name == "memory"), Some(5));
+/// ```
 pub const REASONS: [&str; REASON_MAX] = [
     "match",
     "bad-offset",

@@ -89,6 +89,25 @@ fn count_anchors(ruleset: &Ruleset) -> usize {
 /// # Errors
 /// Fails if the rule set exceeds a limit of the data plane, or if a rule uses a table without a
 /// slot. Also fails if a name is too long or cannot get a number.
+///
+/// ```
+/// use skipstep_classifier::{Names, Planner, Slots, Unchanged, compile};
+/// use skipstep_ruleset::interface::{Host, Interface};
+///
+/// let em0 = Interface { name: "em0".into(), index: 1, ..Interface::default() };
+/// let host = Host { interfaces: vec![em0], routes: vec![] };
+/// let rules = "block\npass in on em0 proto tcp to port 22";
+/// let ruleset =
+///     skipstep_pfconf::load(rules, &skipstep_pfconf::Context::new(&host)).unwrap().ruleset;
+///
+/// // the loader assigns a slot to each rule of the main rule set
+/// let slots = Slots { rules: [(String::new(), vec![1, 2])].into(), ..Slots::default() };
+/// let (mut names, unchanged) = (Names::default(), Unchanged::default());
+/// let image =
+///     compile(&ruleset, &host, &slots, &mut names, Planner::default(), &unchanged).unwrap();
+/// assert_eq!(image.rules.len(), 3); // the last one is the default rule
+/// assert_eq!(names.interfaces.get("em0"), Some(1));
+/// ```
 pub fn compile(
     ruleset: &Ruleset,
     host: &Host,

@@ -24,6 +24,22 @@ use crate::{Imported, Refused};
 /// # Errors
 /// Fails if the text is too large or does not follow the format, or if a rule has no equivalent in
 /// pf.
+///
+/// ```
+/// let saved = "\
+/// *filter
+/// :INPUT DROP [0:0]
+/// :FORWARD ACCEPT [0:0]
+/// :OUTPUT ACCEPT [0:0]
+/// -A INPUT -p tcp -m tcp --dport 22 -j ACCEPT
+/// COMMIT
+/// ";
+/// let imported = skipstep_import::iptables::import(saved, "rules.v4").unwrap();
+/// assert!(imported.conf.contains("port 22"));
+///
+/// let refused = skipstep_import::iptables::import("*filter\n-A", "rules.v4").unwrap_err();
+/// assert_eq!(refused[0].line, 2);
+/// ```
 pub fn import(text: &str, file: &str) -> Result<Imported, Refused> {
     let mut messages = Messages::new(text, file).check_size()?;
     let dump = dump::parse(text, &mut messages);

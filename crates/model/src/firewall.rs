@@ -26,6 +26,35 @@ use crate::trace::{Stage, Trace, Tracer};
 use crate::world::{Draw, World};
 
 /// A running firewall.
+///
+/// ```
+/// use skipstep_model::{Carried, Firewall, LinkHeader, Packet, Verdict};
+/// use skipstep_ruleset::Direction;
+/// use skipstep_ruleset::interface::{Host, Interface};
+/// use skipstep_wire::build::{Tcp, ipv4};
+///
+/// let em0 = Interface { name: "em0".into(), index: 1, ..Interface::default() };
+/// let host = Host { interfaces: vec![em0], routes: vec![] };
+/// let rules = "block\npass in on em0 proto tcp to port 22";
+/// let loaded = skipstep_pfconf::load(rules, &skipstep_pfconf::Context::new(&host)).unwrap();
+/// let mut firewall = Firewall::new(loaded.ruleset, host);
+///
+/// let mut send = |port| {
+///     let syn = Tcp::new(4000, port).flags("S");
+///     firewall.packet(&Packet {
+///         direction: Direction::In,
+///         interface: "em0".into(),
+///         bytes: ipv4([10, 0, 1, 5], [10, 0, 1, 1]).tcp(&syn),
+///         link: LinkHeader::default(),
+///         received_on: None,
+///         carried: Carried::default(),
+///         owner: None,
+///     })
+/// };
+/// assert_eq!(send(22).verdict, Verdict::Pass);
+/// assert_eq!(send(23).verdict, Verdict::Drop);
+/// assert_eq!(firewall.states().count(), 1);
+/// ```
 #[derive(Debug, Clone)]
 pub struct Firewall {
     pub(crate) ruleset: Arc<Ruleset>,

@@ -70,6 +70,19 @@ pub struct Rejected {
 /// # Errors
 /// Fails if a statement is wrong, or if a name, address or file cannot be resolved. The diagnostics
 /// name all errors.
+///
+/// ```
+/// use skipstep_pfconf::{Context, load};
+/// use skipstep_ruleset::interface::Host;
+///
+/// let host = Host::default(); // no interfaces
+/// let context = Context::new(&host);
+/// let loaded = load("ports = \"{ 22, 80 }\"\nblock\npass in proto tcp to port $ports", &context);
+/// assert_eq!(loaded.unwrap().ruleset.rules.len(), 3); // one for each port
+///
+/// let rejected = load("block\npass in port 22", &context).unwrap_err();
+/// assert_eq!(rejected.diagnostics[0].line, 2);
+/// ```
 pub fn load(text: &str, context: &Context) -> Result<Loaded, Rejected> {
     load::load(text, context, parallel::PARALLEL_FROM)
 }

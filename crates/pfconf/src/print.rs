@@ -58,6 +58,16 @@ impl Default for PrintOptions<'_> {
 }
 
 /// Returns a rule as one line without line end.
+///
+/// ```
+/// use skipstep_pfconf::{Context, PrintOptions, load, print};
+/// use skipstep_ruleset::interface::Host;
+///
+/// let host = Host::default();
+/// let loaded = load("pass in proto tcp to port ssh", &Context::new(&host)).unwrap();
+/// let line = print::rule(&loaded.ruleset.rules[0], &PrintOptions::default());
+/// assert_eq!(line, "pass in proto tcp from any to any port = 22 flags S/SA");
+/// ```
 pub fn rule(rule: &Rule, options: &PrintOptions) -> String {
     let mut text = String::new();
     if options.numbers {

@@ -32,6 +32,23 @@ pub struct Counters {
 }
 
 /// Reassembles datagrams from fragments.
+///
+/// ```
+/// use skipstep_reassembly::{FragmentFate, Piece, Reassembler};
+/// use skipstep_wire::{build::ipv4, protocol};
+///
+/// let fragment = |offset, more, data: &[u8]| {
+///     let packet = ipv4([10, 0, 0, 1], [10, 0, 0, 2]).id(7).fragment(offset, more);
+///     Piece::parse(&packet.raw(protocol::UDP, data), 0).unwrap()
+/// };
+/// let mut reassembler = Reassembler::new(16_384, 60);
+/// let first = reassembler.add(fragment(0, true, &[1; 8]), 0);
+/// assert_eq!(first, FragmentFate::Queued);
+/// let FragmentFate::Complete(datagram) = reassembler.add(fragment(8, false, &[2; 4]), 1) else {
+///     panic!("the datagram has two fragments");
+/// };
+/// assert_eq!(datagram.bytes[20..], [1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2]);
+/// ```
 #[derive(Debug, Clone)]
 pub struct Reassembler {
     limit: usize,

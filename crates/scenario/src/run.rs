@@ -56,6 +56,21 @@ impl CaseResult {
 }
 
 /// Plays all cases of a file. `file_name` is its name in messages.
+///
+/// ```
+/// use skipstep_scenario::{Model, parse, run};
+///
+/// let text = "
+/// rules { block all; pass in on em0 proto tcp to port 22 }
+/// in em0 tcp 10.0.1.5:4000 > 10.0.2.10:22 S         => pass rule 1, new state
+/// out em0 tcp 10.0.2.10:22 > 10.0.1.5:4000 SA ack 1 => pass state
+/// in em0 udp 10.0.1.5:53 > 10.0.2.10:53             => pass
+/// ";
+/// let file = parse::file(text, "ssh.scn").unwrap();
+/// let results = run::file(&file, "ssh.scn", &mut Model::new());
+/// assert!(!results[0].passed());
+/// assert_eq!(results[0].findings[0].line, 5); // rule 0 blocks this packet
+/// ```
 pub fn file(file: &File, file_name: &str, engine: &mut dyn Engine) -> Vec<CaseResult> {
     let standard = host::standard();
     let host = file.host.as_ref().unwrap_or(&standard);
