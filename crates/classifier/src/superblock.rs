@@ -254,34 +254,60 @@ fn add_superblock_in<const N: usize, const N6: usize>(
         abi::INET6 => candidates(inet6, &boxes6(kind)),
         _ => candidates(inet, &rects(kind)),
     };
+    let (searched, walked) = searched_kinds(rules, superblock.clone(), planner, candidates);
     let (mut inet, mut inet6) = (TreeSets::new(inet), TreeSets::new(inet6));
-    let kinds = |direction| (0..TREE_SETS).map(move |number| Packets::new(direction, number));
-    let kinds: Vec<Packets> = [direction::IN, direction::OUT].into_iter().flat_map(kinds).collect();
-    let walks = longest_walks(rules, superblock.clone(), &kinds);
-    let mut worst = Worst { nodes: 0, rules: 0 };
-    let mut searched = kinds.into_iter().zip(walks).map(|(kind, walked)| {
-        let spared = walked.saturating_sub(planner.search_cost);
-        let gains = spared > 0 && spared > planner.candidate_cost * candidates(&kind);
-        if !gains {
-            worst.rules = worst.rules.max(walked);
-        }
-        gains.then_some(kind)
-    });
-    for head in [head, head + 1] {
-        let kinds: Vec<Option<Packets>> = searched.by_ref().take(TREE_SETS).collect();
+    for (head, kinds) in (head..).zip(searched.chunks(TREE_SETS)) {
         let (of_inet, of_inet6) = kinds.split_at(tree_set_of::INET6);
         let mut places = inet.places(of_inet, rects, nodes);
         places.extend(inet6.places(of_inet6, boxes6, nodes));
-        nodes[head].word[0] = superblock.end as u32;
-        nodes[head].word[1..=TREE_SETS].copy_from_slice(&places);
-        nodes[head].word[SUPERBLOCK_MEETS_ALL] = meets_all.into();
-        nodes[head].word[SUPERBLOCK_FIRST] = superblock.start as u32;
-        nodes[head].word[SUPERBLOCK_METADATA] =
-            metadata.map_or(superblock_metadata::NOTHING, Metadata::number);
+        nodes[head] = header(all(), metadata, &places);
     }
-    worst.nodes = inet.longest.max(inet6.longest);
-    worst.rules = worst.rules.max(inet.tested).max(inet6.tested);
-    worst
+    Worst {
+        nodes: inet.longest.max(inet6.longest),
+        rules: walked.max(inet.tested).max(inet6.tested),
+    }
+}
+
+/// Returns the kinds of packets, those of inbound packets first, and the most rules that are
+/// evaluated for a packet of a kind without a tree set. `None` is a kind for which a search would
+/// cost more than skip steps. `candidates` returns the average number of rules that a search
+/// returns.
+fn searched_kinds(
+    rules: &[abi::Rule],
+    superblock: Range<usize>,
+    planner: Planner,
+    candidates: impl Fn(&Packets) -> u32,
+) -> (Vec<Option<Packets>>, u32) {
+    let kinds = |direction| (0..TREE_SETS).map(move |number| Packets::new(direction, number));
+    let kinds: Vec<Packets> = [direction::IN, direction::OUT].into_iter().flat_map(kinds).collect();
+    let walks = longest_walks(rules, superblock, &kinds);
+    let mut longest = 0;
+    let searched = kinds.into_iter().zip(walks).map(|(kind, walked)| {
+        let spared = walked.saturating_sub(planner.search_cost);
+        let gains = spared > 0 && spared > planner.candidate_cost * candidates(&kind);
+        if !gains {
+            longest = longest.max(walked);
+        }
+        gains.then_some(kind)
+    });
+    (searched.collect(), longest)
+}
+
+/// Returns the header node of a superblock for one direction. `places` are the positions of its
+/// tree sets.
+fn header(
+    (superblock, meets_all): (Range<usize>, bool),
+    metadata: Option<Metadata>,
+    places: &[u32],
+) -> abi::Node {
+    let mut header = abi::Node::default();
+    header.word[0] = superblock.end as u32;
+    header.word[1..=TREE_SETS].copy_from_slice(places);
+    header.word[SUPERBLOCK_MEETS_ALL] = meets_all.into();
+    header.word[SUPERBLOCK_FIRST] = superblock.start as u32;
+    header.word[SUPERBLOCK_METADATA] =
+        metadata.map_or(superblock_metadata::NOTHING, Metadata::number);
+    header
 }
 
 /// Returns the average number of rectangles that contain a packet which is in one of them.

@@ -43,73 +43,174 @@ pub(crate) fn tables(
     next: &Next,
     host: &Host,
 ) -> Result<(BTreeMap<TableName, TableRecord>, Option<TableRecord>, ReplacedContents)> {
-    let mut taken: BTreeSet<u32> = previous.tables.values().flat_map(TableRecord::slots).collect();
-    taken.insert(SELF_TABLE);
     let mut tables = BTreeMap::new();
-    let mut indexes = NewIndexes::new(maps);
-    for mut wanted in skipstep_classifier::tables(&next.ruleset, host)? {
-        let TableName { anchor, name } = &wanted.name;
-        let is_new = next.replaces(anchor);
-        if !is_new && !wanted.dynamic {
-            wanted.entries = None;
-        }
-        let before = previous.tables.get(&wanted.name);
-        if let (Some(entries), Some(before)) =
-            (&mut wanted.entries, before.filter(|before| before.active && !wanted.dynamic))
-        {
-            contents::keep_weights(&current(maps, before)?, entries);
-        }
+    let mut slots = Slots::new(maps, previous, memory, next);
+    for wanted in skipstep_classifier::tables(&next.ruleset, host)? {
+        let (name, table) = slots.place(wanted)?;
+        tables.insert(name, table);
+    }
+    slots.indexes.put()?;
+    add_surviving(previous, next, &mut tables);
+    let own = own_addresses(maps, previous, memory, host)?;
+    let replaced = replaced_contents(maps, previous, &tables)?;
+    Ok((tables, Some(own), replaced))
+}
+
+/// The placement of the tables of the next rule set.
+struct Slots<'a> {
+    maps: &'a Maps,
+    previous: &'a Record,
+    memory: &'a mut Memory,
+    next: &'a Next,
+    /// Slots that tables have.
+    taken: BTreeSet<u32>,
+    indexes: NewIndexes<'a>,
+}
+
+impl<'a> Slots<'a> {
+    fn new(
+        maps: &'a Maps,
+        previous: &'a Record,
+        memory: &'a mut Memory,
+        next: &'a Next,
+    ) -> Slots<'a> {
+        let slots = previous.tables.values().flat_map(TableRecord::slots);
+        let taken = slots.chain([SELF_TABLE]).collect();
+        Slots { maps, previous, memory, next, taken, indexes: NewIndexes::new(maps) }
+    }
+
+    /// Gives a table a slot, and writes its contents if they are new.
+    fn place(&mut self, mut wanted: TableUse) -> Result<(TableName, TableRecord)> {
+        let before = self.previous.tables.get(&wanted.name);
+        self.complete_entries(&mut wanted, before)?;
         let mut table = match before {
             Some(before) if keeps_contents(before, &wanted) => before.clone(),
-            _ => new_table(maps, memory, before, &wanted, &mut taken, &mut indexes)?,
+            _ => self.new_table(before, &wanted)?,
         };
         table.dynamic = wanted.dynamic;
         if wanted.pooled && !table.pooled {
-            list(maps, memory, &table)?;
+            list(self.maps, self.memory, &table)?;
         }
         table.pooled = wanted.pooled;
         table.filled = wanted.filled;
         if wanted.filled {
             table.contents = None;
-            begin_to_fill(maps, memory, table.slot)?;
+            begin_to_fill(self.maps, self.memory, table.slot)?;
         }
-        let mut defined = next.ruleset.tables_of(anchor).iter();
-        if let Some(defined) = defined.find(|table| is_new && table.name == *name) {
-            table.persist = defined.persist;
-            table.constant = defined.constant;
-            table.counters = defined.counters;
-            if defined.defined && !before.is_some_and(|before| before.active) {
-                // lookups of a table that did not exist are not counted
-                maps.table_stats.set(&table.stats, &abi::TableStats::default())?;
-            }
-            table.active = table.active || defined.defined;
-            contents::set_counters(maps, memory, table.slot, table.counters)?;
-        }
-        tables.insert(wanted.name, table);
+        self.set_properties(&wanted.name, &mut table, before)?;
+        Ok((wanted.name, table))
     }
-    indexes.put()?;
+
+    /// Removes the entries of a table that the load does not replace, and adds the weights of known
+    /// entries.
+    fn complete_entries(&self, wanted: &mut TableUse, before: Option<&TableRecord>) -> Result<()> {
+        if wanted.dynamic {
+            return Ok(());
+        }
+        if !self.next.replaces(&wanted.name.anchor) {
+            wanted.entries = None;
+        }
+        if let Some(entries) = &mut wanted.entries
+            && let Some(before) = before.filter(|before| before.active)
+        {
+            contents::keep_weights(&current(self.maps, before)?, entries);
+        }
+        Ok(())
+    }
+
+    /// Gives a table a free slot, and writes its contents there.
+    fn new_table(
+        &mut self,
+        before: Option<&TableRecord>,
+        wanted: &TableUse,
+    ) -> Result<TableRecord> {
+        let (maps, limit) = (self.maps, self.maps.tables.capacity());
+        // go back to the slot where the table is counted, so that a table never has more than two
+        // slots
+        let home = before.filter(|before| before.slot != before.stats).map(|before| before.stats);
+        let slot = home.or_else(|| (0..limit).find(|slot| !self.taken.contains(slot)));
+        let slot = slot.ok_or_else(|| Error::MapFull { map: "tables".to_owned(), limit })?;
+        self.taken.insert(slot);
+        let entries = wanted.entries.clone().unwrap_or_default();
+        let edition = Edition::next(maps, self.memory, slot, entries.len(), wanted.filled)?;
+        let dates = match before.filter(|before| before.active && !wanted.dynamic) {
+            Some(before) => contents::dates(maps, Edition::current(maps, before.slot)?)?,
+            None => Dates::new(),
+        };
+        contents::write_dated(maps, edition, &entries, &dates, &mut self.indexes)?;
+        // counters belong to names and addresses, not to the contents as a whole
+        let (stats, counters) = match before {
+            Some(before) => (before.stats, maps.tables.at(before.slot)?.counters),
+            None => (slot, 0),
+        };
+        if before.is_none() {
+            maps.table_stats.set(&stats, &abi::TableStats::default())?;
+        }
+        let version = edition.version;
+        let table = abi::Table { version, counters, stats, ..abi::Table::default() };
+        let listing = listing(wanted.pooled, wanted.dynamic);
+        pool::publish(maps, self.memory, slot, table, listing, &entries)?;
+        Ok(TableRecord {
+            slot,
+            stats,
+            pooled: wanted.pooled,
+            contents: Some(entries),
+            zeroed_at: before.map_or_else(wall_clock, |before| before.zeroed_at),
+            ..TableRecord::default()
+        })
+    }
+
+    /// Sets the properties of a table that the load defines.
+    fn set_properties(
+        &mut self,
+        name: &TableName,
+        table: &mut TableRecord,
+        before: Option<&TableRecord>,
+    ) -> Result<()> {
+        let mut defined = self.next.ruleset.tables_of(&name.anchor).iter();
+        let is_new = self.next.replaces(&name.anchor);
+        let Some(defined) = defined.find(|table| is_new && table.name == name.name) else {
+            return Ok(());
+        };
+        table.persist = defined.persist;
+        table.constant = defined.constant;
+        table.counters = defined.counters;
+        if defined.defined && !before.is_some_and(|before| before.active) {
+            // lookups of a table that did not exist are not counted
+            self.maps.table_stats.set(&table.stats, &abi::TableStats::default())?;
+        }
+        table.active = table.active || defined.defined;
+        contents::set_counters(self.maps, self.memory, table.slot, table.counters)
+    }
+}
+
+/// Adds the previous tables that stay without rules.
+fn add_surviving(previous: &Record, next: &Next, tables: &mut BTreeMap<TableName, TableRecord>) {
     let stays = |name: &TableName, table: &TableRecord| {
         table.persist || table.active && !next.replaces(&name.anchor)
     };
     for (name, table) in previous.tables.iter().filter(|(name, table)| stays(name, table)) {
         tables.entry(name.clone()).or_insert_with(|| table.clone());
     }
-    for (name, table) in held_by_anchors(previous, &tables) {
+    for (name, table) in held_by_anchors(previous, tables) {
         tables.entry(name).or_insert(table);
     }
-    let own = own_addresses(maps, previous, memory, host)?;
+}
+
+/// Returns the contents of the slots that no table has any more.
+fn replaced_contents(
+    maps: &Maps,
+    previous: &Record,
+    tables: &BTreeMap<TableName, TableRecord>,
+) -> Result<ReplacedContents> {
     let kept: BTreeSet<u32> = tables.values().map(|table| table.slot).collect();
-    let replaced = previous
-        .tables
-        .values()
-        .filter(|table| !kept.contains(&table.slot))
-        .map(|table| {
-            let abi::Table { version, counters, .. } = maps.tables.at(table.slot)?;
-            let edition = Edition { slot: table.slot, version };
-            Ok(Contents { edition, counters, entries: table.contents.clone() })
-        })
-        .collect::<Result<_>>()?;
-    Ok((tables, Some(own), replaced))
+    let replaced = previous.tables.values().filter(|table| !kept.contains(&table.slot));
+    let contents = replaced.map(|table| {
+        let abi::Table { version, counters, .. } = maps.tables.at(table.slot)?;
+        let edition = Edition { slot: table.slot, version };
+        Ok(Contents { edition, counters, entries: table.contents.clone() })
+    });
+    contents.collect()
 }
 
 /// Returns the active tables of the main rule set whose rules go and that stay, because an anchor
@@ -157,48 +258,6 @@ pub(crate) fn sizes<'a>(maps: &Maps, record: &'a Record) -> Result<BTreeMap<&'a 
 
 fn keeps_contents(before: &TableRecord, wanted: &TableUse) -> bool {
     wanted.entries.is_none() || before.contents == wanted.entries
-}
-
-fn new_table(
-    maps: &Maps,
-    memory: &mut Memory,
-    before: Option<&TableRecord>,
-    wanted: &TableUse,
-    taken: &mut BTreeSet<u32>,
-    indexes: &mut NewIndexes,
-) -> Result<TableRecord> {
-    let limit = maps.tables.capacity();
-    // go back to the slot where the table is counted, so that a table never has more than two slots
-    let home = before.filter(|before| before.slot != before.stats).map(|before| before.stats);
-    let slot = home.or_else(|| (0..limit).find(|slot| !taken.contains(slot)));
-    let slot = slot.ok_or_else(|| Error::MapFull { map: "tables".to_owned(), limit })?;
-    taken.insert(slot);
-    let entries = wanted.entries.clone().unwrap_or_default();
-    let edition = Edition::next(maps, memory, slot, entries.len(), wanted.filled)?;
-    let dates = match before.filter(|before| before.active && !wanted.dynamic) {
-        Some(before) => contents::dates(maps, Edition::current(maps, before.slot)?)?,
-        None => Dates::new(),
-    };
-    contents::write_dated(maps, edition, &entries, &dates, indexes)?;
-    // counters belong to names and addresses, not to the contents as a whole
-    let (stats, counters) = match before {
-        Some(before) => (before.stats, maps.tables.at(before.slot)?.counters),
-        None => (slot, 0),
-    };
-    if before.is_none() {
-        maps.table_stats.set(&stats, &abi::TableStats::default())?;
-    }
-    let table = abi::Table { version: edition.version, counters, stats, ..abi::Table::default() };
-    let listing = listing(wanted.pooled, wanted.dynamic);
-    pool::publish(maps, memory, slot, table, listing, &entries)?;
-    Ok(TableRecord {
-        slot,
-        stats,
-        pooled: wanted.pooled,
-        contents: Some(entries),
-        zeroed_at: before.map_or_else(wall_clock, |before| before.zeroed_at),
-        ..TableRecord::default()
-    })
 }
 
 /// Gives a table a version in the trie, even if it is empty, so that the data plane can add

@@ -72,7 +72,8 @@ pub struct Firewall {
 
 impl Firewall {
     /// Creates a firewall without states, at second 0. Each random draw returns 0.
-    pub fn new(ruleset: Ruleset, host: Host) -> Self {
+    pub fn new(ruleset: impl Into<Arc<Ruleset>>, host: Host) -> Self {
+        let ruleset = ruleset.into();
         let rulebook = Rulebook::new(&ruleset);
         let (limit, timeout) = Self::fragment_limits(&ruleset.options);
         Firewall {
@@ -80,7 +81,7 @@ impl Firewall {
             limiters: Limiters::new(&ruleset),
             counters: Counters::new(rulebook.len()),
             rulebook: Arc::new(rulebook),
-            ruleset: Arc::new(ruleset),
+            ruleset,
             world: World { host, ..World::default() },
             states: StateTable::default(),
             sources: SourceNodes::default(),

@@ -21,7 +21,7 @@ impl Firewall {
         let ruleset = with_surviving_tables(&self.ruleset, next);
         let rulebook = Arc::make_mut(&mut self.rulebook);
         let before = rulebook.clone();
-        rulebook.replace(next);
+        rulebook.replace(&next.ruleset, |path| next.replaces(path));
         self.counters.make_room(rulebook.len());
         if ruleset.options.keep_counters {
             keep_counters(&mut self.counters, &before, rulebook);

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{Deref, Range};
 
-use skipstep_ruleset::{AnchorCall, LegacyKind, LegacyList, Next, Rule, RuleId, Ruleset};
+use skipstep_ruleset::{AnchorCall, LegacyKind, LegacyList, Rule, RuleId, Ruleset};
 
 /// The list of rules. Orphaned rules stay in it, for their states and sources.
 #[derive(Debug, Clone)]
@@ -108,22 +108,22 @@ impl Rulebook {
             legacy: Default::default(),
             names_sctp_ports: false,
         };
-        rulebook.replace(&Next::main(&Ruleset::default(), ruleset.clone()));
+        rulebook.replace(ruleset, |_| true);
         rulebook
     }
 
-    /// Commits other rules. Rules of unchanged anchors keep their indexes.
-    pub fn replace(&mut self, next: &Next) {
+    /// Commits other rules. Rules of the anchors that `replaces` rejects keep their indexes.
+    pub fn replace(&mut self, ruleset: &Ruleset, replaces: impl Fn(&str) -> bool) {
         let first = self.rules.len();
-        let new = |path: &&str| next.replaces(path);
-        let filter = next.ruleset.all_rules().map(|(path, rule)| (path, false, rule.clone()));
-        let filter = filter.filter(|(path, ..)| new(path)).collect();
-        add(&mut self.rules, &mut self.filter, None, filter, next);
+        let new = ruleset.all_rules().filter(|(path, _)| replaces(path));
+        let filter = new.map(|(path, rule)| (path, false, rule.clone())).collect();
+        add(&mut self.rules, &mut self.filter, None, filter, &replaces);
         for list in LegacyList::ALL {
-            let those = next.ruleset.all_legacy_rules().filter(|(_, old)| old.kind == list.kind());
+            let (kind, sets) = (list.kind(), &mut self.legacy[list as usize]);
+            let new = ruleset.all_legacy_rules().filter(|(path, _)| replaces(path));
+            let those = new.filter(|(_, old)| old.kind == kind);
             let seen = those.map(|(path, old)| (path, old.leave_fragments, old.seen_in(list)));
-            let seen = seen.filter(|(path, ..)| new(path)).collect();
-            add(&mut self.rules, &mut self.legacy[list as usize], Some(list.kind()), seen, next);
+            add(&mut self.rules, sets, Some(kind), seen.collect(), &replaces);
         }
         let indexes: HashMap<RuleId, usize> =
             self.rules[first..].iter().rev().map(|entry| (entry.id(), entry.index)).collect();
@@ -137,7 +137,7 @@ impl Rulebook {
                 entry.calls = call.map_or_else(Vec::new, |call| called(call, sets));
             }
         }
-        self.names_sctp_ports = next.ruleset.names_sctp_ports();
+        self.names_sctp_ports = ruleset.names_sctp_ports();
     }
 
     /// Returns the number of entries.
@@ -198,10 +198,10 @@ fn add(
     sets: &mut Sets,
     legacy: Option<LegacyKind>,
     list: Vec<(&str, bool, Rule)>,
-    next: &Next,
+    replaces: impl Fn(&str) -> bool,
 ) {
     sets.retain(|path, set| {
-        let stays = !next.replaces(path);
+        let stays = !replaces(path);
         rules[set.clone()].iter_mut().for_each(|entry| entry.orphaned = !stays);
         stays
     });

@@ -13,6 +13,7 @@ use skipstep_ruleset::{
 
 use crate::ast::{
     AnchorStatement, LegacyStatement, Setting, StateOption, Statement, StatementKind,
+    TableDefinition,
 };
 use crate::context::Context;
 use crate::diagnostics::{Diagnostic, Severity};
@@ -22,6 +23,7 @@ use crate::missing::Missing;
 use crate::parallel::{self, SecondHalf};
 use crate::parser::Parser;
 use crate::print::{self, PrintOptions};
+use crate::token::Place;
 use crate::{Loaded, Rejected, Room, anchor, label, queues, settings, table};
 
 /// Most bytes of a pf.conf and of its `load anchor` files together. The largest rule set that the
@@ -206,27 +208,41 @@ impl<'a> Builder<'a> {
 
     /// Adds one statement after the other. The second half of a long text is parsed in parallel.
     fn statements(&mut self, text: &str, parser: &mut Parser<'a>) {
-        let mut middle = (text.len() >= self.long).then(|| parallel::middle(text)).flatten();
+        if let Some(middle) = (text.len() >= self.long).then(|| parallel::middle(text)).flatten() {
+            return self.statements_in_parallel((text, middle), parser);
+        }
+        while let Some(statement) = parser.statement() {
+            self.add_or_recover(&statement, parser);
+        }
+    }
+
+    /// Adds the statements of a text. After the first rule, another thread begins to parse the
+    /// text `from` its middle.
+    fn statements_in_parallel(&mut self, from: (&str, usize), parser: &mut Parser<'a>) {
+        let mut from = Some(from);
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             let mut half = None;
             while let Some(statement) = parser.statement() {
-                if let Some(half) =
-                    half.take_if(|half: &mut SecondHalf| half.is_reached_by(&statement))
-                    && self.join(half, &statement, parser)
-                {
+                let reached = half.take_if(|half: &mut SecondHalf| half.is_reached_by(&statement));
+                if reached.is_some_and(|half| self.join(half, &statement, parser)) {
                     break;
                 }
-                if self.add(&statement, parser).is_err() {
-                    parser.recover();
-                }
+                self.add_or_recover(&statement, parser);
                 let is_rule = matches!(statement.kind, StatementKind::Rule(_));
-                if let Some(middle) = middle.take_if(|_| is_rule) {
-                    let (settings, from) = (self.settings(), (text, middle));
+                if let Some(from) = from.take_if(|_| is_rule) {
+                    let settings = self.settings();
                     half = SecondHalf::begin(scope, &stop, from, parser, settings, self.context);
                 }
             }
         });
+    }
+
+    /// Adds a statement. After an error, the parser skips the remaining statement.
+    fn add_or_recover(&mut self, statement: &Statement, parser: &mut Parser) {
+        if self.add(statement, parser).is_err() {
+            parser.recover();
+        }
     }
 
     /// Adds the rules of the second half. Returns false if a statement before it changed its
@@ -355,18 +371,7 @@ impl Builder<'_> {
                 }
             }
             StatementKind::Table(definition) => {
-                let mut bare = Vec::new();
-                let defined = table::define(definition, self.context, &mut bare);
-                for message in bare {
-                    parser.report_bare(Severity::Error, &message, statement.place);
-                }
-                match defined {
-                    Ok(defined) => {
-                        self.line(|| table::echo(definition));
-                        self.define(defined);
-                    }
-                    Err(message) => return refuse(parser, &message),
-                }
+                return self.table(definition, statement.place, parser);
             }
             StatementKind::Rule(rule) => {
                 return self.rules(statement, parser, |expansion| expansion.rule(rule));
@@ -382,15 +387,7 @@ impl Builder<'_> {
             }
             StatementKind::Anchor(anchor) => return self.anchor(anchor, statement, parser),
             StatementKind::LoadAnchor { name, file } => {
-                let path = anchor::join(&self.current().path, name.trim_start_matches('/'));
-                self.loads += 1;
-                if self.loads > MOST_LOADS {
-                    let text = format!("more than {MOST_LOADS} files are loaded into anchors");
-                    return refuse(parser, &text);
-                }
-                check_path(&path, parser)?;
-                let unreadable = parser.diagnostic(Severity::Error, "", statement.place, None);
-                self.to_load.push_back(LoadAnchor { path, file: file.clone(), unreadable });
+                return self.load_anchor(name, file, statement.place, parser);
             }
             StatementKind::Queues(queues) => {
                 self.ruleset.queues.extend(queues.iter().cloned());
@@ -402,6 +399,48 @@ impl Builder<'_> {
             StatementKind::Legacy(legacy) => return self.legacy(legacy, statement, parser),
             StatementKind::Include => {}
         }
+        Ok(())
+    }
+
+    /// Defines a table, and prints it.
+    fn table(
+        &mut self,
+        definition: &TableDefinition,
+        place: Place,
+        parser: &mut Parser,
+    ) -> Result<(), Refused> {
+        let mut bare = Vec::new();
+        let defined = table::define(definition, self.context, &mut bare);
+        for message in bare {
+            parser.report_bare(Severity::Error, &message, place);
+        }
+        match defined {
+            Ok(defined) => {
+                self.line(|| table::echo(definition));
+                self.define(defined);
+                Ok(())
+            }
+            Err(message) => refuse(parser, &message),
+        }
+    }
+
+    /// Notes a file to load into an anchor, after the text.
+    fn load_anchor(
+        &mut self,
+        name: &str,
+        file: &str,
+        place: Place,
+        parser: &mut Parser,
+    ) -> Result<(), Refused> {
+        let path = anchor::join(&self.current().path, name.trim_start_matches('/'));
+        self.loads += 1;
+        if self.loads > MOST_LOADS {
+            let text = format!("more than {MOST_LOADS} files are loaded into anchors");
+            return refuse(parser, &text);
+        }
+        check_path(&path, parser)?;
+        let unreadable = parser.diagnostic(Severity::Error, "", place, None);
+        self.to_load.push_back(LoadAnchor { path, file: file.to_owned(), unreadable });
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::io::{IsTerminal, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use skipstep_classifier::LONG_WALK;
@@ -318,9 +319,11 @@ fn commit(
         instance.load_anchor(path, &ruleset, host)?;
         return warn_of_long_walk(&instance);
     }
+    let ruleset = Arc::new(ruleset);
     if let Some(warning) = session::warning(args, &ruleset, host)? {
         eprintln!("pfctl: warning: {warning}");
     }
+    let ruleset = Arc::unwrap_or_clone(ruleset); // this is the only reference now
     let states = ruleset.options.limits.states;
     let instance = match known.filter(|(_, instance)| instance.is_current()) {
         Some((ahead, mut instance)) => {

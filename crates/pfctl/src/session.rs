@@ -4,6 +4,7 @@
 //! rules that pass new connections only (`flags S/SA`, the default) block it.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use anyhow::Result;
 use skipstep_model::{Carried, Decision, Firewall, LinkHeader, Packet, Verdict};
@@ -60,9 +61,9 @@ impl Session {
     /// Evaluates `ruleset` for the session's next packet, without a state. Returns `None` if the
     /// packet passes, the deciding rule if a rule blocks it, and `Some(None)` if another reason
     /// does.
-    pub fn blocked_by(&self, ruleset: &Ruleset, host: &Host) -> Option<Option<RuleId>> {
+    pub fn blocked_by(&self, ruleset: Arc<Ruleset>, host: &Host) -> Option<Option<RuleId>> {
         let interface = &host.route(self.client.0, 0)?.interface;
-        let mut firewall = Firewall::new(ruleset.clone(), host.clone());
+        let mut firewall = Firewall::new(ruleset, host.clone());
         let fate = firewall.packet(&self.next_packet(interface));
         match (fate.verdict, fate.decision) {
             (Verdict::Pass | Verdict::Consumed, _) => None,
@@ -78,7 +79,7 @@ impl Session {
 /// # Errors
 /// Fails if the user is not root, or if the instance cannot be opened or its states read. Without
 /// an ssh session it always succeeds.
-pub fn warning(args: &Args, ruleset: &Ruleset, host: &Host) -> Result<Option<String>> {
+pub fn warning(args: &Args, ruleset: &Arc<Ruleset>, host: &Host) -> Result<Option<String>> {
     let text = std::env::var("SSH_CONNECTION").unwrap_or_default();
     let Some(session) = Session::parse(&text) else {
         return Ok(None);
@@ -93,7 +94,7 @@ pub fn warning(args: &Args, ruleset: &Ruleset, host: &Host) -> Result<Option<Str
     {
         return Ok(None);
     }
-    let Some(rule) = session.blocked_by(ruleset, host) else {
+    let Some(rule) = session.blocked_by(Arc::clone(ruleset), host) else {
         return Ok(None);
     };
     let rule = rule.and_then(|id| ruleset.rule(&id));
@@ -115,7 +116,7 @@ mod tests {
         let context = skipstep_pfconf::Context::new(&host);
         let ruleset = skipstep_pfconf::load(rules, &context).unwrap().ruleset;
         let session = Session::parse("10.0.1.5 50000 10.0.1.1 22").unwrap();
-        session.blocked_by(&ruleset, &host)
+        session.blocked_by(Arc::new(ruleset), &host)
     }
 
     #[test]
