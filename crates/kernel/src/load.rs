@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 
 use skipstep_abi as abi;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Next, Options, Ruleset};
+use skipstep_ruleset::{Next, Options, Ruleset, Table};
 
 use crate::change::Change;
 use crate::commit::{self, Prepared, beside};
@@ -86,6 +86,17 @@ impl Instance {
     pub fn load_anchor(&mut self, path: &str, ruleset: &Ruleset, host: &Host) -> Result<()> {
         let change = self.begin()?;
         let next = Next::anchors(&change.record.ruleset, [(path, ruleset)]);
+        self.commit_or_rebuild(change, next, host)
+    }
+
+    /// Loads the tables that `tables` defines into the main rule set or an anchor (`pfctl -T load`).
+    /// Rules and other tables stay.
+    ///
+    /// # Errors
+    /// Fails as [`Instance::load`] does.
+    pub fn load_tables(&mut self, path: &str, tables: &[Table], host: &Host) -> Result<()> {
+        let change = self.begin()?;
+        let next = Next::tables(&change.record.ruleset, path, tables);
         self.commit_or_rebuild(change, next, host)
     }
 

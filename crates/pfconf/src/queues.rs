@@ -27,9 +27,9 @@ pub fn echo(queues: &[Queue]) -> Result<Vec<String>, String> {
             None if has_children && root.flows.is_some() => {
                 return Err(format!("root queue {name} doesn't support hierarchy"));
             }
-            None if has_children => {
-                return Err(format!("no bandwidth was specified for root queue {name}"));
-            }
+            None if has_children => return Err(no_bandwidth(name)),
+            // as OpenBSD's kernel does (hfsc_pf_addqueue)
+            Some(curve) if curve.rate == 0 => return Err(no_bandwidth(name)),
             Some(_) if !has_default => return Err("no default queue specified".to_string()),
             _ => {}
         }
@@ -44,6 +44,10 @@ pub fn echo(queues: &[Queue]) -> Result<Vec<String>, String> {
         }
     }
     Ok(tree.lines)
+}
+
+fn no_bandwidth(root: &str) -> String {
+    format!("no bandwidth was specified for root queue {root}")
 }
 
 /// The queues with a parent, and the output so far.
@@ -172,4 +176,23 @@ pub fn limiter(limiter: &Limiter) -> String {
     text += &limiter.inet_mask.map(|mask| format!(" inet mask {mask}")).unwrap_or_default();
     text += &limiter.inet6_mask.map(|mask| format!(" inet6 mask {mask}")).unwrap_or_default();
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_queue_without_bandwidth_is_refused() {
+        let refusal = |rate, flows| {
+            let bandwidth = Some(ServiceCurve { rate, burst: None });
+            let interface = Some("em0".to_owned());
+            let root = Queue { interface, bandwidth, flows, default: true, ..Queue::named("a") };
+            echo(&[root]).err()
+        };
+        let expected = Some("no bandwidth was specified for root queue a".to_owned());
+        assert_eq!(refusal(0, None), expected);
+        assert_eq!(refusal(0, Some(10)), expected);
+        assert_eq!(refusal(1, None), None);
+    }
 }

@@ -1,6 +1,5 @@
 //! `-f`: reads a file and loads its rules.
 
-use std::collections::HashSet;
 use std::io::{IsTerminal, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
 use std::process::ExitCode;
@@ -279,23 +278,7 @@ pub fn load_tables(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let path = args.anchor.as_ref().map_or("", |anchor| &anchor.path);
-    let mut instance = create(args)?;
-    let mut ruleset = instance.loaded()?.ruleset;
-    let rules = ruleset.rules_of(path).to_vec();
-    let new = loaded.ruleset.tables;
-    let defined: HashSet<&str> = new.iter().map(|table| table.name.as_str()).collect();
-    let mut tables = ruleset.tables_of(path).to_vec();
-    tables.retain(|table| !defined.contains(table.name.as_str()));
-    // tables that the file does not define keep their entries
-    tables.iter_mut().for_each(|table| table.initialized = false);
-    tables.extend(new.iter().filter(|table| table.defined).cloned());
-    if path.is_empty() {
-        ruleset.tables = tables;
-        instance.load(ruleset, &host)?;
-    } else {
-        let anchor = Ruleset { rules, tables, ..Ruleset::default() };
-        instance.load_anchor(path, &anchor, &host)?;
-    }
+    create(args)?.load_tables(path, &loaded.ruleset.tables, &host)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -2,13 +2,14 @@
 //! rules. Each other line is a state, a [`SavedState`].
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
+use skipstep_kernel::Instance;
 use skipstep_kernel::saved::SavedState;
-use skipstep_kernel::{Instance, private};
+use tempfile::NamedTempFile;
 
 use crate::views;
 
@@ -48,12 +49,16 @@ pub fn store(instance: Option<&Instance>, file: &str) -> Result<()> {
         text += &serde_json::to_string(&state)?;
         text.push('\n');
     }
-    let unfinished = Path::new(file).with_extension("new");
-    // connections are private, so only root may read the file
-    private::new_file(&unfinished)
-        .and_then(|mut file| file.write_all(text.as_bytes()))
-        .and_then(|()| fs::rename(&unfinished, file))
-        .with_context(|| file.to_owned())
+    replace(Path::new(file), &text).with_context(|| file.to_owned())
+}
+
+/// Replaces a file in one step. Connections are private, so only the owner may read the file.
+fn replace(file: &Path, text: &str) -> io::Result<()> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut unfinished = NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+    unfinished.write_all(text.as_bytes())?;
+    unfinished.persist(file)?;
+    Ok(())
 }
 
 /// Restores the states of `file`. States whose key is taken stay as they are.
@@ -89,9 +94,26 @@ pub fn read(text: &str) -> Result<(Head, Vec<SavedState>)> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     const HEAD: &str = r#"{"format":"skipstep states","version":1,"rules":"00"}"#;
+
+    #[test]
+    fn a_file_is_replaced_and_its_neighbours_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, neighbour) =
+            (folder.path().join("states.old"), folder.path().join("states.new"));
+        for (path, text) in [(&file, "before"), (&neighbour, "of a neighbour")] {
+            fs::write(path, text).unwrap();
+        }
+        replace(&file, "after").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "after");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_to_string(&neighbour).unwrap(), "of a neighbour");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
 
     #[test]
     fn other_files_and_versions_are_refused() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Anchor, Ruleset};
+use crate::{Anchor, Ruleset, Table};
 
 /// A change that pfctl makes to the rules in force.
 #[derive(Debug, Clone, PartialEq)]
@@ -126,6 +126,24 @@ impl Next {
         next
     }
 
+    /// Returns the result of `pfctl -T load`: the rule set of `path` keeps its rules and its
+    /// anchors, and gets the tables that `new` defines. Its other tables keep their entries.
+    pub fn tables(previous: &Ruleset, path: &str, new: &[Table]) -> Self {
+        let mut next = Self::same(previous);
+        let mut tables = previous.tables_of(path).to_vec();
+        let defined = || new.iter().filter(|table| table.defined);
+        tables.retain(|table| defined().all(|defined| defined.name != table.name));
+        tables.iter_mut().for_each(|table| table.initialized = false);
+        tables.extend(defined().cloned());
+        if path.is_empty() {
+            next.ruleset.tables = tables;
+        } else if next.ruleset.anchors.contains_key(path) || !tables.is_empty() {
+            next.ruleset.anchors.entry(path.to_owned()).or_default().tables = tables;
+        }
+        next.replaced.insert(path.to_owned());
+        next
+    }
+
     /// True if the rules and tables of an anchor are replaced or removed.
     pub fn replaces(&self, path: &str) -> bool {
         self.replaced.contains(path)
@@ -152,7 +170,7 @@ fn is_unnamed(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Rule;
+    use crate::{LegacyKind, LegacyRule, Rule};
 
     fn ruleset(paths: &[&str]) -> Ruleset {
         let anchor = Anchor { rules: vec![Rule::default()], ..Anchor::default() };
@@ -182,5 +200,32 @@ mod tests {
         assert_eq!(paths(&next), (vec!["a", "a/b", "a/c", "ab/_1"], vec!["a", "a/_1", "a/c"]));
         let next = Next::anchors(&previous, [("a", &new), ("ab/_1", &Ruleset::default())]);
         assert_eq!(paths(&next), (vec!["a", "a/b", "a/c"], vec!["a", "a/_1", "a/c", "ab/_1"]));
+    }
+
+    #[test]
+    fn a_load_of_tables_changes_tables_only() {
+        let table = |name: &str| Table { name: name.into(), defined: true, ..Table::default() };
+        let mut previous = ruleset(&["a", "a/_1", "b"]);
+        let anchor = previous.anchors.get_mut("a").unwrap();
+        anchor.legacy_rules.push(LegacyRule {
+            kind: LegacyKind::Nat,
+            no: false,
+            pass: false,
+            leave_fragments: false,
+            rule: Rule::default(),
+        });
+        anchor.tables = vec![table("kept"), table("replaced")];
+        let mut expected = previous.clone();
+        let mentioned = Table { name: "kept".into(), ..Table::default() };
+        let next = Next::tables(&previous, "a", &[table("replaced"), mentioned]);
+        expected.anchors.get_mut("a").unwrap().tables = next.ruleset.tables_of("a").to_vec();
+        assert_eq!(next.ruleset, expected);
+        assert_eq!(next.replaced, ["a".to_owned()].into());
+        let names = next.ruleset.tables_of("a").iter().map(|table| &table.name[..]);
+        assert_eq!(names.collect::<Vec<_>>(), ["kept", "replaced"]);
+
+        let next = Next::tables(&previous, "", &[table("new")]);
+        assert_eq!((next.ruleset.tables.len(), &next.ruleset.anchors), (1, &previous.anchors));
+        assert_eq!(Next::tables(&previous, "c", &[]).ruleset, previous);
     }
 }

@@ -19,7 +19,7 @@ const AT_ONCE: usize = 2;
 /// Number of bytes of salt (RFC 9106 section 3.1).
 const SALT: usize = 16;
 
-/// Number of bytes of a password at most. [`Accounts::check`] ignores further bytes.
+/// Number of bytes of a password at most.
 const LONGEST: usize = 1024;
 
 /// The accounts of the gateway.
@@ -86,7 +86,8 @@ impl Accounts {
     /// work.
     pub async fn check(&self, name: &[u8], password: &[u8]) -> bool {
         let known = str::from_utf8(name).ok().and_then(|name| self.hashes.get(name));
-        let (is_known, hash) = (known.is_some(), known.unwrap_or(&self.any).clone());
+        let hash = known.unwrap_or(&self.any).clone();
+        let may_belong = known.is_some() && password.len() <= LONGEST;
         let password = password.get(..LONGEST).unwrap_or(password).to_vec();
         // the semaphore is never closed
         let Ok(_turn) = self.turns.acquire().await else { return false };
@@ -94,7 +95,7 @@ impl Accounts {
             let hash = PasswordHash::new(&hash);
             hash.is_ok_and(|hash| Argon2::default().verify_password(&password, &hash).is_ok())
         });
-        checking.await.unwrap_or(false) && is_known
+        checking.await.unwrap_or(false) && may_belong
     }
 }
 
@@ -163,6 +164,14 @@ mod tests {
         // bob's password is verified against alice's hash, and bob is still refused
         assert!(!accounts.check(b"bob", b"secret").await);
         assert!(!accounts.check(b"\xff", b"secret").await);
+    }
+
+    #[tokio::test]
+    async fn a_password_is_not_cut_to_fit() {
+        let password = "x".repeat(LONGEST);
+        let accounts = Accounts::parse("a", &line("alice", &password).unwrap()).unwrap();
+        assert!(accounts.check(b"alice", password.as_bytes()).await);
+        assert!(!accounts.check(b"alice", (password + "y").as_bytes()).await);
     }
 
     #[test]
