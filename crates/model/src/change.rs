@@ -7,7 +7,8 @@ use skipstep_ruleset::{TableEntry, TableName};
 use skipstep_views::{Edit, TableEdit};
 
 use crate::Firewall;
-use crate::state::{State, StateId};
+use crate::key::StateId;
+use crate::state::State;
 
 impl Firewall {
     /// Removes states as `pfctl -k` does, except states that already wait for removal.

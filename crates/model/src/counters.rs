@@ -11,12 +11,12 @@ use skipstep_ruleset::{
 use skipstep_views::{InterfaceCounters, RuleCounters, Status};
 
 use crate::af_to::read_as;
+use crate::key::{Ends, STACK, WIRE};
 use crate::packet::Descriptor;
 use crate::rate::Rate;
 use crate::rulebook::{Entry, Rulebook};
-use crate::state::{STACK, State, WIRE};
+use crate::state::State;
 use crate::table;
-use crate::translate::Ends;
 
 /// A decided packet, as the counters need it.
 pub(crate) struct Counted<'a> {

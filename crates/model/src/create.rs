@@ -5,21 +5,24 @@ use skipstep_views::{LimitCounter, NextHop, NodeKind, Peer};
 use skipstep_wire::protocol;
 
 use crate::cross;
+use crate::evaluation::Context;
 use crate::firewall::Firewall;
 use crate::icmp::{self, Mapping};
 use crate::journal::Journal;
+use crate::key::{Ends, NodeKey, STACK, StateId, WIRE};
 use crate::modulate;
 use crate::packet::{Descriptor, Tcp, Transport};
-use crate::pool::{Chosen, PoolInputs, Purpose};
+use crate::pool::Chosen;
+use crate::pool_inputs::{PoolInputs, Purpose};
 use crate::rulebook::Entry;
-use crate::rules::{Answer, Context};
-use crate::source_node::{NodeKey, Refused};
-use crate::state::other_state::{NO_TRAFFIC, SINGLE};
-use crate::state::{Collision, STACK, State, StateId, WIRE};
+use crate::rules::Answer;
+use crate::side::other_state::{NO_TRAFFIC, SINGLE};
+use crate::source_node::Refused;
+use crate::state::{Collision, State};
 use crate::tcp;
 use crate::timestamp::Scrub;
 use crate::trace::Stage;
-use crate::translate::{self, Ends, pool_of};
+use crate::translate::{self, pool_of};
 use crate::world::World;
 
 /// The result of creating a state.

@@ -12,9 +12,10 @@ use crate::fate::Packet;
 use crate::icmp::{self, Mapping};
 use crate::icmp_convert::{self, Untranslatable};
 use crate::icmp_error::{Quoted, QuotedTransport};
+use crate::key::Ends;
 use crate::packet::{Descriptor, Transport};
 use crate::reply::Undelivered;
-use crate::translate::{Ends, octets, transport_checksum};
+use crate::translate::{octets, transport_checksum};
 use crate::world::World;
 
 /// Highest hop limit of a converted packet, and its hop limit if the packet had none.

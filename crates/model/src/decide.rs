@@ -4,12 +4,13 @@ use skipstep_ruleset::{Action, BlockReturn, Family, Reason, Ruleset};
 
 use crate::Firewall;
 use crate::create::{self, Created};
+use crate::evaluation::{Context, Question};
 use crate::fate::Packet;
 use crate::journal::{Journal, LogAnchor};
 use crate::lookup::Lookup;
 use crate::packet::{Descriptor, Transport};
 use crate::rulebook::{Entry, Rulebook};
-use crate::rules::{self, Answer, Context, Question};
+use crate::rules::{self, Answer};
 use crate::ruling::Ruling;
 use crate::syncookie::Redeemed;
 use crate::trace::Stage;

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use skipstep_reassembly::Fragmentation;
 use skipstep_ruleset::{Action, Direction, Reason, RuleId};
 
+use crate::key::StateId;
 use crate::link::LinkHeader;
-use crate::state::StateId;
 
 /// A packet on its way through the firewall.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,13 +5,15 @@
 use skipstep_reassembly::{Counters, FragmentFate, Piece, refragment, update_ipv4_checksum};
 use skipstep_ruleset::{Direction, Family, Reason, Timeout};
 
+use crate::evaluation::{Context, Question};
 use crate::fate::{Fate, ForwardRoute, Forwarded, Packet, Verdict};
-use crate::firewall::{Firewall, untouched};
+use crate::filter::untouched;
+use crate::firewall::Firewall;
 use crate::journal::Journal;
 use crate::normalize;
 use crate::packet::Descriptor;
 use crate::reply::Undelivered;
-use crate::rules::{self, Context, Question};
+use crate::rules;
 use crate::trace::Stage;
 
 impl Firewall {

@@ -5,13 +5,14 @@
 //! the other, and keeps its states in ordinary maps. Time, randomness, interfaces and routes come
 //! from [`world::World`] only, so the caller controls all four.
 //!
-//! A packet's way through the files: [`firewall`] has the order of steps. `packet` and `header`
-//! parse the packet, `normalize` refuses and repairs it, `fragment` holds fragments until they are
-//! complete. `decide` finds the verdict. `lookup` finds the state in [`state`]; `tcp`, `others`,
-//! `icmp` and `icmp_error` judge the packet by it and update it. Without a state, `rules` finds the
-//! deciding rule in the `rulebook`, and `actions` collects the actions of match rules. `translate`
-//! computes new addresses and ports with a `pool`, a `port` and `af_to`. `limiter` checks shared
-//! limits, `create` creates the state, and `reply` answers blocked packets.
+//! A packet's way through the files: [`firewall`] has the firewall's parts, and `filter` the order
+//! of steps. `packet` and `header` parse the packet, `normalize` refuses and repairs it, `fragment`
+//! holds fragments until they are complete. `decide` finds the verdict. `lookup` finds the state in
+//! [`state`]; `tcp`, `others`, `icmp` and `icmp_error` judge the packet by it and update it.
+//! Without a state, `rules` finds the deciding rule in the `rulebook`, and `actions` collects the
+//! actions of match rules. `translate` computes new addresses and ports with a `pool` (and its
+//! `address_list`), a `port` and `af_to`. `limiter` checks shared limits, `create` creates the
+//! state, and `reply` answers blocked packets.
 //!
 //! `act` carries out the `ruling`. `scrub` changes packets that pass, `cross` and `icmp_convert`
 //! convert packets to the other family. `counters` counts, `journal` collects reasons and log
@@ -24,12 +25,16 @@
 mod act;
 mod actions;
 mod address;
+mod address_list;
 mod af_to;
 mod change;
+mod cookies;
 mod counters;
 mod create;
 mod cross;
 mod decide;
+mod evaluation;
+mod filter;
 mod fingerprint;
 mod fragment;
 mod header;
@@ -37,6 +42,7 @@ mod icmp;
 mod icmp_convert;
 mod icmp_error;
 mod journal;
+mod key;
 mod link;
 mod lookup;
 mod modulate;
@@ -47,6 +53,7 @@ mod own_address;
 mod packet;
 mod patch;
 mod pool;
+mod pool_inputs;
 mod pool_list;
 mod port;
 mod rate;
@@ -58,6 +65,7 @@ mod rulebook;
 mod rules;
 mod ruling;
 mod scrub;
+pub mod side;
 mod siphash;
 mod sticky;
 mod syncookie;
@@ -85,11 +93,11 @@ pub use fate::{
     Verdict,
 };
 pub use firewall::Firewall;
+pub use key::{Ends, Key, STACK, StateId, WIRE};
 pub use limiter::{LimitedSource, LimiterState};
 pub use link::{Hiding, LinkHeader, VlanTag};
 pub use pool::Chosen;
 pub use source_node::SourceNode;
-pub use state::{Key, STACK, State, StateId, WIRE};
+pub use state::State;
 pub use trace::{Stage, Trace};
-pub use translate::Ends;
 pub use world::Draw;

@@ -7,6 +7,7 @@ use ipnet::IpNet;
 use skipstep_ruleset::{Limiter, LimiterUse, Reason, Ruleset};
 use skipstep_views::Admissions;
 
+use crate::key::LimitedBy;
 use crate::trace::Criterion;
 
 const NANOSECONDS: i64 = 1_000_000_000;
@@ -56,13 +57,6 @@ pub struct LimitedSource {
     /// Second until which the source is kept without states.
     pub stays_until: u32,
     tokens: Tokens,
-}
-
-/// A state's reference to a source of a source limiter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LimitedBy {
-    pub id: u32,
-    pub source: (u32, IpAddr),
 }
 
 /// A change of the limiter's table: a network is added or removed.

@@ -10,11 +10,11 @@ use crate::icmp::{self, Mapping};
 use crate::icmp_convert::Untranslatable;
 use crate::icmp_error::{self, Quoted, QuotedTransport};
 use crate::journal::Journal;
+use crate::key::{Ends, Key, StateId};
 use crate::packet::{Descriptor, Icmp, Tcp, Transport};
-use crate::state::{Key, StateId};
 use crate::tcp::{self, Tracked};
 use crate::trace::Stage;
-use crate::translate::{self, Ends};
+use crate::translate;
 use crate::{cross, modulate, others, reply, timeout};
 
 /// The result of a lookup.

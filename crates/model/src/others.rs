@@ -3,8 +3,8 @@
 
 use skipstep_ruleset::{Direction, Timeout};
 
+use crate::side::other_state::{MULTIPLE, SINGLE};
 use crate::state::State;
-use crate::state::other_state::{MULTIPLE, SINGLE};
 
 /// Updates the state of a UDP flow.
 pub(crate) fn track_udp(state: &mut State, direction: Direction, now: u32) {

@@ -10,9 +10,8 @@ use skipstep_ruleset::{Direction, StateOptions, Table, TableEntry, TableName};
 use skipstep_views::{LimitCounter, NodeKind};
 
 use crate::firewall::Firewall;
+use crate::key::{NodeKey, StateId, WIRE};
 use crate::limiter::TableChange;
-use crate::source_node::NodeKey;
-use crate::state::{StateId, WIRE};
 
 impl Firewall {
     /// Counts the newly established connection of a state. Returns true if its source has too many

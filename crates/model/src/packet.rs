@@ -7,8 +7,7 @@ use skipstep_wire::{protocol, tcp_flag};
 
 use crate::fate::Packet;
 use crate::header::{self, Ipv4Fields, Ipv6Fields, Readable};
-use crate::state::Key;
-use crate::translate::Ends;
+use crate::key::{Ends, Key};
 
 /// A packet whose headers are valid.
 #[derive(Debug, Clone)]

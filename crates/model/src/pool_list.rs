@@ -3,7 +3,8 @@
 
 use skipstep_ruleset::{Family, PoolAddress};
 
-use crate::pool::{Block, Cursor, List, Loads, PoolInputs, RulePool, list_of, net, next};
+use crate::address_list::{Block, Cursor, List, Loads, list_of, net, next};
+use crate::pool_inputs::{PoolInputs, RulePool};
 
 /// A member of a pool's list.
 pub(crate) enum Member {

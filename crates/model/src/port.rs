@@ -5,7 +5,8 @@ use skipstep_wire::protocol;
 
 use crate::counters::Counters;
 use crate::endpoint::{Endpoint, Endpoints};
-use crate::state::{Key, STACK, StateTable, WIRE};
+use crate::key::{Key, STACK, WIRE};
+use crate::state::StateTable;
 use crate::world::World;
 
 /// First and last translated port if the rule names none.

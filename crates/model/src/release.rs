@@ -3,7 +3,7 @@
 use skipstep_ruleset::{Family, PoolKind, Timeout};
 
 use crate::Firewall;
-use crate::pool::{PoolInputs, Purpose};
+use crate::pool_inputs::{PoolInputs, Purpose};
 use crate::state::State;
 use crate::timeout;
 use crate::translate::pool_of;

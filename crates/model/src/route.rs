@@ -13,15 +13,15 @@ use crate::cross;
 use crate::fate::{Carried, Fate, ForwardRoute, Forwarded, Packet, Verdict};
 use crate::firewall::Firewall;
 use crate::journal::Journal;
+use crate::key::{Ends, StateId};
 use crate::link::LinkHeader;
 use crate::normalize::IP_CHECKSUM;
 use crate::packet::{Descriptor, Malformed};
 use crate::patch;
 use crate::reply::{self, Undelivered};
 use crate::ruling::{Ruling, fate};
-use crate::state::{State, StateId};
+use crate::state::State;
 use crate::trace::Stage;
-use crate::translate::Ends;
 
 /// The next hop of a packet, and the routing table for it.
 pub(crate) struct Course {

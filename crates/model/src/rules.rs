@@ -6,58 +6,23 @@ use std::ops::Range;
 
 use skipstep_ruleset::anchor::DEEPEST;
 use skipstep_ruleset::rule::Not;
-use skipstep_ruleset::{Action, Direction, InterfaceMatch, LegacyList, Reason, Ruleset};
+use skipstep_ruleset::{Action, Direction, InterfaceMatch, LegacyList, Reason};
 use skipstep_wire::protocol;
 
 use crate::actions::Actions;
 use crate::address::{self, MatchInputs};
 use crate::counters::Counters;
-use crate::endpoint::Endpoints;
+use crate::evaluation::{Context, Question};
 use crate::fate::{Packet, SocketOwner};
 use crate::fingerprint;
-use crate::icmp::Mapping;
 use crate::journal::{Journal, LogAnchor};
+use crate::key::{Ends, NodeKey};
 use crate::limiter::{self, Limiters};
-use crate::packet::{Descriptor, Transport};
-use crate::pool::{PoolInputs, Pools};
-use crate::rulebook::{Entry, Rulebook};
-use crate::source_node::{NodeKey, SourceNodes};
-use crate::state::StateTable;
+use crate::packet::Transport;
+use crate::rulebook::Entry;
 use crate::trace::{Criterion, Stage};
-use crate::translate::{Ends, Exhausted, Translation};
+use crate::translate::{Exhausted, Translation};
 use crate::world::World;
-
-/// The input of an evaluation.
-pub(crate) struct Question<'r, 'p> {
-    /// Rule set, for its tables.
-    pub ruleset: &'r Ruleset,
-    pub rulebook: &'r Rulebook,
-    pub world: &'p World,
-    /// The packet as it came, for its metadata.
-    pub input: &'p Packet,
-    pub packet: &'p Descriptor,
-    /// Relation to states, for ICMP and ICMPv6.
-    pub mapping: Option<Mapping>,
-}
-
-impl Question<'_, '_> {
-    /// Returns the inputs of pools.
-    pub fn pool_inputs(&self) -> PoolInputs<'_> {
-        PoolInputs { ruleset: self.ruleset, world: self.world }
-    }
-}
-
-/// The parts of the firewall that an evaluation reads and changes.
-pub(crate) struct Context<'w> {
-    pub states: &'w mut StateTable,
-    pub pools: &'w mut Pools,
-    pub endpoints: &'w mut Endpoints,
-    pub sources: &'w mut SourceNodes,
-    /// Source nodes that pools created or found, and that the state will reference.
-    pub held: Vec<NodeKey>,
-    pub limiters: &'w mut Limiters,
-    pub counters: &'w mut Counters,
-}
 
 /// The result of an evaluation.
 #[derive(Debug)]

@@ -3,11 +3,10 @@
 use crate::actions::Actions;
 use crate::fate::{Carried, Decision, Fate, ForwardRoute, Forwarded, Packet, Verdict};
 use crate::journal::Journal;
+use crate::key::{Ends, StateId};
 use crate::packet::Descriptor;
 use crate::rulebook::Entry;
 use crate::rules::TagSeen;
-use crate::state::StateId;
-use crate::translate::Ends;
 
 /// The decision about a packet, before it is carried out.
 #[derive(Default)]

@@ -2,22 +2,13 @@
 //! 15).
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
 
 use skipstep_views::{LimitCounter, NodeKind, Status};
 
+use crate::key::NodeKey;
 use crate::pool::Chosen;
 use crate::rate::Rate;
 use crate::rulebook::Entry;
-
-/// The identity of a node. In PF each rule has its own nodes, with `source-track global`, too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct NodeKey {
-    /// Index of the rule.
-    pub rule: usize,
-    pub kind: NodeKind,
-    pub source: IpAddr,
-}
 
 /// The counters and the pool's choice of a source.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

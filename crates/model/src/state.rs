@@ -1,7 +1,6 @@
 //! States and the state table (pf-semantics section 6).
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
 
 use skipstep_ruleset::{Direction, Family, Timeout};
 use skipstep_views::{NextHop, Peer};
@@ -9,87 +8,10 @@ use skipstep_wire::protocol;
 
 use crate::actions::Actions;
 use crate::endpoint::Endpoint;
-use crate::limiter::LimitedBy;
+use crate::key::{Ends, Key, LimitedBy, NodeKey, STACK, StateId, WIRE};
 use crate::packet::Descriptor;
-use crate::source_node::NodeKey;
+use crate::side::tcp_state;
 use crate::timestamp::Scrub;
-use crate::translate::Ends;
-
-/// Number of a state: ascending in order of creation, from 1, never reused.
-pub type StateId = u64;
-
-/// Index of a state's key on the network's side, which inbound packets have.
-pub const WIRE: usize = 0;
-/// Index of a state's key on the host's side, which outbound packets have.
-pub const STACK: usize = 1;
-
-/// BSD's numbers of the TCP states that PF uses.
-pub mod tcp_state {
-    /// The side has sent nothing.
-    pub const CLOSED: u8 = 0;
-    /// The side has sent a SYN, or another first packet.
-    pub const SYN_SENT: u8 = 2;
-    /// The side's SYN was acknowledged.
-    pub const ESTABLISHED: u8 = 4;
-    /// The side has sent a FIN.
-    pub const CLOSING: u8 = 7;
-    /// The side's FIN was acknowledged.
-    pub const FIN_WAIT_2: u8 = 9;
-    /// The connection was reset.
-    pub const TIME_WAIT: u8 = 10;
-    /// `synproxy state`: the firewall waits for the client's handshake.
-    pub const PROXY_SRC: u8 = 11;
-    /// `synproxy state`: the firewall waits for the server's handshake.
-    pub const PROXY_DST: u8 = 12;
-}
-
-/// States of a side of a flow that is not TCP.
-pub mod other_state {
-    /// The side has sent nothing.
-    pub const NO_TRAFFIC: u8 = 0;
-    /// The side has sent a packet.
-    pub const SINGLE: u8 = 1;
-    /// The side has sent a packet and got an answer.
-    pub const MULTIPLE: u8 = 2;
-}
-
-/// The identity of a flow.
-///
-/// Index 0 is the source of inbound and the destination of outbound packets, so a reply has the
-/// same key. For ICMP queries one port is the identifier, the other the type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Key {
-    /// Routing domain.
-    pub rdomain: u32,
-    /// Address family.
-    pub family: Family,
-    /// IP protocol number.
-    pub protocol: u8,
-    /// Addresses, the source of inbound packets first.
-    pub address: [IpAddr; 2],
-    /// Ports in host byte order, the source of inbound packets first.
-    pub port: [u16; 2],
-}
-
-impl Key {
-    /// Returns the key of a packet that travels in `direction`. `source` and `destination` are
-    /// pairs of address and port.
-    pub fn new(
-        rdomain: u32,
-        family: Family,
-        protocol: u8,
-        direction: Direction,
-        source: (IpAddr, u16),
-        destination: (IpAddr, u16),
-    ) -> Self {
-        let [first, second] = match direction {
-            Direction::In => [source, destination],
-            Direction::Out => [destination, source],
-        };
-        let (address, port) = ([first.0, second.0], [first.1, second.1]);
-        Key { rdomain, family, protocol, address, port }
-    }
-}
 
 /// A flow that the rules let through.
 #[derive(Debug, Clone, PartialEq)]

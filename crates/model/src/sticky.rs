@@ -5,9 +5,12 @@ use std::net::IpAddr;
 
 use skipstep_ruleset::{Family, PoolKind};
 
-use crate::pool::{self, Chosen, PoolInputs, RulePool};
-use crate::rules::Context;
-use crate::source_node::{NodeKey, Refused};
+use crate::pool::{self, Chosen};
+
+use crate::evaluation::Context;
+use crate::key::NodeKey;
+use crate::pool_inputs::{PoolInputs, RulePool};
+use crate::source_node::Refused;
 
 impl Context<'_> {
     /// Chooses an address of a pool for a packet from `source`; `first` as in

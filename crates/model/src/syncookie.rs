@@ -23,8 +23,8 @@ use crate::journal::Journal;
 use crate::lookup::Lookup;
 use crate::packet::{Descriptor, Tcp};
 use crate::reply::{self, Segment};
+use crate::side::tcp_state::{CLOSED, ESTABLISHED, PROXY_DST};
 use crate::siphash::siphash24;
-use crate::state::tcp_state::{CLOSED, ESTABLISHED, PROXY_DST};
 use crate::synproxy::{DEFAULT_MSS, offered_mss};
 use crate::tcp_option;
 use crate::trace::Stage;
@@ -36,20 +36,6 @@ const KEY_LIFETIME: u32 = 15;
 const MSS: [u16; 8] = [216, 536, 1200, 1360, 1400, 1440, 1452, 1460];
 const SCALE: [u8; 8] = [0, 0, 1, 2, 4, 6, 7, 8];
 
-/// The two keys, and their counters.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Cookies {
-    /// True while SYNs are answered with cookies.
-    active: bool,
-    keys: [[u8; 16]; 2],
-    /// Number of cookies sent with each key that did not come back.
-    in_flight: [u32; 2],
-    /// Number of keys made; its lowest bit is the index of the current key.
-    keys_made: u32,
-    /// Second at which the next key is due; `None` if there is no key.
-    next_key_at: Option<u32>,
-}
-
 /// The result for a packet that may return a cookie.
 pub(crate) enum Redeemed {
     /// The packet has no valid cookie.
@@ -58,12 +44,6 @@ pub(crate) enum Redeemed {
     Refused,
     /// The firewall has taken the packet, which is not counted.
     Taken(Lookup),
-}
-
-impl Cookies {
-    fn current(&self) -> usize {
-        self.keys_made as usize & 1
-    }
 }
 
 impl Firewall {

@@ -16,14 +16,14 @@ use skipstep_wire::tcp_flag::{ACK, FIN, RST, SYN};
 use crate::address::is_on_every_link;
 use crate::firewall::Firewall;
 use crate::journal::Journal;
+use crate::key::{Ends, StateId, WIRE};
 use crate::lookup::Lookup;
 use crate::packet::{Descriptor, Tcp};
 use crate::reply::{self, Segment};
 use crate::rulebook::Entry;
-use crate::state::tcp_state::{ESTABLISHED, PROXY_DST, PROXY_SRC};
-use crate::state::{State, StateId, WIRE};
+use crate::side::tcp_state::{ESTABLISHED, PROXY_DST, PROXY_SRC};
+use crate::state::State;
 use crate::tcp_option;
-use crate::translate::Ends;
 use crate::world::World;
 
 /// The MSS in bytes that each path supports (RFC 9293 section 3.7.1 says 536; BSD's default is

@@ -11,8 +11,8 @@ use skipstep_wire::tcp_flag::{ACK, FIN, RST, SYN};
 
 use crate::modulate;
 use crate::packet::{Descriptor, Tcp};
+use crate::side::tcp_state::{CLOSED, CLOSING, ESTABLISHED, FIN_WAIT_2, SYN_SENT, TIME_WAIT};
 use crate::state::State;
-use crate::state::tcp_state::{CLOSED, CLOSING, ESTABLISHED, FIN_WAIT_2, SYN_SENT, TIME_WAIT};
 use crate::tcp_option;
 use crate::timestamp::{self, BadTimestamp, Scrub, Sides};
 use crate::world::World;

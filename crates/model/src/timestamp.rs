@@ -10,7 +10,7 @@ use skipstep_views::Peer;
 use skipstep_wire::tcp_flag::{RST, SYN};
 
 use crate::packet::Descriptor;
-use crate::state::tcp_state::ESTABLISHED;
+use crate::side::tcp_state::ESTABLISHED;
 use crate::world::World;
 use crate::{normalize, patch, tcp_option};
 

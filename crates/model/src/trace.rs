@@ -5,8 +5,7 @@ use std::net::IpAddr;
 
 use skipstep_ruleset::{Action, Reason, RuleId};
 
-use crate::state::{Key, StateId};
-use crate::translate::Ends;
+use crate::key::{Ends, Key, StateId};
 
 /// The stages of one packet, in order.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -3,29 +3,21 @@
 
 use std::net::IpAddr;
 
-use skipstep_ruleset::{AfTo, Direction, Family, LegacyKind, PoolKind, PoolPorts, Ports};
+use skipstep_ruleset::{AfTo, Family, LegacyKind, PoolKind, PoolPorts, Ports};
 use skipstep_wire::protocol;
 
 use crate::af_to;
 use crate::endpoint::Endpoint;
+use crate::evaluation::{Context, Question};
 use crate::icmp::{self, Mapping};
 use crate::icmp_error::{Quoted, QuotedTransport};
+use crate::key::{Ends, Key};
 use crate::packet::{Descriptor, Transport};
 use crate::patch::Checksum;
-use crate::pool::{self, Pools, Purpose, RulePool};
+use crate::pool::{self, Pools};
+use crate::pool_inputs::{Purpose, RulePool};
 use crate::port::{self, Flow, Found, Search};
 use crate::rulebook::Entry;
-use crate::rules::{Context, Question};
-use crate::state::Key;
-
-/// The address/port pairs of a packet. For an ICMP query the ports are its id and its type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ends {
-    /// Address and port of the sender, the port in host byte order.
-    pub source: (IpAddr, u16),
-    /// Address and port of the receiver, the port in host byte order.
-    pub destination: (IpAddr, u16),
-}
 
 impl Ends {
     /// Returns the pairs of a packet as it came.
@@ -35,25 +27,6 @@ impl Ends {
         Ends {
             source: (packet.source, source_port),
             destination: (packet.destination, destination_port),
-        }
-    }
-
-    /// Returns the family of the addresses.
-    pub(crate) fn family(&self) -> Family {
-        Family::from_address(self.source.0)
-    }
-
-    /// Returns the pairs of an answer.
-    pub(crate) fn opposite(&self) -> Self {
-        Ends { source: self.destination, destination: self.source }
-    }
-
-    /// Returns the pairs of a packet that travels in `direction` and has this key.
-    pub(crate) fn from_key(key: &Key, direction: Direction) -> Self {
-        let end = |index: usize| (key.address[index], key.port[index]);
-        match direction {
-            Direction::In => Ends { source: end(0), destination: end(1) },
-            Direction::Out => Ends { source: end(1), destination: end(0) },
         }
     }
 

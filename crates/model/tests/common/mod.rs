@@ -7,7 +7,7 @@
 
 use std::net::IpAddr;
 
-use skipstep_model::state::tcp_state;
+use skipstep_model::side::tcp_state;
 use skipstep_model::{Carried, Fate, Firewall, LinkHeader, Packet, State, Verdict};
 use skipstep_ruleset::Direction;
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress, Route};
