@@ -33,6 +33,11 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
+    /// Returns the relation of a query of type `kind`, or of the answer to one.
+    fn query(icmp: &Icmp, kind: u8, id: u16) -> Self {
+        Mapping { stateless: false, reply: icmp.kind != kind, id, kind: kind.into() }
+    }
+
     /// Returns true for an echo request or its answer, the only messages whose id is translated.
     pub fn is_echo(&self, family: Family) -> bool {
         self.kind == if family == Family::Inet { 8 } else { ECHO_REQUEST.into() }
@@ -53,12 +58,7 @@ pub(crate) fn mapping(family: Family, icmp: &Icmp) -> Mapping {
 }
 
 fn mapping_inet(icmp: &Icmp) -> Mapping {
-    let query = |kind: u8, id| Mapping {
-        stateless: false,
-        reply: icmp.kind != kind,
-        id,
-        kind: kind.into(),
-    };
+    let query = |kind, id| Mapping::query(icmp, kind, id);
     match icmp.kind {
         0 | 8 => query(8, icmp.id),
         13 | 14 => query(13, icmp.id), // timestamp
@@ -74,12 +74,7 @@ fn mapping_inet(icmp: &Icmp) -> Mapping {
 }
 
 fn mapping_inet6(icmp: &Icmp) -> Mapping {
-    let query = |kind: u8, id| Mapping {
-        stateless: false,
-        reply: icmp.kind != kind,
-        id,
-        kind: kind.into(),
-    };
+    let query = |kind, id| Mapping::query(icmp, kind, id);
     match icmp.kind {
         ECHO_REQUEST | ECHO_REPLY => query(ECHO_REQUEST, icmp.id),
         // a report needs no query, and its destination is not the query's source

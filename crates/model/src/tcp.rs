@@ -178,12 +178,7 @@ fn track_full(
     let (from, to) = state.peers_mut(through);
     if strictly {
         slide(&segment, from, to);
-        if tcp.has(SYN) {
-            from.state = from.state.max(SYN_SENT);
-        }
-        if tcp.has(FIN) {
-            from.state = from.state.max(CLOSING);
-        }
+        advance_sender(from, tcp);
         let mut connected = false;
         if tcp.has(ACK) {
             match to.state {
@@ -326,14 +321,19 @@ fn slide(segment: &Segment, from: &mut Peer, to: &mut Peer) {
     }
 }
 
-fn track_sloppy(state: &mut State, packet: &Descriptor, tcp: &Tcp, now: u32) -> Tracked {
-    let (from, to) = state.peers_mut(packet.direction);
+/// Advances the state of the sender of a segment by its SYN and FIN.
+fn advance_sender(from: &mut Peer, tcp: &Tcp) {
     if tcp.has(SYN) {
         from.state = from.state.max(SYN_SENT);
     }
     if tcp.has(FIN) {
         from.state = from.state.max(CLOSING);
     }
+}
+
+fn track_sloppy(state: &mut State, packet: &Descriptor, tcp: &Tcp, now: u32) -> Tracked {
+    let (from, to) = state.peers_mut(packet.direction);
+    advance_sender(from, tcp);
     let mut connected = false;
     if tcp.has(ACK) {
         match (from.state, to.state) {
