@@ -89,8 +89,8 @@ impl Instance {
         self.commit_or_rebuild(change, next, host)
     }
 
-    /// Loads the tables that `tables` defines into the main rule set or an anchor (`pfctl -T load`).
-    /// Rules and other tables stay.
+    /// Loads the tables that `tables` defines into the rule set of `path` (`pfctl -T load`). Rules
+    /// and other tables stay.
     ///
     /// # Errors
     /// Fails as [`Instance::load`] does.

@@ -56,7 +56,7 @@ pub fn file(path: &Path) -> Result<File> {
 ///
 /// # Errors
 /// Fails if a system call fails.
-pub fn new_file(path: &Path) -> io::Result<File> {
+pub(crate) fn new_file(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
