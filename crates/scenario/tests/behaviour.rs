@@ -107,3 +107,24 @@ fn missing_proofs_are_reported() {
         assert_eq!(fault(proof, &titles).is_none(), right, "{proof}");
     }
 }
+
+/// The table of tests/README.md has each scenario file and each host test in its column.
+#[test]
+fn the_map_of_tests_is_complete() {
+    let page = read("tests/README.md");
+    let (_, map) = page.split_once("| feature |").expect("the map is there");
+    let in_column = |column: usize| -> BTreeSet<&str> {
+        let cells = map.lines().filter_map(|line| line.split('|').nth(column));
+        cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect()
+    };
+    let there = |folder: &str, before: &str, after: &str| -> BTreeSet<String> {
+        let entries = std::fs::read_dir(root().join(folder)).expect("the folder is there");
+        let names = entries.map(|entry| entry.expect("it can be listed").file_name());
+        let test = |name: String| Some(name.strip_prefix(before)?.strip_suffix(after)?.to_owned());
+        names.filter_map(|name| test(name.into_string().ok()?)).collect()
+    };
+    let owned = |names: BTreeSet<&str>| names.into_iter().map(str::to_owned).collect();
+    let named: [BTreeSet<String>; 2] = [in_column(3), in_column(4)].map(owned);
+    assert_eq!(named[0], there("tests/scenarios", "", ".scn"));
+    assert_eq!(named[1], there("tests/netns", "test-", ".sh"));
+}
