@@ -1,5 +1,5 @@
-//! The addresses of a table or of interfaces, from which a pool chooses, and a pool's position among
-//! them (pf-semantics section 11).
+//! The addresses of a table or of interfaces, from which a pool chooses, and a pool's position
+//! among them (pf-semantics section 11).
 
 use std::collections::HashMap;
 use std::net::IpAddr;

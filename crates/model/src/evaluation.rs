@@ -1,5 +1,5 @@
-//! An evaluation of rules: the packet in question, and the parts of the firewall that rules and their
-//! pools read and change.
+//! An evaluation of rules: the packet in question, and the parts of the firewall that rules and
+//! their pools read and change.
 
 use skipstep_ruleset::Ruleset;
 

@@ -82,7 +82,8 @@ impl Ends {
     }
 }
 
-/// The identity of a source node. In PF each rule has its own nodes, with `source-track global`, too.
+/// The identity of a source node. In PF each rule has its own nodes, with `source-track global`,
+/// too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NodeKey {
     /// Index of the rule.
