@@ -19,8 +19,8 @@ use libbpf_rs::query::LinkTypeInfo;
 use skipstep_ruleset::interface::Host;
 
 use crate::error::{Context, Error, Result};
-use crate::lab::offload;
 use crate::object::Programs;
+use crate::offload;
 use crate::pins::{BRIDGE_LINKS, LINKS, unpin};
 use crate::program::{Program, pin};
 use crate::xdp_fast_path::XdpFastPath;

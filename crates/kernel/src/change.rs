@@ -9,10 +9,9 @@ use skipstep_abi as abi;
 use crate::error::{Error, Result};
 use crate::netns::{self, Netns};
 use crate::object::Maps;
-use crate::record::{Memory, Record, SlotSet, wall_clock};
+use crate::record::{InForce, Memory, Record, SlotSet, wall_clock};
 use crate::rundir::{Draft, Lock, RunDir};
 use crate::table_index::Edition;
-use crate::unchanged::InForce;
 use crate::{contents, orphans, pool, rule_home};
 
 /// A change that has begun. A change that is dropped without [`Change::keep`] counts as unfinished.

@@ -20,10 +20,12 @@ use skipstep_ruleset::{LegacyRule, Next, Rule, Ruleset, TableName};
 
 use crate::error::{Context, Error, Result};
 use crate::object::Maps;
-use crate::record::{Load, Memory, Record, RuleSetRecord, SlotSet, TableRecord, visible_slot};
+use crate::record::{
+    InForce, Load, Memory, Record, RuleSetRecord, SlotSet, TableRecord, visible_slot,
+};
 use crate::rule_home::{self, RuleHome, Rules};
 use crate::table_slots::{self, ReplacedContents};
-use crate::unchanged::{InForce, Meanings};
+use crate::unchanged::Meanings;
 use crate::{forget, interfaces, limiter, nodes, orphans, pool, table_expansion};
 
 /// A rule set with slots beside the rule set in force. [`write()`] is the next step.

@@ -13,8 +13,7 @@ use skipstep_ruleset::TableEntry;
 
 use crate::error::Result;
 use crate::object::Maps;
-use crate::record::{Memory, wall_clock};
-use crate::table::{EntryInfo, EntryTraffic};
+use crate::record::{Memory, TableRecord, wall_clock};
 use crate::table_index::{self, Edition, NewIndexes};
 
 /// Entries that one system call writes.
@@ -22,6 +21,36 @@ const BATCH: usize = 4096;
 
 /// For each entry: true if it is negated, and the time from which it is counted (Unix seconds).
 pub(crate) type Dates = HashMap<IpNet, (bool, u32)>;
+
+/// An entry of a table as `pfctl -vT show` prints it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntryInfo {
+    /// Network, negation and weight.
+    pub entry: TableEntry,
+    /// Time when the entry was added or its counters were cleared, in seconds since 1970.
+    pub cleared: u32,
+    /// Traffic of the entry, if its table has `counters` and a packet has matched the entry.
+    pub traffic: Option<EntryTraffic>,
+    /// States that `least-states` pools gave the address; `None` if they never did.
+    pub states: Option<u32>,
+}
+
+/// Packets that matched a rule by an entry: `[in, out][block, match, pass]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EntryTraffic {
+    /// Number of packets.
+    pub packets: [[u64; 3]; 2],
+    /// Number of bytes.
+    pub bytes: [[u64; 3]; 2],
+}
+
+/// Returns the entries of a table: from its record if they are there, or else from the kernel.
+pub(crate) fn current(maps: &Maps, table: &TableRecord) -> Result<Vec<TableEntry>> {
+    match &table.contents {
+        Some(entries) => Ok(entries.clone()),
+        None => read(maps, Edition::current(maps, table.slot)?),
+    }
+}
 
 /// Returns the dates of the entries of an edition.
 pub(crate) fn dates(maps: &Maps, edition: Edition) -> Result<Dates> {

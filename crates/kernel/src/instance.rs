@@ -24,7 +24,7 @@ use crate::rule_home::RuleHome;
 use crate::rundir::{Lock, RunDir};
 use crate::state::Found;
 use crate::{
-    attach, bridge, commit, divert, guard, host, limiter, map, netns, pins, queue, routing, source,
+    attach, commit, divert, guard, host, limiter, map, netns, pins, ports, queue, routing, source,
     state,
 };
 
@@ -447,7 +447,7 @@ impl Instance {
             host,
         )?;
         let (maps, programs, directory) = (&self.maps, &self.programs, &self.directory);
-        bridge::follow(maps, programs, directory, &mut change.memory.ports, host)?;
+        ports::follow(maps, programs, directory, &mut change.memory.ports, host)?;
         queue::complete(&change.record.ruleset.queues, &change.memory.names, host)
     }
 
@@ -635,7 +635,7 @@ fn restore_host(run: &RunDir) {
     if let Ok(memory) = run.memory() {
         routing::tear_down(&memory.loopback);
         routing::refuse_own(memory.loopback_accepts);
-        bridge::tear_down(&memory.ports);
+        ports::tear_down(&memory.ports);
     }
 }
 

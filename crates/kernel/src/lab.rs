@@ -1,13 +1,12 @@
 //! The kernel side of the laboratory. BPF programs (bpf/lab) generate and count frames at the speed
-//! of XDP, and route in XDP or on tcx. Other modules set device offloads and real-time priority,
-//! and start child processes that end with their parent.
+//! of XDP, and route in XDP or on tcx. Other modules set real-time priority and start child
+//! processes that end with their parent.
 //!
 //! Nothing here depends on skipstep's data plane.
 
 pub mod child;
 mod generator;
 mod layout;
-pub mod offload;
 mod packet_socket;
 pub mod realtime;
 mod route;

@@ -6,33 +6,14 @@
 use std::collections::BTreeMap;
 use std::mem::offset_of;
 
-use serde::{Deserialize, Serialize};
 use skipstep_abi as abi;
 use skipstep_classifier::pool;
 use skipstep_ruleset::{Address, PoolKind, Rule, TableName};
 
 use crate::error::Result;
 use crate::object::Maps;
-use crate::record::{Memory, Record, SlotSet, TableRecord, visible_slot};
+use crate::record::{Memory, NO_TABLE, OrphanedRule, Record, SlotSet, TableRecord, visible_slot};
 use crate::table_slots;
-
-/// Stands for the slot of a table that does not exist.
-pub(crate) const NO_TABLE: u32 = u32::MAX;
-
-/// The record of an orphaned rule.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OrphanedRule {
-    /// Names of the tables that the rule compares source and destination with, as its anchor sees
-    /// them.
-    pub tables: [Option<TableName>; 2],
-    /// The table that the rule fills with sources (`overload`).
-    pub overload: Option<TableName>,
-    /// Tables of its `least-states` pools, with the purposes of the pools: the tables count its
-    /// states.
-    pub pools: Vec<(u32, TableName)>,
-    /// Labels of the rule, by which its states can be killed.
-    pub labels: Vec<String>,
-}
 
 impl OrphanedRule {
     fn from_rule(path: &str, rule: &Rule) -> Self {

@@ -13,11 +13,10 @@ use skipstep_abi::{
 use skipstep_classifier::{Image, pool as classifier};
 use skipstep_ruleset::{Family, PoolAddress, TableEntry, TableName};
 
+use crate::contents;
 use crate::error::Result;
 use crate::object::Maps;
-use crate::orphans::NO_TABLE;
-use crate::record::{Memory, Record, SlotSet, TableRecord, visible_slot};
-use crate::table_slots;
+use crate::record::{Memory, NO_TABLE, Record, SlotSet, TableRecord, visible_slot};
 
 /// Tables and dynamic addresses by name.
 type Tables = BTreeMap<TableName, TableRecord>;
@@ -155,7 +154,7 @@ pub(crate) fn remove_unused(maps: &Maps, tables: &Tables) -> Result<()> {
     let loads = maps.pool_loads.keys_at_once()?;
     for stats in loads.iter().map(|load| load.table).collect::<BTreeSet<u32>>() {
         let table = tables.values().find(|table| table.stats == stats);
-        let entries = table.map(|table| table_slots::current(maps, table)).transpose()?;
+        let entries = table.map(|table| contents::current(maps, table)).transpose()?;
         keep_loads(maps, stats, &entries.unwrap_or_default())?;
     }
     Ok(())

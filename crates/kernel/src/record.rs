@@ -6,14 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use skipstep_abi::table::TABLE_INDEXED;
-use skipstep_classifier::{Names, Planner};
+use skipstep_classifier::{CompiledSet, Names, Planner};
 use skipstep_ruleset::{RuleId, Ruleset, TableEntry, TableName};
 
+use crate::bridge_port::Ports;
+use crate::indexing::Indexing;
 use crate::netns::Netns;
-use crate::orphans::OrphanedRule;
-use crate::table_index::Indexing;
-use crate::unchanged::InForce;
-use crate::{bridge, routing};
+use crate::routing;
 
 /// The records that outlive rule sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +54,7 @@ pub struct Memory {
     pub unattached: BTreeMap<String, String>,
     /// Ports of bridges.
     #[serde(default)]
-    pub ports: bridge::Ports,
+    pub ports: Ports,
     /// Forwarding settings of loopback that rules with routes have changed.
     pub loopback: routing::Lent,
     /// True if rules with `af-to` made loopback accept packets with a source address of this host.
@@ -64,6 +63,15 @@ pub struct Memory {
     /// True from `pfctl -F osfp` to the next load of the main rule set.
     #[serde(default)]
     pub fingerprints_flushed: bool,
+}
+
+/// The compiled rule sets of a generation in the kernel.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InForce {
+    /// Number of the generation.
+    pub(crate) generation: u32,
+    /// For each anchor path, a hash of the meaning of its names, and its position in the maps.
+    pub(crate) sets: BTreeMap<String, (u64, CompiledSet)>,
 }
 
 /// A rule set in the kernel.
@@ -101,6 +109,21 @@ impl RuleSetRecord {
     pub fn all_slots(&self) -> impl Iterator<Item = u32> {
         self.slots.iter().chain(&self.legacy_slots).copied()
     }
+}
+
+/// The record of an orphaned rule.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrphanedRule {
+    /// Names of the tables that the rule compares source and destination with, as its anchor sees
+    /// them.
+    pub tables: [Option<TableName>; 2],
+    /// The table that the rule fills with sources (`overload`).
+    pub overload: Option<TableName>,
+    /// Tables of its `least-states` pools, with the purposes of the pools: the tables count its
+    /// states.
+    pub pools: Vec<(u32, TableName)>,
+    /// Labels of the rule, by which its states can be killed.
+    pub labels: Vec<String>,
 }
 
 /// A set of rule slots.
@@ -191,6 +214,9 @@ impl Record {
         self.tables.values_mut().chain(&mut self.own_addresses)
     }
 }
+
+/// Stands for the slot of a table that does not exist.
+pub(crate) const NO_TABLE: u32 = u32::MAX;
 
 /// Returns the slot that rules of an anchor look up for a table: the anchor's own table if it
 /// exists, or else that of the main rule set.

@@ -46,28 +46,6 @@ pub struct TableInfo {
     pub zeroed: SystemTime,
 }
 
-/// An entry of a table as `pfctl -vT show` prints it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EntryInfo {
-    /// Network, negation and weight.
-    pub entry: TableEntry,
-    /// Time when the entry was added or its counters were cleared, in seconds since 1970.
-    pub cleared: u32,
-    /// Traffic of the entry, if its table has `counters` and a packet has matched the entry.
-    pub traffic: Option<EntryTraffic>,
-    /// States that `least-states` pools gave the address; `None` if they never did.
-    pub states: Option<u32>,
-}
-
-/// Packets that matched a rule by an entry: `[in, out][block, match, pass]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct EntryTraffic {
-    /// Number of packets.
-    pub packets: [[u64; 3]; 2],
-    /// Number of bytes.
-    pub bytes: [[u64; 3]; 2],
-}
-
 /// Numbers of entries that a replacement changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Replaced {
@@ -118,7 +96,7 @@ impl Instance {
     /// Fails if there is no such table, or if the maps cannot be read.
     pub fn table_entries(&self, name: &TableName) -> Result<Vec<TableEntry>> {
         let record = self.record()?;
-        let mut entries = table_slots::current(&self.maps, find(&record, name)?)?;
+        let mut entries = contents::current(&self.maps, find(&record, name)?)?;
         entries.sort_by_key(|entry| entry.net);
         Ok(entries)
     }
@@ -127,7 +105,7 @@ impl Instance {
     ///
     /// # Errors
     /// Fails if there is no such table, or if the maps cannot be read.
-    pub fn table_entry_list(&self, name: &TableName) -> Result<Vec<EntryInfo>> {
+    pub fn table_entry_list(&self, name: &TableName) -> Result<Vec<contents::EntryInfo>> {
         limiter::settle(&self.maps, &self.programs)?;
         let record = self.record()?;
         let slot = find(&record, name)?.slot;
@@ -222,7 +200,7 @@ impl Instance {
         let table = find_mut(&mut change.record, name)?;
         table.zeroed_at = wall_clock();
         self.maps.table_stats.set(&table.stats, &abi::TableStats::default())?;
-        let all = table_slots::current(&self.maps, table)?;
+        let all = contents::current(&self.maps, table)?;
         apply(&self.maps, &mut change.memory, table, all.clone(), Step::Date(all))?;
         change.keep()
     }
@@ -335,7 +313,7 @@ fn outgrows_trees<T>(
         return Ok(false);
     };
     let Some(networks) = &table.expansions else { return Ok(false) };
-    let (step, _) = decide(&table_slots::current(maps, table)?);
+    let (step, _) = decide(&contents::current(maps, table)?);
     Ok(step.adds().iter().any(|entry| !entry.negated && !covers(networks, &entry.net)))
 }
 
@@ -393,7 +371,7 @@ fn change_contents<T>(
     if table.constant {
         return Err(Error::ConstTable { name: name.clone() });
     }
-    let before = table_slots::current(maps, table)?;
+    let before = contents::current(maps, table)?;
     let (step, answer) = decide(&before);
     let entries = elsewhere + step.size_after(before.len());
     if entries > limit as usize {

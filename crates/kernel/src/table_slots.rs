@@ -113,7 +113,7 @@ impl<'a> Slots<'a> {
         if let Some(entries) = &mut wanted.entries
             && let Some(before) = before.filter(|before| before.active)
         {
-            contents::keep_weights(&current(self.maps, before)?, entries);
+            contents::keep_weights(&contents::current(self.maps, before)?, entries);
         }
         Ok(())
     }
@@ -225,14 +225,6 @@ fn held_by_anchors(
         previous.tables.iter().filter(|(name, table)| name.anchor.is_empty() && table.active);
     let held = main.filter(|(name, _)| of_anchors.contains(&name.name[..]));
     held.map(|(name, table)| (name.clone(), table.clone())).collect()
-}
-
-/// Returns the entries of a table: from its record if they are there, or else from the kernel.
-pub(crate) fn current(maps: &Maps, table: &TableRecord) -> Result<Vec<TableEntry>> {
-    match &table.contents {
-        Some(entries) => Ok(entries.clone()),
-        None => contents::read(maps, Edition::current(maps, table.slot)?),
-    }
 }
 
 /// Returns the number of entries of each table of pf.conf.
@@ -407,7 +399,7 @@ pub(crate) fn listing(pooled: bool, dynamic: bool) -> Listing {
 /// Writes the list of a table's entries, from which pools choose.
 pub(crate) fn list(maps: &Maps, memory: &mut Memory, table: &TableRecord) -> Result<()> {
     let seen = maps.tables.at(table.slot)?;
-    let entries = current(maps, table)?;
+    let entries = contents::current(maps, table)?;
     pool::publish(maps, memory, table.slot, seen, listing(true, table.dynamic), &entries)
 }
 
@@ -480,7 +472,7 @@ pub(crate) fn release(
     for table in tables.values() {
         let counters = maps.tables.at(table.slot)?.counters;
         if counters != 0 {
-            there.insert(counters, current(maps, table)?);
+            there.insert(counters, contents::current(maps, table)?);
         }
     }
     contents::keep_counters(maps, &before, &there)

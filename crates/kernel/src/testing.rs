@@ -33,13 +33,13 @@ use skipstep_views::{
 use self::machine::Machine;
 use self::passage::{Passage, TCX_DROP};
 use crate::commit;
+use crate::contents::{EntryInfo, EntryTraffic};
 use crate::error::{Error, Result};
+use crate::indexing::Indexing;
 use crate::object::{self, Maps, Programs};
 use crate::program::{self, Program, Run};
 use crate::record::{Memory, Record};
 use crate::rule_home::RuleHome;
-use crate::table::{EntryInfo, EntryTraffic};
-use crate::table_index::Indexing;
 use crate::{contents, counters, limiter, source, state, table};
 
 pub use self::anew::{FRAME, FrameRestorer, TimedHook};

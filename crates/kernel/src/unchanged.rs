@@ -7,21 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use serde::{Deserialize, Serialize};
 use skipstep_classifier::table_expansion::TableExpansions;
 use skipstep_classifier::{CompiledSet, Unchanged};
 
 use crate::object::Maps;
-use crate::record::{Record, TableRecord};
+use crate::record::{InForce, Record, TableRecord};
 use crate::{nodes, rule_home};
-
-/// The compiled rule sets of a generation in the kernel.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InForce {
-    generation: u32,
-    /// For each anchor path, a hash of the meaning of its names, and its position in the maps.
-    sets: BTreeMap<String, (u64, CompiledSet)>,
-}
 
 /// Hashes of the meaning of names in rule sets, by anchor path.
 pub(crate) struct Meanings(BTreeMap<String, u64>);

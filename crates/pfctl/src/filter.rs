@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use skipstep_kernel::Instance;
+use skipstep_kernel::contents::EntryInfo;
 use skipstep_kernel::instance::Loaded;
 use skipstep_kernel::queue::QueueStats;
 use skipstep_kernel::report::{InstanceStatus, InterfaceView};
-use skipstep_kernel::table::{EntryInfo, TableInfo};
+use skipstep_kernel::table::TableInfo;
 use skipstep_ruleset::TableName;
 use skipstep_views::{LimiterView, RuleCounters, SourceView, StateView};
 

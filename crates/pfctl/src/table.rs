@@ -8,7 +8,8 @@ use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 use ipnet::IpNet;
-use skipstep_kernel::table::{EntryInfo, TableInfo};
+use skipstep_kernel::contents::EntryInfo;
+use skipstep_kernel::table::TableInfo;
 use skipstep_kernel::{Instance, host};
 use skipstep_pfconf::{Context, Names};
 use skipstep_ruleset::{TableEntry, TableName};

@@ -282,7 +282,8 @@ fn explanations_and_differences() {
 
 #[test]
 fn bridges_and_their_stations() {
-    use skipstep_kernel::bridge::{BridgeView, FrameRule, LinkAddress, PortView, Station};
+    use skipstep_kernel::bridge::{BridgeView, PortView, Station};
+    use skipstep_kernel::bridge_port::{FrameRule, LinkAddress};
 
     let rule = FrameRule {
         pass: false,

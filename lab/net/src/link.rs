@@ -7,7 +7,7 @@ use anyhow::Context;
 use nix::ifaddrs::getifaddrs;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use skipstep_kernel::lab::offload::{self, Offload};
+use skipstep_kernel::offload::{self, Offload};
 
 use crate::program;
 

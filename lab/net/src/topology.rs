@@ -23,7 +23,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Command;
 
 use serde::{Deserialize, Serialize};
-use skipstep_kernel::lab::offload::{self, Offload};
+use skipstep_kernel::offload::{self, Offload};
 
 use crate::family::Family;
 use crate::host::Host;

@@ -13,11 +13,11 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 use super::TestEngine;
 use super::arrival;
 use crate::error::{Error, Result};
+use crate::indexing::Indexing;
 use crate::map::{self, Map};
 use crate::network::LINK_ADDRESS;
 use crate::object::{self, Sizes, find_map, find_program, slots_for};
 use crate::program::{Program, SkBuff};
-use crate::table_index::Indexing;
 
 /// The object of bpf/lookup.bpf.c.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lookup.bpf.o"));

@@ -64,8 +64,9 @@ fn entries_come_and_go() {
         assert_eq!(instance.table_entries(&name).unwrap(), all);
         let counted = |instance: &Instance| {
             let entries = instance.table_entry_list(&"t".into()).unwrap();
-            let of =
-                |entry: &skipstep_kernel::table::EntryInfo| Some((entry.entry.net, entry.traffic?));
+            let of = |entry: &skipstep_kernel::contents::EntryInfo| {
+                Some((entry.entry.net, entry.traffic?))
+            };
             entries.iter().filter_map(of).collect::<Vec<_>>()
         };
         assert_eq!(counted(instance).len(), 2, "both had packets of their own");

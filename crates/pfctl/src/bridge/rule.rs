@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use anyhow::{Context, Result, bail};
-use skipstep_kernel::bridge::{FrameRule, LinkAddress};
+use skipstep_kernel::bridge_port::{FrameRule, LinkAddress};
 use skipstep_ruleset::Direction;
 
 /// EtherTypes that have names, in host byte order.

@@ -121,7 +121,7 @@ pub fn json(bridges: &[BridgeView]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use skipstep_kernel::bridge::LinkAddress;
+    use skipstep_kernel::bridge_port::LinkAddress;
 
     use super::*;
 

@@ -23,7 +23,7 @@ use fwlab_net::topology::{End, Lab, Shape, Topology};
 use fwlab_net::transport::Transport::Udp;
 use fwlab_results::{Better, Quantity, Role, Series};
 use skipstep_kernel::instance::Instance;
-use skipstep_kernel::lab::offload;
+use skipstep_kernel::offload;
 use skipstep_kernel::testing::{FRAME, FrameRestorer, TimedHook};
 
 use crate::study::Study;

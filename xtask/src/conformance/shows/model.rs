@@ -6,10 +6,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use pfctl::filter::Filter;
+use skipstep_kernel::contents::{EntryInfo, EntryTraffic};
 use skipstep_kernel::instance::Loaded;
 use skipstep_kernel::queue::QueueStats;
 use skipstep_kernel::report::{FragmentStatus, Hook, InstanceStatus, InterfaceView};
-use skipstep_kernel::table::{EntryInfo, EntryTraffic, TableInfo, references};
+use skipstep_kernel::table::{TableInfo, references};
 use skipstep_model::{Carried, Draw, Packet, TableTraffic};
 use skipstep_reassembly::Counters;
 use skipstep_ruleset::interface::{Host, Interface};
