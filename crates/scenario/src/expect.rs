@@ -7,7 +7,8 @@ use skipstep_model::{Decision, Diverted, Fate, Forwarded, LogRecord, Verdict};
 use skipstep_ruleset::{Action, Direction, Reason, RouteKind, RuleId, Timeout};
 use skipstep_views::{NextHop, Peer, StateView};
 
-use crate::look;
+use crate::differences::Differences;
+use crate::look::{self, OutFields};
 use crate::observe::Observation;
 use crate::source::SourceWords;
 
@@ -122,19 +123,6 @@ pub enum Out {
     Fields(OutFields),
 }
 
-/// Fields of a packet that `scrub` and `set` can change.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say all")]
-pub struct OutFields {
-    pub ttl: Option<u8>,
-    pub tos: Option<u8>,
-    pub df: Option<bool>,
-    pub id: Option<u16>,
-    pub mss: Option<u16>,
-    pub seq: Option<u32>,
-    pub ack: Option<u32>,
-}
-
 /// An expected packet in answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say all")]
@@ -162,22 +150,6 @@ pub struct LogWords {
     pub to: Option<u8>,
     /// `none` is `Some(None)`
     pub uid: Option<Option<u32>>,
-}
-
-/// A list of differences, as text.
-#[derive(Default)]
-pub(crate) struct Differences(pub Vec<String>);
-
-impl Differences {
-    /// Compares a value, if one is expected.
-    pub fn compare<T: PartialEq + Debug>(&mut self, what: &str, expected: &Option<T>, found: T) {
-        match expected {
-            Some(expected) if *expected != found => {
-                self.0.push(format!("{what}: expected {expected:?}, found {found:?}"));
-            }
-            _ => {}
-        }
-    }
 }
 
 impl Expectation {

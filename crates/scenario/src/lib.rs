@@ -6,6 +6,7 @@
 //! reproduces it (`Display` of [`case::File`]).
 
 pub mod case;
+mod differences;
 mod engine;
 pub mod expect;
 pub mod host;
@@ -13,6 +14,7 @@ pub mod host_change;
 pub mod junit;
 pub mod kill;
 pub mod limiter;
+mod line;
 pub mod look;
 mod model;
 mod names;
@@ -24,6 +26,7 @@ pub mod resolve;
 pub mod run;
 pub mod source;
 pub mod traffic;
+mod write;
 
 pub use engine::Engine;
 pub use model::Model;

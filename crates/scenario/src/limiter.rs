@@ -4,9 +4,9 @@ use std::fmt;
 
 use skipstep_views::LimiterView;
 
-use crate::expect::Differences;
-use crate::parse::{Line, Parsed};
-use crate::print::word;
+use crate::differences::Differences;
+use crate::line::{Line, Parsed};
+use crate::write::word;
 
 /// Expected counters of a limiter. `None` is not compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,7 +1,5 @@
 //! Reads fields of packets that the firewall sent or changed. A missing field is `None`.
 
-use crate::expect::OutFields;
-
 /// Returns bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
@@ -100,6 +98,19 @@ pub(crate) fn icmp(packet: &[u8]) -> Option<Icmp> {
         return None;
     }
     Some(Icmp { ipv6: protocol == 58, kind: *message.first()?, code: *message.get(1)? })
+}
+
+/// Fields of a packet that `scrub` and `set` can change.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say all")]
+pub struct OutFields {
+    pub ttl: Option<u8>,
+    pub tos: Option<u8>,
+    pub df: Option<bool>,
+    pub id: Option<u16>,
+    pub mss: Option<u16>,
+    pub seq: Option<u32>,
+    pub ack: Option<u32>,
 }
 
 /// Returns the fields that `scrub` and `set` can change.

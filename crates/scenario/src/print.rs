@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use skipstep_model::{
     Decision, Diverted, Draw, ForwardRoute, Forwarded, Hiding, SocketOwner, Verdict,
 };
-use skipstep_ruleset::{Direction, RouteKind, RuleId, TableEntry, TableName};
+use skipstep_ruleset::{Direction, RouteKind, TableEntry, TableName};
 use skipstep_views::{Edit, Peer, TableEdit};
 
 use self::host::write_host;
@@ -18,6 +18,7 @@ use crate::kill::Target;
 use crate::look::hex;
 use crate::names;
 use crate::packet::{Body, Extension, Icmp, IcmpBody, Packet, Payload, Tcp, Words};
+use crate::write::{pair, quoted, rule, word};
 
 /// Width of a line of expectations, in characters.
 const WIDTH: usize = 110;
@@ -536,23 +537,6 @@ impl Display for Check {
     }
 }
 
-/// Returns `first:second`.
-pub(crate) fn pair(pair: [u64; 2]) -> String {
-    format!("{}:{}", pair[0], pair[1])
-}
-
-/// Writes ` name value` if there is a value.
-pub(crate) fn word<T: Display>(
-    f: &mut fmt::Formatter<'_>,
-    name: &str,
-    value: Option<T>,
-) -> fmt::Result {
-    match value {
-        None => Ok(()),
-        Some(value) => write!(f, " {name} {value}"),
-    }
-}
-
 /// Appends ` name value` to a string if there is a value.
 fn push<T: Display>(text: &mut String, name: &str, value: Option<T>) {
     if let Some(value) = value {
@@ -569,10 +553,6 @@ fn direction(direction: Direction) -> &'static str {
 
 fn address_port(address: IpAddr, port: u16) -> String {
     if address.is_ipv4() { format!("{address}:{port}") } else { format!("{address}[{port}]") }
-}
-
-pub(crate) fn rule(rule: &Option<RuleId>) -> String {
-    rule.as_ref().map_or_else(|| "default".into(), |id| quoted(&id.to_string()))
 }
 
 fn number_or_default(number: Option<u32>) -> String {
@@ -600,10 +580,4 @@ fn list<T: Display>(items: &[T]) -> String {
         return "none".into();
     }
     items.iter().map(T::to_string).collect::<Vec<_>>().join(" ")
-}
-
-fn quoted(text: &str) -> String {
-    let plain =
-        !text.is_empty() && text.chars().all(|c| !c.is_whitespace() && !",();#\"".contains(c));
-    if plain { text.into() } else { format!("\"{text}\"") }
 }

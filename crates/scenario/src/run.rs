@@ -6,8 +6,9 @@ use skipstep_ruleset::{Direction, Reason, RuleId, RulesChange, Ruleset};
 use skipstep_views::{RuleCounters, Status};
 
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, StatusCheck, Step};
+use crate::differences::Differences;
 use crate::engine::Engine;
-use crate::expect::{Differences, Expectation};
+use crate::expect::Expectation;
 use crate::host;
 use crate::limiter::LimiterCheck;
 use crate::observe::{Observation, Observer};

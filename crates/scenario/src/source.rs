@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use skipstep_ruleset::RuleId;
 use skipstep_views::{NodeKind, SourceView};
 
-use crate::expect::Differences;
-use crate::print::{pair, rule, word};
+use crate::differences::Differences;
+use crate::write::{pair, rule, word};
 
 /// A source and its expected properties. `None` is not compared.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,10 +8,10 @@ use skipstep_model::TableTraffic;
 use skipstep_ruleset::TableName;
 use skipstep_views::InterfaceCounters;
 
+use crate::differences::Differences;
 use crate::engine::Engine;
-use crate::expect::Differences;
-use crate::parse::{Line, Parsed, pair};
-use crate::print;
+use crate::line::{Line, Parsed, pair};
+use crate::write;
 
 const OF_INTERFACE: [&str; 8] = [
     "In4/Pass",
@@ -65,8 +65,8 @@ impl TrafficCheck {
         let found = found(&self.of, engine);
         for (name, expected) in &self.counters {
             let count = found.iter().find(|(found, _)| found == name).map(|(_, count)| *count);
-            let expected = Some(print::pair(*expected));
-            differences.compare(name, &expected, print::pair(count.unwrap_or_default()));
+            let expected = Some(write::pair(*expected));
+            differences.compare(name, &expected, write::pair(count.unwrap_or_default()));
         }
     }
 
@@ -142,6 +142,6 @@ impl fmt::Display for TrafficCheck {
             Counting::Entry(name, net) => write!(f, "table {name} entry {net}")?,
         }
         let mut counters = self.counters.iter();
-        counters.try_for_each(|(name, count)| print::word(f, name, Some(print::pair(*count))))
+        counters.try_for_each(|(name, count)| write::word(f, name, Some(write::pair(*count))))
     }
 }

@@ -1,6 +1,9 @@
 //! Blocks in braces, which contain text in another language.
 
-use super::line::Fault;
+use crate::line::{Fault, Line, Parsed, words};
+
+/// A result whose error comes with the index of its line, from 0.
+pub(crate) type Placed<T> = Result<T, (usize, Fault)>;
 
 /// A part of a block's text: a line, or a part of a line that ends with `;`.
 #[derive(Debug)]
@@ -14,7 +17,7 @@ pub(crate) struct Piece {
 
 /// Reads the block that begins on line `at`. Returns its pieces and the index of the line behind
 /// it. Braces nest, except in quotes and comments.
-pub(crate) fn read(lines: &[&str], at: usize) -> Result<(Vec<Piece>, usize), (usize, Fault)> {
+pub(crate) fn read(lines: &[&str], at: usize) -> Placed<(Vec<Piece>, usize)> {
     let opening = lines[at];
     let fault = |line: usize, column, width, message: &str| {
         (line, Fault { message: message.into(), column, width })
@@ -68,4 +71,26 @@ pub(crate) fn read(lines: &[&str], at: usize) -> Result<(Vec<Piece>, usize), (us
         pieces.push(piece);
     }
     Err(fault(at, brace + 1, 1, "this brace is not closed"))
+}
+
+/// Reads every piece of a block that is not blank. `read` also gets the number of entries before.
+pub(crate) fn entries<T>(
+    pieces: &[Piece],
+    read: impl Fn(usize, &mut Line) -> Parsed<T>,
+) -> Placed<Vec<T>> {
+    let mut entries = Vec::new();
+    for piece in pieces {
+        let place = |mut fault: Fault| {
+            fault.column += piece.column;
+            (piece.line, fault)
+        };
+        let all = words(&piece.text).map_err(place)?;
+        if !all.is_empty() {
+            let mut line = Line::new(&all, piece.text.chars().count());
+            let entry =
+                read(entries.len(), &mut line).and_then(|entry| line.finish().map(|()| entry));
+            entries.push(entry.map_err(place)?);
+        }
+    }
+    Ok(entries)
 }

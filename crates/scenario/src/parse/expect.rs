@@ -6,11 +6,10 @@ use skipstep_model::{Decision, Diverted, ForwardRoute, Forwarded, Verdict};
 use skipstep_ruleset::{Action, Direction, Reason, RouteKind, RuleId, Timeout};
 use skipstep_views::Peer;
 
-use super::line::{Line, Parsed, number};
 use super::packet::{address_port, hex};
-use crate::expect::{
-    Expectation, LogWords, Out, OutFields, PeerWords, Reply, StateUse, StateWords,
-};
+use crate::expect::{Expectation, LogWords, Out, PeerWords, Reply, StateUse, StateWords};
+use crate::line::{Line, Parsed, number, pair};
+use crate::look::OutFields;
 use crate::names;
 use crate::source::{SourceWords, kind_by_name};
 
@@ -275,12 +274,6 @@ fn number_or_none(text: &str) -> Option<Option<u32>> {
 fn key(line: &mut Line) -> Parsed<[(std::net::IpAddr, u16); 2]> {
     let first = following(line, "an address with a port", address_port)?;
     Ok([first, line.value("an address with a port", address_port)?])
-}
-
-/// Parses `a:b`.
-pub(crate) fn pair(text: &str) -> Option<[u64; 2]> {
-    let (first, second) = text.split_once(':')?;
-    Some([number(first)?, number(second)?])
 }
 
 fn peer(text: &str) -> Option<PeerWords> {

@@ -5,11 +5,10 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use skipstep_ruleset::interface::{Interface, InterfaceAddress, Route};
 
-use super::block::Piece;
-use super::line::{Line, Parsed};
-use super::{Placed, entries, word_behind};
+use super::block::{Piece, Placed, entries};
 use crate::host;
 use crate::host_change::HostChange;
+use crate::line::{Line, Parsed};
 
 /// Reads the pieces of `interfaces { … }`.
 pub(super) fn interfaces(pieces: &[Piece]) -> Placed<Vec<Interface>> {
@@ -89,7 +88,7 @@ fn interface(line: &mut Line) -> Parsed<Interface> {
     let mut nets: Vec<(IpNet, Option<IpAddr>)> = Vec::new();
     while let Some(word) = line.peek() {
         match word {
-            "group" => interface.groups.push(word_behind(line, "a group")?),
+            "group" => interface.groups.push(line.word_behind("a group")?),
             "mtu" => {
                 line.next();
                 interface.mtu = line.number("a number of bytes")?;

@@ -3,10 +3,9 @@
 mod block;
 mod expect;
 mod host;
-mod line;
 mod packet;
 
-pub use line::Error;
+pub use crate::line::Error;
 
 use std::net::IpAddr;
 
@@ -16,16 +15,14 @@ use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Reason, TableEntry, TableName};
 use skipstep_views::{Edit, TableEdit};
 
-use self::block::Piece;
-pub(crate) use self::expect::pair;
+use self::block::{Piece, Placed};
 use self::expect::{list, rule_id};
 use self::host::interfaces;
-use self::line::{Fault, Word, number, words};
-pub(crate) use self::line::{Line, Parsed};
 use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, Rules, StatusCheck, Step};
 use crate::expect::Expectation;
 use crate::kill::Target;
 use crate::limiter::LimiterCheck;
+use crate::line::{Fault, Line, Parsed, Word, number, pair, words};
 use crate::look::unhex;
 use crate::names::ether_type_of_tag;
 use crate::traffic::TrafficCheck;
@@ -72,9 +69,6 @@ pub fn arrival(text: &str) -> Result<Arrival, Error> {
 }
 
 const NO_RULES: &str = "there are no rules yet: a `rules { … }` block comes first";
-
-/// A result whose error comes with the index of its line, from 0.
-type Placed<T> = Result<T, (usize, Fault)>;
 
 struct Reader<'a> {
     lines: &'a [&'a str],
@@ -344,9 +338,9 @@ fn read_arrival(direction: Direction, line: &mut Line) -> Parsed<Arrival> {
     let (mut delay, mut owner, mut link) = (None, None, LinkHeader::default());
     loop {
         match line.peek() {
-            Some("received-on") => received_on = Some(word_behind(line, "an interface")?),
-            Some("tag") => tag = Some(word_behind(line, "a tag")?),
-            Some("queue") => queue = Some(word_behind(line, "a queue")?),
+            Some("received-on") => received_on = Some(line.word_behind("an interface")?),
+            Some("tag") => tag = Some(line.word_behind("a tag")?),
+            Some("queue") => queue = Some(line.word_behind("a queue")?),
             Some("prio") => {
                 line.next();
                 prio = Some(line.number("a priority")?);
@@ -393,11 +387,6 @@ fn read_link_word(word: &str, line: &mut Line, link: &mut LinkHeader) -> Parsed<
 fn ids(text: &str) -> Option<(u32, u32)> {
     let (uid, gid) = text.split_once(':')?;
     Some((number(uid)?, number(gid)?))
-}
-
-fn word_behind(line: &mut Line, what: &str) -> Parsed<String> {
-    line.next();
-    Ok(line.word(what)?.text.clone())
 }
 
 fn check(line: &mut Line) -> Parsed<Check> {
@@ -451,23 +440,4 @@ fn status_check(line: &mut Line) -> Parsed<StatusCheck> {
         }
     }
     Ok(check)
-}
-
-/// Reads every piece of a block that is not blank. `read` also gets the number of entries before.
-fn entries<T>(pieces: &[Piece], read: impl Fn(usize, &mut Line) -> Parsed<T>) -> Placed<Vec<T>> {
-    let mut entries = Vec::new();
-    for piece in pieces {
-        let place = |mut fault: Fault| {
-            fault.column += piece.column;
-            (piece.line, fault)
-        };
-        let all = words(&piece.text).map_err(place)?;
-        if !all.is_empty() {
-            let mut line = Line::new(&all, piece.text.chars().count());
-            let entry =
-                read(entries.len(), &mut line).and_then(|entry| line.finish().map(|()| entry));
-            entries.push(entry.map_err(place)?);
-        }
-    }
-    Ok(entries)
 }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::line::{Line, Parsed, number};
+use crate::line::{Line, Parsed, number};
 use crate::look::unhex;
 use crate::names;
 use crate::packet::{

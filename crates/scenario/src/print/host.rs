@@ -4,8 +4,8 @@ use std::fmt::{self, Display};
 
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress, Route};
 
-use super::quoted;
 use crate::host_change::HostChange;
+use crate::write::quoted;
 
 pub(super) fn write_host(f: &mut fmt::Formatter<'_>, host: &Host) -> fmt::Result {
     writeln!(f, "interfaces {{")?;

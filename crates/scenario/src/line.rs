@@ -193,6 +193,15 @@ impl<'a> Line<'a> {
         }
     }
 
+    /// Takes the word after the next one.
+    ///
+    /// # Errors
+    /// Fails if there is no such word; `what` says what is missing.
+    pub fn word_behind(&mut self, what: &str) -> Parsed<String> {
+        self.next();
+        Ok(self.word(what)?.text.clone())
+    }
+
     /// Checks that the whole line is read.
     ///
     /// # Errors
@@ -218,4 +227,10 @@ pub(crate) fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
         None => text.parse().ok()?,
     };
     T::try_from(value).ok()
+}
+
+/// Parses `a:b`.
+pub(crate) fn pair(text: &str) -> Option<[u64; 2]> {
+    let (first, second) = text.split_once(':')?;
+    Some([number(first)?, number(second)?])
 }
