@@ -756,4 +756,4 @@ state_count() {
 trap lab_end EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
-WORK=$(mktemp -d "/tmp/$LAB-XXXXXX")
+WORK=$(mktemp -d "/tmp/$LAB-XXXXXX") || die "no work directory"
