@@ -111,6 +111,25 @@ pub struct Fate {
     pub log: Vec<LogRecord>,
 }
 
+impl Fate {
+    /// Returns the fate of a packet that neither a rule nor a state has judged.
+    pub fn unjudged(verdict: Verdict, carried: Carried) -> Self {
+        Fate {
+            verdict,
+            decision: Decision::None,
+            anchor_rule: None,
+            reason: Reason::Match,
+            counted: Vec::new(),
+            state: None,
+            out: None,
+            replies: Vec::new(),
+            forwarded: Vec::new(),
+            carried,
+            log: Vec::new(),
+        }
+    }
+}
+
 /// The verdict on the packet itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use skipstep_ruleset::{Direction, Family, Reason, Unattached};
 use skipstep_wire::checksum;
 
-use crate::fate::{Carried, Decision, Diverted, Fate, Packet, Verdict};
+use crate::fate::{Carried, Diverted, Fate, Packet, Verdict};
 use crate::firewall::Firewall;
 use crate::journal::Journal;
 use crate::packet::{Descriptor, Malformed};
@@ -91,7 +91,7 @@ impl Firewall {
             Verdict::Pass => input.carried.clone(),
             _ => Carried::default(),
         };
-        Some(Fate { verdict, carried, ..untouched(input) })
+        Some(Fate::unjudged(verdict, carried))
     }
 
     /// Returns true if a packet with an MPLS label passes unchanged: on its way out, or across a
@@ -155,20 +155,8 @@ fn uid(packet: &Packet) -> Option<u32> {
 
 /// Returns the fate of a packet that the firewall does not judge.
 pub(crate) fn untouched(input: &Packet) -> Fate {
-    Fate {
-        verdict: Verdict::Pass,
-        decision: Decision::None,
-        anchor_rule: None,
-        reason: Reason::Match,
-        counted: Vec::new(),
-        state: None,
-        out: None,
-        replies: Vec::new(),
-        forwarded: Vec::new(),
-        // no rule diverts the packet to a socket
-        carried: Carried { diverted: None, ..input.carried.clone() },
-        log: Vec::new(),
-    }
+    // no rule diverts the packet to a socket
+    Fate::unjudged(Verdict::Pass, Carried { diverted: None, ..input.carried.clone() })
 }
 
 /// Returns true if the header of an inbound IPv4 packet is damaged. A host's IP input drops such

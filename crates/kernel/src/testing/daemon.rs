@@ -2,7 +2,7 @@
 
 use skipstep_abi as abi;
 use skipstep_abi::handoff::{HANDOFF_NO_REASON, handoff_order};
-use skipstep_model::{Carried, Decision, Fate, ForwardRoute, Forwarded, Packet, Verdict};
+use skipstep_model::{Carried, Fate, ForwardRoute, Forwarded, Packet, Verdict};
 use skipstep_reassembly::{FragmentFate, Piece, refragment, update_ipv4_checksum};
 use skipstep_ruleset::{Direction, Reason};
 use zerocopy::IntoBytes;
@@ -25,7 +25,7 @@ impl Passage<'_> {
             None => FragmentFate::Dropped(Some(Reason::Fragment)),
         };
         match outcome {
-            FragmentFate::Queued => Ok(waiting()),
+            FragmentFate::Queued => Ok(Fate::unjudged(Verdict::Consumed, Carried::default())),
             FragmentFate::Dropped(reason) => self.refuse(packet, reason),
             FragmentFate::Complete(whole) => {
                 let mut packet = Packet { bytes: whole.bytes, ..packet.clone() };
@@ -85,22 +85,5 @@ impl Passage<'_> {
             }
         }
         fate
-    }
-}
-
-/// Returns the fate of a fragment that waits for others.
-fn waiting() -> Fate {
-    Fate {
-        verdict: Verdict::Consumed,
-        decision: Decision::None,
-        anchor_rule: None,
-        reason: Reason::Match,
-        counted: Vec::new(),
-        state: None,
-        out: None,
-        replies: Vec::new(),
-        forwarded: Vec::new(),
-        carried: Carried::default(),
-        log: Vec::new(),
     }
 }

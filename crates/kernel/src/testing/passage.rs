@@ -153,7 +153,7 @@ impl Passage<'_> {
                 _ => Vec::new(),
             },
             carried,
-            log: self.log_views(outcome)?,
+            log: self.log_records(outcome)?,
         })
     }
 
@@ -182,12 +182,12 @@ impl Passage<'_> {
         self.machine.outcome(&self.maps.scratch)
     }
 
-    fn log_views(&mut self, outcome: &abi::Outcome) -> Result<Vec<LogRecord>> {
-        let mut views = Vec::new();
+    fn log_records(&mut self, outcome: &abi::Outcome) -> Result<Vec<LogRecord>> {
+        let mut records = Vec::new();
         if outcome.logged != 0 {
-            self.machine.log.drain(|record| views.push(log_view(record, self.names)))?;
+            self.machine.log.drain(|record| records.push(log_record(record, self.names)))?;
         }
-        Ok(views)
+        Ok(records)
     }
 
     fn decided(&self, outcome: &abi::Outcome) -> Decision {
@@ -215,7 +215,7 @@ fn counted(outcome: &abi::Outcome) -> Vec<Reason> {
     times.flat_map(|(reason, times)| std::iter::repeat_n(*reason, usize::from(times))).collect()
 }
 
-fn log_view(record: &abi::LogRecord, names: &Names) -> LogRecord {
+fn log_record(record: &abi::LogRecord, names: &Names) -> LogRecord {
     LogRecord {
         rule: u32::try_from(record.rule).ok(),
         anchor_rule: u32::try_from(record.anchor_rule).ok(),
