@@ -364,7 +364,9 @@ impl<'a> Builder<'a> {
 impl Builder<'_> {
     fn add(&mut self, statement: &Statement, parser: &mut Parser) -> Result<(), Refused> {
         match &statement.kind {
-            StatementKind::Macro { name, value } => self.line(|| format!("{name} = \"{value}\"")),
+            StatementKind::Macro { name, value } => {
+                self.line(|| format!("{name} = {}", print::quoted(value)))
+            }
             StatementKind::Set(list) => {
                 for setting in list {
                     self.set(setting, parser)?;

@@ -7,7 +7,7 @@
 mod address;
 mod anchor;
 mod expected;
-mod freebsd;
+pub(crate) mod freebsd;
 mod icmp;
 mod include;
 mod legacy;

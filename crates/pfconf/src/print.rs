@@ -2,6 +2,7 @@
 
 pub mod legacy;
 mod pool;
+mod word;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -20,6 +21,8 @@ use crate::ast;
 use crate::lexer::belongs_to_word;
 use crate::names::Names;
 use crate::packet_names as packet;
+
+pub(crate) use word::{quoted, word, words};
 
 const TCP: u8 = 6;
 
@@ -98,12 +101,12 @@ pub fn rule(rule: &Rule, options: &PrintOptions) -> String {
     // before the labels, because several labels may follow it
     text += &rule.ridentifier.map(|number| format!(" ridentifier {number}")).unwrap_or_default();
     for label in &rule.labels {
-        text += &format!(" label \"{label}\"");
+        text += &format!(" label {}", quoted(label));
     }
     text += if rule.once { " once" } else { "" };
-    text += &rule.tag.as_ref().map(|tag| format!(" tag {tag}")).unwrap_or_default();
+    text += &rule.tag.as_ref().map(|tag| format!(" tag {}", words(tag))).unwrap_or_default();
     if let Some(Not { negated, value }) = rule.tagged.as_deref() {
-        text += &format!("{} tagged {value}", if *negated { " !" } else { "" });
+        text += &format!("{} tagged {}", if *negated { " !" } else { "" }, words(value));
     }
     text += &rule.rtable.map(|number| format!(" rtable {number}")).unwrap_or_default();
     text + &pool::translation(rule, options)
@@ -181,7 +184,7 @@ impl Nested<'_> {
 
 /// Prints a generated table as a statement.
 fn statement(table: &Table) -> String {
-    let mut text = format!("table <{}> const {{", table.name);
+    let mut text = format!("table <{}> const {{", word(&table.name));
     for entry in &table.entries {
         text.push(' ');
         text += &network(entry.net);
@@ -191,7 +194,7 @@ fn statement(table: &Table) -> String {
 
 fn action(rule: &Rule) -> String {
     if let Some(call) = &rule.anchor {
-        let name = || format!("anchor \"{}\"", call.name);
+        let name = || format!("anchor {}", quoted(&call.name));
         return if call.is_unnamed() { "anchor".to_string() } else { name() };
     }
     match (rule.action, rule.block_return) {
@@ -229,7 +232,7 @@ fn log(log: Log) -> String {
 pub fn interface(interface: &InterfaceMatch) -> Cow<'_, str> {
     match interface {
         InterfaceMatch::Any => "any".into(),
-        InterfaceMatch::Named(name) => name.into(),
+        InterfaceMatch::Named(name) => word(name),
         InterfaceMatch::Rdomain(number) => format!("rdomain {number}").into(),
     }
 }
@@ -246,7 +249,7 @@ fn from_to(rule: &Rule, options: &PrintOptions) -> String {
             &end.ports.as_ref().map(|range| ports(range, protocol, options)).unwrap_or_default();
         text
     };
-    let os = rule.os.as_ref().map(|os| format!(" os \"{os}\"")).unwrap_or_default();
+    let os = rule.os.as_ref().map(|os| format!(" os {}", quoted(os))).unwrap_or_default();
     format!(" from {}{os} to {}", end(&rule.source), end(&rule.destination))
 }
 
@@ -274,15 +277,15 @@ fn address(address: &Address, family: Option<Family>, options: &PrintOptions) ->
         Address::Dynamic(interface) => dynamic(interface, family, options),
         Address::NoRoute => "no-route".to_string(),
         Address::UrpfFailed => "urpf-failed".to_string(),
-        Address::RouteLabel(label) => format!("route \"{label}\""),
+        Address::RouteLabel(label) => format!("route {}", quoted(label)),
     }
 }
 
 fn table(name: &str, options: &PrintOptions) -> String {
     match options.table_sizes.map(|size| size(name)) {
-        None => format!("<{name}>"),
-        Some(None) => format!("<{name}:*>"),
-        Some(Some(size)) => format!("<{name}:{size}>"),
+        None => format!("<{}>", word(name)),
+        Some(None) => format!("<{}:*>", word(name)),
+        Some(Some(size)) => format!("<{}:{size}>", word(name)),
     }
 }
 
@@ -430,8 +433,8 @@ fn set(rule: &Rule) -> String {
         if first == second { format!("prio {first}") } else { format!("prio({first}, {second})") }
     }));
     options.extend(rule.set_queue.as_deref().map(|queues| match queues {
-        (first, None) => format!("queue {first}"),
-        (first, Some(second)) => format!("queue({first}, {second})"),
+        (first, None) => format!("queue {}", word(first)),
+        (first, Some(second)) => format!("queue({}, {})", word(first), word(second)),
     }));
     options.extend(rule.set_tos.map(|tos| format!("tos 0x{tos:02x}")));
     options.extend(rule.set_delay.map(|delay| format!("delay {delay}")));
@@ -485,7 +488,7 @@ pub fn state_options(state: &StateOptions) -> Vec<String> {
             Some(SourceTrack::Rule) => " flush",
             Some(SourceTrack::Global) => " flush global",
         };
-        format!("overload <{}>{flush}", overload.table)
+        format!("overload <{}>{flush}", word(&overload.table))
     }));
     options.extend(state.if_bound.then(|| "if-bound".to_string()));
     options.extend(state.sloppy.then(|| "sloppy".to_string()));

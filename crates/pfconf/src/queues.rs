@@ -2,6 +2,8 @@
 
 use skipstep_ruleset::{Limiter, Queue, ServiceCurve};
 
+use crate::print::{word, words};
+
 /// Most queues of a rule set.
 // Differs from OpenBSD: linux.md, "Number of queues"
 const MOST_QUEUES: usize = 4096;
@@ -113,10 +115,10 @@ impl<'a> Tree<'a> {
 
 /// Returns a queue as `pfctl -nv` and `pfctl -sq` print it.
 pub fn line(queue: &Queue) -> String {
-    let mut text = format!("queue {}", queue.name);
+    let mut text = format!("queue {}", word(&queue.name));
     match (&queue.parent, &queue.interface) {
-        (Some(parent), _) => text += &format!(" parent {parent}"),
-        (None, Some(interface)) => text += &format!(" on {interface}"),
+        (Some(parent), _) => text += &format!(" parent {}", word(parent)),
+        (None, Some(interface)) => text += &format!(" on {}", word(interface)),
         (None, None) => {}
     }
     text += &queue.flows.map(|flows| format!(" flows {flows}")).unwrap_or_default();
@@ -163,14 +165,14 @@ fn bandwidth(prefix: &str, mut rate: u64) -> String {
 /// Returns a limiter as `pfctl -nv` prints it.
 pub fn limiter(limiter: &Limiter) -> String {
     let kind = if limiter.source { "source" } else { "state" };
-    let mut text = format!("{kind} limiter {} id {}", limiter.name, limiter.id);
+    let mut text = format!("{kind} limiter {} id {}", words(&limiter.name), limiter.id);
     text += &limiter.entries.map(|entries| format!(" entries {entries}")).unwrap_or_default();
     text += &format!(" limit {}", limiter.limit);
     if let Some((states, seconds)) = limiter.rate {
         text += &format!(" rate {states}/{seconds}");
     }
     if let Some((table, above, below)) = &limiter.table {
-        text += &format!(" table <{table}> above {above}");
+        text += &format!(" table <{}> above {above}", word(table));
         text += &if *below > 0 { format!(" below {below}") } else { String::new() };
     }
     text += &limiter.inet_mask.map(|mask| format!(" inet mask {mask}")).unwrap_or_default();

@@ -7,7 +7,7 @@ use skipstep_ruleset::{
 };
 
 use crate::ast::{Limit, Setting};
-use crate::print;
+use crate::print::{self, quoted};
 
 /// The limits of `set limit`, by name.
 pub const LIMITS: [(&str, Limit); 7] = [
@@ -143,7 +143,7 @@ pub fn echo(setting: &Setting) -> Option<String> {
         Setting::Timeout(_, value, written) => format!("timeout {written} {}", *value as i32),
         Setting::Limit(_, value, written) => format!("limit {written} {}", *value as i32),
         Setting::Optimization(_, written) => format!("optimization {written}"),
-        Setting::Fingerprints(file) => format!("fingerprints \"{file}\""),
+        Setting::Fingerprints(file) => format!("fingerprints {}", quoted(file)),
         Setting::Syncookies(Syncookies::Never, _) => "syncookies never".to_string(),
         Setting::Syncookies(Syncookies::Always, _) => "syncookies always".to_string(),
         Setting::Syncookies(Syncookies::Adaptive { start, end }, true) => {
@@ -194,7 +194,10 @@ fn add_interfaces(to: &mut Vec<String>, on: &[Not<InterfaceMatch>]) {
     if is_none(on) {
         return to.clear();
     }
-    to.extend(on.iter().map(|interface| print::interface(&interface.value).into_owned()));
+    to.extend(on.iter().map(|interface| match &interface.value {
+        InterfaceMatch::Named(name) => name.clone(),
+        any => print::interface(any).into_owned(),
+    }));
 }
 
 fn interfaces(on: &[Not<InterfaceMatch>]) -> String {

@@ -131,7 +131,10 @@ pub fn plain(error: &std::io::Error) -> String {
 
 /// Returns the statement as `pfctl -nv` prints it.
 pub fn echo(table: &TableDefinition) -> String {
-    let mut text = format!("table <{}>", table.name);
+    // only here may a number be the name of a table
+    let is_number = table.name.bytes().all(|c| c.is_ascii_digit());
+    let name = if is_number { table.name.as_str().into() } else { print::word(&table.name) };
+    let mut text = format!("table <{name}>");
     for (is_set, word) in
         [(table.constant, " const"), (table.persist, " persist"), (table.counters, " counters")]
     {
@@ -142,7 +145,7 @@ pub fn echo(table: &TableDefinition) -> String {
         match contents {
             TableContents::File(name) => {
                 text += if in_list { " }" } else { "" };
-                text += &format!(" file \"{name}\"");
+                text += &format!(" file {}", print::quoted(name));
                 in_list = false;
             }
             TableContents::List(hosts) => {

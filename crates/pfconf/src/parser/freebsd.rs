@@ -44,7 +44,7 @@ const SCTP_TIMEOUTS: [(&str, &str); 5] = [
 ];
 
 /// Returns true if `word`, which OpenBSD reserves, may be a name in a text of this dialect.
-pub(super) fn is_name(word: &str, dialect: Dialect) -> bool {
+pub(crate) fn is_name(word: &str, dialect: Dialect) -> bool {
     dialect == Dialect::Any && NAMES.contains(&word)
 }
 

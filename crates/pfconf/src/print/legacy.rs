@@ -3,7 +3,7 @@
 use skipstep_ruleset::{LegacyKind, LegacyRule, Not};
 
 use super::pool::{PoolUse, pool};
-use super::{PrintOptions, head};
+use super::{PrintOptions, head, quoted, words};
 
 /// Returns a legacy rule as one line without line end.
 pub fn rule(legacy: &LegacyRule, options: &PrintOptions) -> String {
@@ -20,14 +20,14 @@ pub fn rule(legacy: &LegacyRule, options: &PrintOptions) -> String {
         LegacyKind::Rdr => "rdr",
     };
     if let Some(call) = &rule.anchor {
-        text += &format!("-anchor \"{}\"", call.name);
+        text += &format!("-anchor {}", quoted(&call.name));
     }
     text += if legacy.pass { " pass" } else { "" };
     text += &head(rule, options);
     text += &scrub(legacy);
-    text += &rule.tag.as_ref().map(|tag| format!(" tag {tag}")).unwrap_or_default();
+    text += &rule.tag.as_ref().map(|tag| format!(" tag {}", words(tag))).unwrap_or_default();
     if let Some(Not { negated, value }) = rule.tagged.as_deref() {
-        text += &format!("{} tagged {value}", if *negated { " !" } else { "" });
+        text += &format!("{} tagged {}", if *negated { " !" } else { "" }, words(value));
     }
     text += &rule.rtable.map(|rtable| format!(" rtable {rtable}")).unwrap_or_default();
     let source = rule.nat.as_ref().map(|nat| (nat, PoolUse::Source));
