@@ -113,8 +113,9 @@ same "frames that do not come through" 1 $?
 holds "that is said" grep -q "none of [0-9]* frames came through: --next-link" "$WORK/said"
 same "nothing listens between measurements" "" "$(serves server && echo it does)"
 
-head -c 96 /dev/urandom | on control timeout 3 nc -w 1 10.9.1.2 19818 >"$WORK/heard"
-same "a stranger hears a hello and that it is refused, in bytes" 97 \
+# a stranger sends as much as a controller: a hello of 64 bytes and a proof of 48
+head -c 112 /dev/urandom | on control timeout 3 nc -w 1 10.9.1.2 19818 >"$WORK/heard"
+same "a stranger receives a hello, 64 bytes, and a refusal, 49 bytes" 113 \
 	"$(stat --format %s "$WORK/heard")"
 "$BIN/fwlab" agent --make-key "$WORK/wrong" >/dev/null
 KEY=$WORK/wrong between 0.1 1 --traffic rr --transport tcp >"$WORK/said"
