@@ -60,9 +60,12 @@ rules auto
 
 # A device without link headers, on both sides of the gateway.
 cat >"$WORK/tun.py" <<'END_OF_PROGRAM'
-import fcntl, os, select, socket, struct, sys
+import fcntl, os, select, socket, struct, subprocess, sys
 tun = os.open("/dev/net/tun", os.O_RDWR)
 fcntl.ioctl(tun, 0x400454ca, struct.pack("16sH22x", b"tun7", 0x1001))  # TUNSETIFF, IFF_TUN | IFF_NO_PI
+# Linux drops packets to the device until it has handled the change of the carrier, a moment later
+while b"state DOWN" in subprocess.check_output(["ip", "link", "show", "tun7"]):
+    pass
 packet = bytearray.fromhex("4500003800000000401100000000000000000000") + struct.pack("!HHHH", 4008, 7, 36, 0) + bytes(28)
 packet[12:20] = socket.inet_aton("192.168.77.2") + socket.inet_aton(sys.argv[1])
 total = sum(struct.unpack("!10H", packet[:20]))
