@@ -88,18 +88,18 @@ mod tests {
 
     #[test]
     fn counters_stand_below_each_queue() {
-        let (root, child) = (queue("all", None), queue("bulk", Some("all")));
+        let (root, child) = (queue("link", None), queue("bulk", Some("link")));
         let stats = QueueStats { packets: 12, bytes: 3456, dropped: 7, length: 2 };
         let trees = [QueueTree {
             interface: "em0",
             queues: vec![&root, &child],
             stats: [("bulk".to_owned(), stats)].into(),
         }];
-        let short = "queue all on em0 bandwidth 10M\nqueue bulk parent all bandwidth 10M\n";
+        let short = "queue link on em0 bandwidth 10M\nqueue bulk parent link bandwidth 10M\n";
         assert_eq!(text(&trees, Detail { verbose: 0, debug: false }), short);
         let long = text(&trees, Detail { verbose: 1, debug: false });
         assert!(long.ends_with(
-            "queue bulk parent all bandwidth 10M\n  [ pkts:         12  bytes:       3456  dropped pkts:      7 bytes:      - ]\n  [ qlength:   2/ 50 ]\n"
+            "queue bulk parent link bandwidth 10M\n  [ pkts:         12  bytes:       3456  dropped pkts:      7 bytes:      - ]\n  [ qlength:   2/ 50 ]\n"
         ), "{long}");
         assert_eq!(json(&trees)[1]["packets"], 12);
     }
