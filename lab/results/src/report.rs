@@ -4,7 +4,6 @@
 
 mod chart;
 mod content;
-mod escape;
 mod html;
 mod markdown;
 mod number;

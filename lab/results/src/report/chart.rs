@@ -1,9 +1,8 @@
 //! Charts in SVG. The page sets the colours for light or dark mode. Lines have marks too, for
 //! readers who cannot distinguish the colours.
 
-use std::fmt::Write;
+use maud::{Markup, html};
 
-use super::escape::escaped;
 use super::number::{short, tick};
 use crate::stats::Interval;
 
@@ -111,188 +110,189 @@ impl Axis {
     }
 }
 
-/// Writes a chart.
-pub(super) fn write(out: &mut String, chart: &Chart) {
-    out.push_str("<figure>\n");
-    match &chart.dimension {
-        Some(dimension) => write_lines(out, chart, dimension),
-        None => write_bars(out, chart),
+/// Returns a chart with its legend.
+pub(super) fn figure(chart: &Chart) -> Markup {
+    html! {
+        figure {
+            @match &chart.dimension {
+                Some(dimension) => { (lines(chart, dimension)) (legend(chart)) },
+                None => (bars(chart)),
+            }
+        }
     }
-    out.push_str("</figure>\n");
 }
 
-fn begin(out: &mut String, chart: &Chart, height: f64) {
-    let title = escaped(&format!("{}: {}", chart.title, chart.values));
-    let _ = writeln!(
-        out,
-        "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{title}\">\n<title>{title}</title>"
-    );
+/// Returns a picture with a title for readers who cannot see it, and the name of the values.
+fn picture(chart: &Chart, height: f64, inside: &Markup) -> Markup {
+    let title = format!("{}: {}", chart.title, chart.values);
+    html! {
+        svg viewBox={ "0 0 " (WIDTH) " " (height) } role="img" aria-label=(title) {
+            title { (title) }
+            (text([4.0, 12.0], "start", &chart.values))
+            (inside)
+        }
+    }
 }
 
-fn text(out: &mut String, at: [f64; 2], anchor: &str, class: &str, text: &str) {
-    let _ = writeln!(
-        out,
-        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\" class=\"{class}\">{}</text>",
-        at[0],
-        at[1],
-        escaped(text)
-    );
+/// Returns a coordinate as text, with one digit after the point.
+fn coordinate(value: f64) -> String {
+    format!("{value:.1}")
 }
 
-fn rule(out: &mut String, from: [f64; 2], to: [f64; 2], class: &str) {
-    let _ = writeln!(
-        out,
-        "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" class=\"{class}\"/>",
-        from[0], from[1], to[0], to[1]
-    );
+/// Returns the corners of a shape as text.
+fn corners(points: impl IntoIterator<Item = [f64; 2]>) -> String {
+    let points = points.into_iter().map(|[x, y]| format!("{x:.1},{y:.1}"));
+    points.collect::<Vec<_>>().join(" ")
 }
 
-fn write_lines(out: &mut String, chart: &Chart, dimension: &str) {
+fn text([x, y]: [f64; 2], anchor: &str, text: &str) -> Markup {
+    html! { text x=(coordinate(x)) y=(coordinate(y)) text-anchor=(anchor) { (text) } }
+}
+
+fn rule([x1, y1]: [f64; 2], [x2, y2]: [f64; 2], class: &str) -> Markup {
+    html! {
+        line x1=(coordinate(x1)) y1=(coordinate(y1)) x2=(coordinate(x2)) y2=(coordinate(y2))
+            class=(class) {}
+    }
+}
+
+fn lines(chart: &Chart, dimension: &str) -> Markup {
     let points = || chart.lines.iter().flat_map(|line| &line.points);
     let x = Axis::new(points().map(|point| point.at), false, [LEFT, WIDTH - RIGHT]);
     let ends = points().flat_map(|point| [point.value.low, point.value.high]);
     let y = Axis::new(ends, true, [HEIGHT - BOTTOM, TOP]);
+    let inside = html! {
+        @for value in y.ticks() {
+            @let place = y.coordinate(value);
+            (rule([LEFT, place], [WIDTH - RIGHT, place], "grid"))
+            (text([LEFT - 5.0, place + 4.0], "end", &tick(value)))
+        }
+        (dimension_ticks(points().map(|point| point.at).collect(), &x))
+        (text([(LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 6.0], "middle", dimension))
+        @for (index, one) in chart.lines.iter().enumerate() { (line(one, index, &x, &y)) }
+    };
+    picture(chart, HEIGHT, &inside)
+}
 
-    begin(out, chart, HEIGHT);
-    text(out, [4.0, 12.0], "start", "", &chart.values);
-    for value in y.ticks() {
-        let place = y.coordinate(value);
-        rule(out, [LEFT, place], [WIDTH - RIGHT, place], "grid");
-        text(out, [LEFT - 5.0, place + 4.0], "end", "", &tick(value));
-    }
-    let mut values: Vec<f64> = points().map(|point| point.at).collect();
+/// Returns a tick for each value, and its label if there is room.
+fn dimension_ticks(mut values: Vec<f64>, x: &Axis) -> Markup {
     values.sort_by(f64::total_cmp);
     values.dedup();
     let mut free = 0.0;
-    for value in values {
-        let label = tick(value);
-        let half = label.chars().count() as f64 * 3.2;
-        let place = x.coordinate(value);
-        rule(out, [place, HEIGHT - BOTTOM], [place, HEIGHT - BOTTOM + 4.0], "grid");
-        if place - half > free {
-            let inside = place.min(WIDTH - half - 1.0);
-            text(out, [inside, HEIGHT - BOTTOM + 16.0], "middle", "", &label);
+    let mut has_room = |place: f64, half: f64| {
+        let has_room = place - half > free;
+        if has_room {
             free = place + half + 4.0;
         }
-    }
-    text(out, [(LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 6.0], "middle", "", dimension);
-    for (index, line) in chart.lines.iter().enumerate() {
-        write_line(out, line, index, &x, &y);
-    }
-    out.push_str("</svg>\n");
-    write_legend(out, chart);
-}
-
-/// Writes a line, its marks, and the band of its 95 % confidence interval.
-fn write_line(out: &mut String, line: &Line, index: usize, x: &Axis, y: &Axis) {
-    let colour = format!("var(--c{})", index % COLOURS);
-    let path = |value: fn(&DataPoint) -> f64| -> Vec<String> {
-        let point = |point: &DataPoint| {
-            format!("{:.1},{:.1}", x.coordinate(point.at), y.coordinate(value(point)))
-        };
-        line.points.iter().map(point).collect()
+        has_room
     };
-    let mut around = path(|point| point.value.high);
-    around.extend(path(|point| point.value.low).into_iter().rev());
-    let _ = writeln!(
-        out,
-        "<polygon class=\"band\" style=\"fill:{colour}\" points=\"{}\"/>",
-        around.join(" ")
-    );
-    let class = if line.reference { "line reference" } else { "line" };
-    let _ = writeln!(
-        out,
-        "<polyline class=\"{class}\" style=\"stroke:{colour}\" points=\"{}\"/>",
-        path(|point| point.value.middle).join(" ")
-    );
-    for point in &line.points {
-        let title = format!("{}, {}: {}", line.label, short(point.at), short(point.value.middle));
-        let at = [x.coordinate(point.at), y.coordinate(point.value.middle)];
-        write_mark(out, index, at, &colour, &title);
+    html! {
+        @for value in values {
+            @let label = tick(value);
+            @let half = label.chars().count() as f64 * 3.2;
+            @let place = x.coordinate(value);
+            (rule([place, HEIGHT - BOTTOM], [place, HEIGHT - BOTTOM + 4.0], "grid"))
+            @if has_room(place, half) {
+                (text([place.min(WIDTH - half - 1.0), HEIGHT - BOTTOM + 16.0], "middle", &label))
+            }
+        }
     }
 }
 
-/// Writes the mark of a line. Its shape distinguishes the first four lines without colours.
-fn write_mark(out: &mut String, index: usize, [x, y]: [f64; 2], colour: &str, title: &str) {
-    let corners: &[[f64; 2]] = match index % 4 {
+/// Returns a line, its marks, and the band of its 95 % confidence interval.
+fn line(line: &Line, index: usize, x: &Axis, y: &Axis) -> Markup {
+    let place = |at: f64, value: f64| [x.coordinate(at), y.coordinate(value)];
+    let high = line.points.iter().map(|point| place(point.at, point.value.high));
+    let low = line.points.iter().map(|point| place(point.at, point.value.low));
+    let middle = line.points.iter().map(|point| place(point.at, point.value.middle));
+    html! {
+        polygon.band style={ "fill:" (colour(index)) } points=(corners(high.chain(low.rev()))) {}
+        polyline.line.reference[line.reference] style={ "stroke:" (colour(index)) }
+            points=(corners(middle)) {}
+        @for point in &line.points {
+            @let value = short(point.value.middle);
+            (mark(
+                index,
+                place(point.at, point.value.middle),
+                &format!("{}, {}: {value}", line.label, short(point.at)),
+            ))
+        }
+    }
+}
+
+fn colour(index: usize) -> String {
+    format!("var(--c{})", index % COLOURS)
+}
+
+/// Returns the mark of a line. Its shape distinguishes the first four lines without colours.
+fn mark(index: usize, [x, y]: [f64; 2], title: &str) -> Markup {
+    let shape: &[[f64; 2]] = match index % 4 {
         0 => &[[-3.0, -3.0], [3.0, -3.0], [3.0, 3.0], [-3.0, 3.0]],
         1 => &[[0.0, -4.0], [4.0, 3.0], [-4.0, 3.0]],
         2 => &[[0.0, -4.2], [4.2, 0.0], [0.0, 4.2], [-4.2, 0.0]],
         _ => &[[0.0, 4.0], [4.0, -3.0], [-4.0, -3.0]],
     };
-    let points: Vec<String> =
-        corners.iter().map(|[dx, dy]| format!("{:.1},{:.1}", x + dx, y + dy)).collect();
-    let _ = writeln!(
-        out,
-        "<polygon style=\"fill:{colour}\" points=\"{}\"><title>{}</title></polygon>",
-        points.join(" "),
-        escaped(title)
-    );
-}
-
-fn write_legend(out: &mut String, chart: &Chart) {
-    out.push_str("<figcaption>\n");
-    for (index, line) in chart.lines.iter().enumerate() {
-        let colour = format!("var(--c{})", index % COLOURS);
-        let class = if line.reference { "line reference" } else { "line" };
-        let _ = write!(
-            out,
-            "<span><svg viewBox=\"0 0 30 12\" aria-hidden=\"true\"><line x1=\"0\" y1=\"6\" x2=\"30\" y2=\"6\" \
-             class=\"{class}\" style=\"stroke:{colour}\"/>"
-        );
-        write_mark(out, index, [15.0, 6.0], &colour, &line.label);
-        let _ = writeln!(out, "</svg>{}</span>", escaped(&line.label));
+    let points = corners(shape.iter().map(|[dx, dy]| [x + dx, y + dy]));
+    html! {
+        polygon style={ "fill:" (colour(index)) } points=(points) { title { (title) } }
     }
-    out.push_str("</figcaption>\n");
 }
 
-fn write_bars(out: &mut String, chart: &Chart) {
-    let bars: Vec<(usize, &Line, Interval)> = chart
-        .lines
-        .iter()
-        .enumerate()
-        .filter_map(|(index, line)| Some((index, line, line.points.first()?.value)))
-        .collect();
-    let height = TOP + BAR * bars.len() as f64 + 22.0;
-    let most = bars.iter().map(|(_, _, value)| value.high).fold(0.0, f64::max);
+fn legend(chart: &Chart) -> Markup {
+    html! {
+        figcaption {
+            @for (index, line) in chart.lines.iter().enumerate() {
+                span {
+                    svg viewBox="0 0 30 12" aria-hidden="true" {
+                        line.line.reference[line.reference] x1="0" y1="6" x2="30" y2="6"
+                            style={ "stroke:" (colour(index)) } {}
+                        (mark(index, [15.0, 6.0], &line.label))
+                    }
+                    (line.label)
+                }
+            }
+        }
+    }
+}
+
+fn bars(chart: &Chart) -> Markup {
+    let bars = || chart.lines.iter().filter_map(|line| Some((line, line.points.first()?.value)));
+    let height = TOP + BAR * bars().count() as f64 + 22.0;
+    let most = bars().map(|(_, value)| value.high).fold(0.0, f64::max);
     let x = Axis {
         least: 0.0,
         most: if most > 0.0 { most } else { 1.0 },
         logarithmic: false,
         ends: [4.0, WIDTH - RIGHT - 4.0],
     };
-    begin(out, chart, height);
-    text(out, [4.0, 12.0], "start", "", &chart.values);
-    for value in x.ticks() {
-        let place = x.coordinate(value);
-        rule(out, [place, TOP], [place, height - 18.0], "grid");
-        let anchor = if value == 0.0 { "start" } else { "middle" };
-        text(out, [place.min(WIDTH - 16.0), height - 5.0], anchor, "", &tick(value));
-    }
-    for (row, (index, line, value)) in bars.into_iter().enumerate() {
-        let top = TOP + BAR * row as f64;
-        let name = format!("{}  {}", line.label, short(value.middle));
-        text(out, [6.0, top + 13.0], "start", "name", &name);
-        let opacity = if line.reference { 0.45 } else { 0.85 };
-        let _ = writeln!(
-            out,
-            "<rect x=\"4\" y=\"{:.1}\" width=\"{:.1}\" height=\"11\" style=\"fill:var(--c{});opacity:{opacity}\"/>",
-            top + 18.0,
-            (x.coordinate(value.middle) - 4.0).max(0.5),
-            index % COLOURS
-        );
-        let middle = top + 23.5;
-        rule(out, [x.coordinate(value.low), middle], [x.coordinate(value.high), middle], "whisker");
-        for end in [value.low, value.high] {
-            rule(
-                out,
-                [x.coordinate(end), middle - 3.0],
-                [x.coordinate(end), middle + 3.0],
-                "whisker",
-            );
+    let inside = html! {
+        @for value in x.ticks() {
+            @let place = x.coordinate(value);
+            @let anchor = if value == 0.0 { "start" } else { "middle" };
+            (rule([place, TOP], [place, height - 18.0], "grid"))
+            (text([place.min(WIDTH - 16.0), height - 5.0], anchor, &tick(value)))
         }
+        @for (index, (line, value)) in bars().enumerate() {
+            (bar(line, value, index, &x))
+        }
+    };
+    picture(chart, height, &inside)
+}
+
+/// Returns a bar with its name above, and the whiskers of its 95 % confidence interval.
+fn bar(line: &Line, value: Interval, index: usize, x: &Axis) -> Markup {
+    let top = TOP + BAR * index as f64;
+    let middle = top + 23.5;
+    let opacity = if line.reference { 0.45 } else { 0.85 };
+    let [low, high] = [value.low, value.high].map(|end| x.coordinate(end));
+    html! {
+        text.name x="6" y=(coordinate(top + 13.0)) { (line.label) "  " (short(value.middle)) }
+        rect x="4" y=(coordinate(top + 18.0))
+            width=(coordinate((x.coordinate(value.middle) - 4.0).max(0.5))) height="11"
+            style={ "fill:" (colour(index)) ";opacity:" (opacity) } {}
+        (rule([low, middle], [high, middle], "whisker"))
+        @for end in [low, high] { (rule([end, middle - 3.0], [end, middle + 3.0], "whisker")) }
     }
-    out.push_str("</svg>\n");
 }
 
 #[cfg(test)]
@@ -347,14 +347,12 @@ mod tests {
             dimension: Some("rules".to_string()),
             lines: vec![line("one"), line("two & three")],
         };
-        let mut out = String::new();
-        write(&mut out, &chart);
+        let out = figure(&chart).into_string();
         assert_eq!(out.matches("<polyline").count(), 2);
         assert!(out.contains("</svg>two &amp; three</span>"), "{out}");
         assert!(!out.contains("NaN"), "{out}");
         chart.dimension = None;
-        let mut out = String::new();
-        write(&mut out, &chart);
+        let out = figure(&chart).into_string();
         assert_eq!(out.matches("<rect").count(), 2);
     }
 }

@@ -1,96 +1,98 @@
 //! A report as one HTML page. Style and charts are inline: the page fetches nothing and has no
 //! scripts.
 
-use std::fmt::Write;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::escape::escaped;
 use super::{Block, Column, Table, chart};
 
 const STYLE: &str = include_str!("style.css");
 
 /// Returns the whole page.
 pub(super) fn page(title: &str, blocks: &[Block]) -> String {
-    let mut out = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n",
-        escaped(title)
-    );
-    write_all(&mut out, blocks);
-    out.push_str("</main>\n</body>\n</html>\n");
-    out
-}
-
-fn write_all(out: &mut String, blocks: &[Block]) {
-    for block in blocks {
-        let _ = match block {
-            Block::Heading(level, text) => writeln!(out, "<h{level}>{}</h{level}>", escaped(text)),
-            Block::Text(text) => writeln!(out, "<p>{}</p>", escaped(text)),
-            Block::Warning(text) => writeln!(out, "<p class=\"warning\">{}</p>", escaped(text)),
-            Block::Table(table) => {
-                write_table(out, table);
-                Ok(())
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
             }
-            Block::Chart(chart) => {
-                chart::write(out, chart);
-                Ok(())
-            }
-            Block::Fold(title, inside) => {
-                let _ = writeln!(out, "<details>\n<summary>{}</summary>", escaped(title));
-                write_all(out, inside);
-                writeln!(out, "</details>")
-            }
-            Block::Verbatim(text) => writeln!(out, "<pre>{}</pre>", escaped(text)),
-        };
-    }
-}
-
-fn write_table(out: &mut String, table: &Table) {
-    out.push_str("<div class=\"wide\"><table>\n");
-    let class = |column: &Column| match (column.numeric, column.whole) {
-        (true, _) => " class=\"number\"",
-        (false, true) => " class=\"whole\"",
-        (false, false) => "",
+            body { main { (all(blocks)) } }
+        }
     };
-    if table.columns.iter().any(|column| !column.heading.is_empty()) {
-        out.push_str("<thead><tr>");
-        for column in &table.columns {
-            let _ = write!(out, "<th{}>{}</th>", class(column), escaped(&column.heading));
+    page.into_string()
+}
+
+fn all(blocks: &[Block]) -> Markup {
+    html! {
+        @for block in blocks {
+            @match block {
+                Block::Heading(1, text) => h1 { (text) },
+                Block::Heading(_, text) => h2 { (text) },
+                Block::Text(text) => p { (text) },
+                Block::Warning(text) => p.warning { (text) },
+                Block::Table(rows) => (table(rows)),
+                Block::Chart(drawn) => (chart::figure(drawn)),
+                Block::Fold(title, inside) => details { summary { (title) } (all(inside)) },
+                Block::Verbatim(text) => pre { (text) },
+            }
         }
-        out.push_str("</tr></thead>\n");
     }
-    out.push_str("<tbody>\n");
+}
+
+fn class(column: &Column) -> Option<&'static str> {
+    match (column.numeric, column.whole) {
+        (true, _) => Some("number"),
+        (false, true) => Some("whole"),
+        (false, false) => None,
+    }
+}
+
+fn table(table: &Table) -> Markup {
     // A thick line separates rows with different first numbers.
-    let mut before: Option<&String> = None;
-    for row in &table.rows {
-        let first = row.first().filter(|_| table.columns[0].numeric);
-        let begins = before.is_some() && first.is_some() && first != before;
-        out.push_str(if begins { "<tr class=\"next\">" } else { "<tr>" });
-        before = first;
-        for (cell, column) in row.iter().zip(&table.columns) {
-            let _ = write!(out, "<td{}>{}</td>", class(column), cell_text(cell));
+    let first = |row: usize| table.rows[row].first().filter(|_| table.columns[0].numeric);
+    let begins = |row: usize| row > 0 && first(row) != first(row - 1);
+    html! {
+        div.wide {
+            table {
+                @if table.columns.iter().any(|column| !column.heading.is_empty()) {
+                    thead {
+                        tr {
+                            @for column in &table.columns {
+                                th class=[class(column)] { (column.heading) }
+                            }
+                        }
+                    }
+                }
+                tbody {
+                    @for (index, row) in table.rows.iter().enumerate() {
+                        tr class=[begins(index).then_some("next")] {
+                            @for (text, column) in row.iter().zip(&table.columns) {
+                                td class=[class(column)] { (cell(text)) }
+                            }
+                        }
+                    }
+                }
+            }
         }
-        out.push_str("</tr>\n");
     }
-    out.push_str("</tbody></table></div>\n");
 }
 
 /// Returns a cell with intervals in brackets set smaller.
-fn cell_text(cell: &str) -> String {
-    let is_interval = |text: &str| text.ends_with(')') && text.contains(" – ");
-    let one = |text: &str| match text.split_once(" (") {
-        Some((value, interval)) if is_interval(text) => {
-            format!("{} <small>({}</small>", escaped(value), escaped(interval))
+fn cell(text: &str) -> Markup {
+    let is_interval = |text: &&str| text.ends_with(')') && text.contains(" – ");
+    // findings have several values in a cell; each interval ends its line
+    let several: Vec<&str> = text.split("; ").collect();
+    let parts = if several.iter().all(is_interval) { several } else { vec![text] };
+    html! {
+        @for part in parts {
+            @match part.split_once(" (").filter(|_| is_interval(&part)) {
+                Some((value, interval)) => { (value) " " small { "(" (interval) } },
+                None => (part),
+            }
         }
-        _ => escaped(text),
-    };
-    // findings have several values in a cell
-    let several: Vec<&str> = cell.split("; ").collect();
-    match several.iter().all(|text| is_interval(text)) {
-        // each interval ends its line
-        true => several.into_iter().map(one).collect(),
-        false => one(cell),
     }
 }
 
