@@ -3,9 +3,8 @@
 
 mod table;
 
-use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use clap::ValueEnum;
@@ -27,7 +26,7 @@ use fwlab_results::{Better, Dimension, Mode, Point, Quantity, Run, Series};
 
 use crate::plan::{CHECK_SIZE, Plan};
 use crate::testbed::{Candidate, Ends, Testbed};
-use crate::{ceiling, rounds};
+use crate::{ceiling, progress, rounds};
 
 /// The mode as a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -164,13 +163,13 @@ fn measure_points(
         for testbed in testbeds {
             subjects.push(Box::new(testbed));
         }
-        let progress = Progress::new(arguments.rounds, count);
+        let progress = progress::of_rounds(format!("{count} rules"), arguments.rounds);
         let index = run.series[0].points.len() - 1;
         let seed = arguments.load.seed;
         rounds::run(&mut subjects, arguments.rounds, seed, interrupt, |samples, done| {
             let point = &mut run.series[0].points[index];
             point.samples.extend(samples);
-            progress.print(done);
+            progress.set_position(done.into());
             (run.seconds, run.environment.steal) = watch.end();
             run.incomplete_because = Some(format!("{done} of {} rounds", arguments.rounds));
             arguments.write(run)
@@ -465,35 +464,5 @@ impl Arguments {
     fn write(&self, run: &Run) -> anyhow::Result<()> {
         let Some(path) = &self.json else { return Ok(()) };
         run.write(path).with_context(|| path.display().to_string())
-    }
-}
-
-/// The progress of the rounds, for the terminal.
-struct Progress {
-    since: Instant,
-    rounds: u32,
-    rules: u32,
-}
-
-impl Progress {
-    fn new(rounds: u32, rules: u32) -> Progress {
-        Progress { since: Instant::now(), rounds, rules }
-    }
-
-    /// Prints the progress, and the estimated time until the end.
-    fn print(&self, done: u32) {
-        let mut error = std::io::stderr();
-        if !error.is_terminal() || done == 0 {
-            return;
-        }
-        let left = self.since.elapsed().as_secs_f64() / f64::from(done)
-            * f64::from(self.rounds.saturating_sub(done));
-        let end = if done >= self.rounds { "\r\x1b[K" } else { "" };
-        // a lost line of progress does no harm
-        let _ = write!(
-            error,
-            "\r{} rules: round {done} of {}, {left:.0} s left \x1b[K{end}",
-            self.rules, self.rounds
-        );
     }
 }

@@ -10,7 +10,6 @@ mod freebsd_openbsd;
 mod gigabit;
 mod hartmeier;
 mod molitor;
-mod progress;
 mod series;
 pub mod speed;
 mod states;

@@ -11,6 +11,7 @@ use fwlab_load::raw::load::{Engine, Load, Sizes, Vary};
 use fwlab_load::sockets::Talk;
 use fwlab_method::ceiling;
 use fwlab_method::plan::{CHECK_SIZE, Plan};
+use fwlab_method::progress::{self, ProgressBar};
 use fwlab_method::rounds::{self, Measured, Subject};
 use fwlab_method::testbed::{Candidate, Testbed};
 use fwlab_net::family::Family;
@@ -24,7 +25,6 @@ use fwlab_results::{Mode, Point, Quantity, Role, Run, Series};
 use nix::unistd::Pid;
 
 use super::StudyOptions;
-use super::progress::Progress;
 
 /// Estimated time to build a network and to load and check its rules.
 const SET_UP: Duration = Duration::from_millis(600);
@@ -217,7 +217,7 @@ pub(crate) struct Study {
     file: Option<PathBuf>,
     interrupt: Interrupt,
     cpus: Vec<usize>,
-    progress: Progress,
+    progress: ProgressBar,
 }
 
 impl Study {
@@ -235,7 +235,8 @@ impl Study {
         let extent = options.extent();
         let (rounds, seconds) = extent.trials();
         let cpus = placement::cpus()?;
-        let progress = Progress::new(run.paper.as_ref().map_or("", |paper| &paper.title));
+        let title = run.paper.as_ref().map_or(String::new(), |paper| paper.title.clone());
+        let progress = progress::of_work(title);
         Ok(Study {
             run,
             watch,
@@ -269,7 +270,6 @@ impl Study {
     /// Returns the result. If `outcome` is an error, the result has it as the reason for being
     /// incomplete.
     pub(crate) fn end(mut self, outcome: &anyhow::Result<()>) -> Run {
-        self.progress.end();
         (self.run.seconds, self.run.environment.steal) = self.watch.end();
         self.run.complete = outcome.is_ok();
         self.run.incomplete_because = outcome.as_ref().err().map(|error| format!("{error:#}"));
@@ -316,7 +316,7 @@ impl Study {
         let Some(paper) = &mut self.run.paper else { return };
         let text = format!("left out: {what}");
         if !paper.differences.contains(&text) {
-            eprintln!("fwlab: {text}");
+            self.progress.suspend(|| eprintln!("fwlab: {text}"));
             paper.differences.push(text);
         }
     }
@@ -342,9 +342,9 @@ impl Study {
             (subjects + 3.0) * (SET_UP.as_secs_f64() + trials * f64::from(self.rounds))
                 + subjects * warming(block.warm)
         };
-        let seconds = blocks.iter().map(work).sum();
-        self.progress.expect(seconds);
-        self.progress.announce();
+        let seconds: f64 = blocks.iter().map(work).sum();
+        self.progress.inc_length(milliseconds(seconds));
+        self.announce();
         for (block, cells) in blocks {
             self.measure_block(block, &cells)?;
         }
@@ -352,9 +352,19 @@ impl Study {
         placement::pin(Pid::from_raw(0), &self.cpus)
     }
 
+    /// Prints the expected duration of the planned work.
+    fn announce(&self) {
+        let time = match self.progress.length().unwrap_or(0).div_ceil(60_000) {
+            ..=1 => "a minute".to_owned(),
+            minutes => format!("{minutes} minutes"),
+        };
+        let title = self.progress.prefix();
+        self.progress.suspend(|| eprintln!("{title}: about {time}"));
+    }
+
     /// Adds the seconds that [`Study::measure_others`] will need in each round to the estimate.
     pub(crate) fn expect_others(&mut self, round: f64) {
-        self.progress.expect(round * f64::from(self.rounds));
+        self.progress.inc_length(milliseconds(round * f64::from(self.rounds)));
     }
 
     /// Measures subjects outside a network, in their own rounds of about `round` seconds each, as a
@@ -379,7 +389,7 @@ impl Study {
         let place = self.place(series, Some(at.into()));
         let interrupt = self.interrupt.clone();
         rounds::run(subjects, self.rounds, 1, &interrupt, |samples, _| {
-            self.progress.advance(round);
+            self.progress.inc(milliseconds(round));
             self.keep(place, samples)
         })
     }
@@ -479,7 +489,7 @@ impl Study {
                 }
                 Err(error) => return Err(error.context(candidate.name())),
             }
-            self.progress.advance(SET_UP.as_secs_f64() + warming(frames));
+            self.progress.inc(milliseconds(SET_UP.as_secs_f64() + warming(frames)));
         }
         for cell in cells {
             self.measure_cell(&mut testbeds, cell, ceiling)?;
@@ -560,7 +570,7 @@ impl Study {
         let systems = turns.len();
         let interrupt = self.interrupt.clone();
         rounds::run(&mut turns, self.rounds, 1, &interrupt, |samples, _| {
-            self.progress.advance(trial * systems as f64);
+            self.progress.inc(milliseconds(trial * systems as f64));
             self.keep(place, samples)
         })?;
         let (series, point) = place;
@@ -586,6 +596,11 @@ impl Study {
         points.push(Point { at, ceiling: None, void: None, samples: Vec::new() });
         (index, points.len() - 1)
     }
+}
+
+/// Returns seconds in the unit of the progress display.
+fn milliseconds(seconds: f64) -> u64 {
+    (seconds * 1e3).round() as u64
 }
 
 /// Returns the available memory in bytes.
