@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use fwlab_results::{Run, Table};
+use fwlab_results::{Run, Table, report};
 
 /// Returns the whole text.
 pub(super) fn run_text(run: &Run) -> String {
@@ -19,7 +19,7 @@ fn write_all(text: &mut String, run: &Run) -> std::fmt::Result {
             writeln!(text, "- {difference}")?;
         }
         for table in &paper.tables {
-            write_table(text, table)?;
+            write!(text, "\n{}\n{}", table.title, table_text(table))?;
         }
     }
     if !run.findings.is_empty() {
@@ -36,42 +36,11 @@ fn write_all(text: &mut String, run: &Run) -> std::fmt::Result {
     writeln!(text, "\nmode {}: {}; {:.0} s", run.mode.name(), run.mode.warning(), run.seconds)
 }
 
-/// Appends a table. A column is as wide as its longest word, and headings are broken into lines.
-fn write_table(text: &mut String, table: &Table) -> std::fmt::Result {
-    writeln!(text, "\n{}", table.title)?;
-    let headings: Vec<Vec<&str>> =
-        table.columns.iter().map(|heading| heading.split_whitespace().collect()).collect();
-    let length = |word: &str| word.chars().count();
-    let widths: Vec<usize> = (0..table.columns.len())
-        .map(|column| {
-            let cells = table.rows.iter().map(|row| length(&row[column]));
-            cells.chain(headings[column].iter().map(|word| length(word))).max().unwrap_or(0)
-        })
-        .collect();
-    let mut line = |cells: &mut dyn Iterator<Item = &str>| {
-        let mut line = String::new();
-        for (column, (cell, &width)) in cells.zip(&widths).enumerate() {
-            let gap = " ".repeat(width.saturating_sub(length(cell)));
-            match column < table.names {
-                true => line += &format!("{cell}{gap}  "),
-                false => line += &format!("{gap}{cell}  "),
-            }
-        }
-        writeln!(text, "{}", line.trim_end())
-    };
-    let lines = headings.iter().map(Vec::len).max().unwrap_or(0);
-    for number in 0..lines {
-        // headings are aligned at their last line
-        let words = headings.iter().map(|heading| {
-            let first = lines - heading.len();
-            number.checked_sub(first).map_or("", |place| heading[place])
-        });
-        line(&mut words.collect::<Vec<_>>().into_iter())?;
-    }
-    for row in &table.rows {
-        line(&mut row.iter().map(String::as_str))?;
-    }
-    Ok(())
+/// Returns a table. Its columns are narrow, because each word of a heading has its own line.
+fn table_text(table: &Table) -> String {
+    let words = |heading: &String| heading.split_whitespace().collect::<Vec<_>>().join("\n");
+    let columns = table.columns.iter().map(words).collect();
+    report::Table::from(&Table { columns, ..table.clone() }).text()
 }
 
 /// Formats a number with the digits that matter.

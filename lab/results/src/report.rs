@@ -1,6 +1,7 @@
 //! `fwlab report`: makes one HTML page, or Markdown, of result files. The page needs no network.
 //!
-//! `content` has the contents of a report, `html` and `markdown` write it, and `chart` draws.
+//! `content` has the contents of a report, `html` and `markdown` write it, and `chart` draws. Other
+//! commands print a [`Table`] as text.
 
 mod chart;
 mod content;
@@ -8,6 +9,7 @@ mod html;
 mod markdown;
 mod number;
 mod paper;
+mod text;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -51,9 +53,10 @@ enum Block {
 
 /// Rows of cells below headings.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Table {
+pub struct Table {
     columns: Vec<Column>,
-    rows: Vec<Vec<String>>,
+    /// The rows. Each has a cell for each heading.
+    pub rows: Vec<Vec<String>>,
 }
 
 /// A column of a table.
@@ -68,13 +71,18 @@ struct Column {
 impl Table {
     /// Makes a table with these headings. A heading that ends in `#` is of numbers, in `=` of
     /// names.
-    fn new(headings: &[&str]) -> Table {
+    pub fn new(headings: &[&str]) -> Table {
         let column = |heading: &&str| Column {
             heading: heading.trim_end_matches(['#', '=']).to_string(),
             numeric: heading.ends_with('#'),
             whole: heading.ends_with('='),
         };
         Table { columns: headings.iter().map(column).collect(), rows: Vec::new() }
+    }
+
+    /// Returns the table as text, without columns that have no cells with text.
+    pub fn text(self) -> String {
+        text::table(&self.without_empty_columns())
     }
 
     /// Removes columns without any text.

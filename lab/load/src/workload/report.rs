@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use fwlab_results::report::Table;
 use fwlab_results::stats::quantile;
 
 use super::execute::{Ending, Executed, WorkloadResult};
@@ -12,29 +13,34 @@ const SHOWN: usize = 10;
 
 /// Returns the report on a workload of `commands` commands.
 pub(super) fn text(outcome: &WorkloadResult, commands: u64) -> String {
-    let mut out = String::new();
     let mut by_line: BTreeMap<(usize, &[String]), Vec<&Executed>> = BTreeMap::new();
     for one in &outcome.executed {
         by_line.entry((one.line, &one.command)).or_default().push(one);
     }
-    let _ = writeln!(
-        out,
-        "line     runs  failed       least      median        most  command (seconds)"
-    );
+    let mut table = Table::new(&[
+        "line#",
+        "runs#",
+        "failed#",
+        "least#",
+        "median#",
+        "most#",
+        "command (seconds)",
+    ]);
     for ((line, command), all) in &by_line {
         let times: Vec<f64> = all.iter().map(|one| one.seconds).collect();
-        let time = |share| quantile(&times, share).unwrap_or(0.0);
+        let time = |share| format!("{:.6}", quantile(&times, share).unwrap_or(0.0));
         let failed = all.iter().filter(|one| !one.ending.is_success()).count();
-        let _ = writeln!(
-            out,
-            "{line:>4} {:>8} {failed:>7} {:>11.6} {:>11.6} {:>11.6}  {}",
-            all.len(),
+        table.rows.push(vec![
+            line.to_string(),
+            all.len().to_string(),
+            failed.to_string(),
             time(0.0),
             time(0.5),
             time(1.0),
-            command.join(" ")
-        );
+            command.join(" "),
+        ]);
     }
+    let mut out = table.text();
     let failed: Vec<&Executed> =
         outcome.executed.iter().filter(|one| !one.ending.is_success()).collect();
     for one in failed.iter().take(SHOWN) {
@@ -97,8 +103,8 @@ mod tests {
             ],
         };
         let expected = "\
-line     runs  failed       least      median        most  command (seconds)
-   3        4       3    0.000000    0.750000    1.500000  ls -l
+line  runs  failed     least    median      most  command (seconds)
+   3     4       3  0.000000  0.750000  1.500000  ls -l
 line 3, at 0.250000: ls -l: exit status 2
 line 3, at 0.250000: ls -l: ended by SIGTERM
 line 3, at 0.250000: ls -l: could not be started: not there

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use fwlab_results::report::Table;
 use fwlab_results::stats::Interval;
 use fwlab_results::summary::{self, Row};
 use fwlab_results::{Mode, Point, Role, Run, Series};
@@ -29,29 +30,20 @@ fn write_point(text: &mut String, run: &Run, series: &Series, point: &Point) -> 
     if let (Some(dimension), Some(at)) = (&series.dimension, point.at) {
         writeln!(text, "\n{} {at}", dimension.name)?;
     }
-    let unit = &series.quantity.unit;
-    let additive = series.quantity.additive;
-    let net = if additive { format!("{:>12}", "less cable") } else { String::new() };
-    let is_beside = summary.rows.iter().any(|row| row.to_plain.is_some());
     let is_bridge = run.systems.iter().any(|system| system.role == Role::Bridge);
-    let ratios = match (is_beside, is_bridge) {
-        (true, true) => "ratio to plain bridge",
-        (true, false) => "ratio to plain router",
-        (false, _) => "",
-    };
-    writeln!(text, "{}", format!("{:<36}{unit:>11}{net}{ratios:>28}", "").trim_end())?;
+    let ratios = if is_bridge { "ratio to plain bridge#" } else { "ratio to plain router#" };
+    let unit = format!("{}#", series.quantity.unit);
+    let mut table = Table::new(&["", &unit, "less cable#", ratios, ""]);
     for row in &summary.rows {
-        write!(text, "{:<36}{:>11.0}", row.system.label, row.median.middle)?;
-        if additive {
-            write!(
-                text,
-                "{:>12}",
-                row.net.map_or(String::new(), |net| format!("{:.0}", net.middle))
-            )?;
-        }
-        write!(text, "{:>28}", row.to_plain.as_ref().map_or(String::new(), ratio))?;
-        writeln!(text, "{}", remarks(row, run.mode))?;
+        table.rows.push(vec![
+            row.system.label.clone(),
+            format!("{:.0}", row.median.middle),
+            row.net.map_or(String::new(), |net| format!("{:.0}", net.middle)),
+            row.to_plain.as_ref().map_or(String::new(), ratio),
+            remarks(row, run.mode),
+        ]);
     }
+    write!(text, "{}", table.text())?;
     if let Some(noise) = summary.noise {
         writeln!(
             text,
@@ -74,25 +66,26 @@ fn ratio(interval: &Interval) -> String {
 
 /// Returns loss, latency, cycles, repeats and doubts of a row.
 fn remarks(row: &Row<'_>, mode: Mode) -> String {
-    let mut text = String::new();
+    let mut remarks = Vec::new();
     if mode != Mode::Cost
         && let Some(counts) = row.counts
     {
         let lost = counts.sent.saturating_sub(counts.received);
-        text += &format!("  lost {:.2} %", 100.0 * lost as f64 / counts.sent.max(1) as f64);
+        let mut remark = format!("lost {:.2} %", 100.0 * lost as f64 / counts.sent.max(1) as f64);
         let quantile = |share| row.latency.as_ref().and_then(|latency| latency.quantile(share));
         if let (Some(half), Some(most)) = (quantile(0.5), quantile(0.99)) {
-            text += &format!(", {:.1} us, p99 {:.1} us", half as f64 / 1e3, most as f64 / 1e3);
+            remark += &format!(", {:.1} us, p99 {:.1} us", half as f64 / 1e3, most as f64 / 1e3);
         }
+        remarks.push(remark);
     }
     if let Some(cycles) = row.counts.and_then(|counts| counts.cycles_a_frame()) {
-        text += &format!("  {cycles:.0} cycles");
+        remarks.push(format!("{cycles:.0} cycles"));
     }
     if row.repeats > 0 {
-        text += &format!("  {} repeated", row.repeats);
+        remarks.push(format!("{} repeated", row.repeats));
     }
     if row.doubtful > 0 {
-        text += &format!("  {} of {} doubtful", row.doubtful, row.samples);
+        remarks.push(format!("{} of {} doubtful", row.doubtful, row.samples));
     }
-    text
+    remarks.join("  ")
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::{ComparedSystem, Comparison, Verdict};
+use crate::report::Table;
 use crate::stats::picture;
 
 /// Width of a picture in columns.
@@ -42,33 +43,30 @@ pub(super) fn pictures(comparison: &Comparison) -> String {
 
 fn write_table(out: &mut String, cells: &[ComparedSystem]) {
     let dimension = cells[0].at.as_ref().map_or("", |(name, _)| name);
-    let labels = cells.iter().map(|cell| cell.label.chars().count()).max().unwrap_or(0).max(6);
-    let _ = writeln!(
-        out,
-        "\n{} [{}]\n{dimension:>8}  {:<labels$} {:>12} {:>12}  {:>7}  {:<15}  {:>7}  {:>6}",
-        cells[0].series, cells[0].unit, "system", "before", "after", "change", "95 %", "noise", "p"
-    );
+    let dimension = format!("{dimension}#");
+    let headings =
+        [&dimension, "system", "before#", "after#", "change#", "95 %", "noise#", "p#", ""];
+    let mut table = Table::new(&headings);
     for cell in cells {
-        let at = cell.at.as_ref().map_or(String::new(), |(_, at)| at.to_string());
-        let noise = cell.noise.map_or("?".to_string(), |noise| format!("{:.1} %", noise * 100.0));
         let verdict = match cell.verdict {
             Verdict::Better => "better",
             Verdict::Worse => "worse",
             Verdict::Noise => "noise",
         };
-        let _ = write!(
-            out,
-            "{at:>8}  {:<labels$} {:>12.1} {:>12.1}  {:>7.3}  {:.3} … {:.3}    {noise:>7}  {:>6.3}  {verdict}",
-            cell.label,
-            cell.before,
-            cell.after,
-            cell.change.middle,
-            cell.change.low,
-            cell.change.high,
-            cell.p
-        );
-        out.push_str(if cell.configuration_differs { ", another configuration\n" } else { "\n" });
+        let configuration = if cell.configuration_differs { ", another configuration" } else { "" };
+        table.rows.push(vec![
+            cell.at.as_ref().map_or(String::new(), |(_, at)| at.to_string()),
+            cell.label.clone(),
+            format!("{:.1}", cell.before),
+            format!("{:.1}", cell.after),
+            format!("{:.3}", cell.change.middle),
+            format!("{:.3} … {:.3}", cell.change.low, cell.change.high),
+            cell.noise.map_or("?".to_string(), |noise| format!("{:.1} %", noise * 100.0)),
+            format!("{:.3}", cell.p),
+            format!("{verdict}{configuration}"),
+        ]);
     }
+    let _ = write!(out, "\n{} [{}]\n{}", cells[0].series, cells[0].unit, table.text());
     if cells.iter().any(|cell| cell.reference.is_some()) {
         out.push_str(
             "change: of the ratio to the plain router or bridge of the same round, or to the \

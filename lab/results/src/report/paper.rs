@@ -17,16 +17,18 @@ pub(super) fn introduced(paper: &Paper) -> Vec<Block> {
 /// Returns the paper's tables.
 pub(super) fn tables(paper: &Paper) -> Vec<Block> {
     let titled =
-        |table: &crate::Table| [Block::Heading(2, table.title.clone()), Block::Table(cells(table))];
+        |table: &crate::Table| [Block::Heading(2, table.title.clone()), Block::Table(table.into())];
     paper.tables.iter().flat_map(titled).collect()
 }
 
-fn cells(table: &crate::Table) -> Table {
-    let heading = |(place, text): (usize, &String)| {
-        let kind = if place < table.names { '=' } else { '#' };
-        format!("{text}{kind}")
-    };
-    let headings: Vec<String> = table.columns.iter().enumerate().map(heading).collect();
-    let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
-    Table { rows: table.rows.clone(), ..Table::new(&headings) }
+impl From<&crate::Table> for Table {
+    fn from(table: &crate::Table) -> Table {
+        let heading = |(place, text): (usize, &String)| {
+            let kind = if place < table.names { '=' } else { '#' };
+            format!("{text}{kind}")
+        };
+        let headings: Vec<String> = table.columns.iter().enumerate().map(heading).collect();
+        let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
+        Table { rows: table.rows.clone(), ..Table::new(&headings) }
+    }
 }
