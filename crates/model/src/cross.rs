@@ -202,10 +202,8 @@ fn sum_up_datagram(packet: &mut Descriptor) {
     let at = packet.offset + 6;
     let is_udp = matches!(packet.transport, Transport::Udp { .. });
     if is_udp && packet.family == Family::Inet6 && packet.bytes[at..at + 2] == [0, 0] {
-        let datagram = &packet.bytes[packet.offset..packet.total_len];
-        let sum = checksum::transport(packet.source, packet.destination, protocol::UDP, datagram);
-        let sum = if sum == 0 { 0xffff } else { sum };
-        packet.bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+        let datagram = &mut packet.bytes[packet.offset..packet.total_len];
+        checksum::fix_transport(packet.source, packet.destination, protocol::UDP, datagram);
     }
 }
 
@@ -241,8 +239,7 @@ fn ip_header(
         header.extend([0x40, 0, ttl, protocol, 0, 0]);
         header.extend(octets(source));
         header.extend(octets(destination));
-        let sum = checksum::internet(&header);
-        header[10..12].copy_from_slice(&sum.to_be_bytes());
+        checksum::fix_ipv4_header(&mut header);
     } else {
         let hops = if ttl == 0 { HOP_LIMIT } else { ttl.min(HOP_LIMIT) };
         header.extend([0x60 | tos >> 4, tos << 4, 0, 0]);

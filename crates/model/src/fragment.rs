@@ -2,8 +2,9 @@
 //! filtered in their place. A forwarded IPv6 datagram leaves in fragments of the size that it had
 //! (pf-semantics section 12).
 
-use skipstep_reassembly::{Counters, FragmentFate, Piece, refragment, update_ipv4_checksum};
+use skipstep_reassembly::{Counters, FragmentFate, Piece, refragment};
 use skipstep_ruleset::{Direction, Family, Reason, Timeout};
+use skipstep_wire::checksum;
 
 use crate::evaluation::{Context, Question};
 use crate::fate::{Fate, ForwardRoute, Forwarded, Packet, Verdict};
@@ -64,7 +65,7 @@ impl Firewall {
                     Err(malformed) => self.refuse(&packet, malformed, journal),
                 };
                 if fate.verdict == Verdict::Pass {
-                    update_ipv4_checksum(fate.out.get_or_insert(packet.bytes));
+                    checksum::fix_ipv4_header(fate.out.get_or_insert(packet.bytes));
                 }
                 fate
             }

@@ -4,10 +4,11 @@
 
 use std::net::IpAddr;
 
-use skipstep_reassembly::{fragments, refragment, refragment_ipv4, update_ipv4_checksum};
+use skipstep_reassembly::{fragments, refragment, refragment_ipv4};
 use skipstep_ruleset::interface::Interface;
 use skipstep_ruleset::{Direction, Reason, RouteKind};
 use skipstep_views::NextHop;
+use skipstep_wire::checksum;
 
 use crate::cross;
 use crate::fate::{Carried, Fate, ForwardRoute, Forwarded, Packet, Verdict};
@@ -221,7 +222,7 @@ impl Firewall {
         if inbound && hop.kind != RouteKind::DupTo {
             outgoing.bytes = self.filter_routed(packet, &interface, fate, journal)?;
         }
-        update_ipv4_checksum(&mut outgoing.bytes);
+        checksum::fix_ipv4_header(&mut outgoing.bytes);
         for bytes in self.fragments_for_mtu(&outgoing, mtu)? {
             let way = ForwardRoute::Route { interface: interface.clone(), next_hop };
             fate.forwarded.push(Forwarded { route: way, bytes });

@@ -12,8 +12,6 @@ mod piece;
 mod reassembler;
 mod refragment;
 
-use skipstep_wire::checksum;
-
 pub use piece::{Key, Piece};
 pub use reassembler::{Counters, FragmentFate, Reassembler};
 pub use refragment::{Fragmentation, fragments, refragment, refragment_ipv4};
@@ -28,16 +26,4 @@ pub struct Reassembled {
     pub longest: usize,
     /// Sizes for refragmentation: IPv6 routers must not choose other sizes. `None` for IPv4.
     pub fragmentation: Option<Fragmentation>,
-}
-
-/// Recomputes the checksum of an IPv4 header. Other packets and damaged headers stay as they are.
-pub fn update_ipv4_checksum(packet: &mut [u8]) {
-    let header_len = packet.first().map_or(0, |first| usize::from(first & 15) * 4);
-    if packet.first().is_some_and(|first| first >> 4 == 4)
-        && (20..=packet.len()).contains(&header_len)
-    {
-        packet[10..12].fill(0);
-        let sum = checksum::internet(&packet[..header_len]);
-        packet[10..12].copy_from_slice(&sum.to_be_bytes());
-    }
 }

@@ -1,8 +1,6 @@
 //! Splits a reassembled datagram into fragments no longer than the original ones.
 
-use skipstep_wire::protocol;
-
-use crate::update_ipv4_checksum;
+use skipstep_wire::{checksum, protocol};
 
 /// Length in bytes of the IPv6 fragment header.
 const FRAGMENT_HEADER: usize = 8;
@@ -104,7 +102,7 @@ pub fn refragment_ipv4(packet: &[u8], longest: usize) -> Option<Vec<Vec<u8>>> {
         fragment[2..4].copy_from_slice(&length.to_be_bytes());
         let offset_field = (offset / 8) as u16 | (u16::from(more) << 13);
         fragment[6..8].copy_from_slice(&offset_field.to_be_bytes());
-        update_ipv4_checksum(&mut fragment);
+        checksum::fix_ipv4_header(&mut fragment);
         fragment.extend(chunk);
         fragment
     });

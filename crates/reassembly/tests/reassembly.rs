@@ -2,10 +2,10 @@
 
 use skipstep_reassembly::{
     FragmentFate, Piece, Reassembled, Reassembler, refragment, refragment_ipv4,
-    update_ipv4_checksum,
 };
 use skipstep_ruleset::Reason;
 use skipstep_wire::build::{ipv4, ipv6};
+use skipstep_wire::checksum;
 
 const TIMEOUT: u32 = 60;
 
@@ -46,7 +46,7 @@ fn fragments_may_come_in_any_order() {
         else {
             panic!("{order:?}")
         };
-        update_ipv4_checksum(&mut bytes);
+        checksum::fix_ipv4_header(&mut bytes);
         assert_eq!(bytes, ipv4([10, 0, 0, 1], [10, 0, 0, 2]).id(1).raw(17, &data), "{order:?}");
         assert_eq!(fragments.pieces(), 0);
         let counters = fragments.counters();

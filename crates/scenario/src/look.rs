@@ -57,11 +57,7 @@ fn settled(packet: &[u8]) -> Vec<u8> {
     let mut bytes = packet.to_vec();
     let header = (packet.first().map(|byte| byte >> 4) == Some(4)).then_some(10);
     let at = transport(packet).and_then(|(protocol, payload)| {
-        let field = match protocol {
-            6 => 16,
-            1 | 58 => 2,
-            _ => return None,
-        };
+        let field = checksum::field(protocol).filter(|_| protocol != protocol::UDP)?;
         Some(packet.len() - payload.len() + field)
     });
     for at in header.into_iter().chain(at) {

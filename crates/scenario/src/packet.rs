@@ -245,42 +245,35 @@ impl Words {
     /// checksum.
     fn patch(&self, packet: &mut [u8]) {
         let at = self.transport_at(packet);
-        let checksum_at = match &self.body {
+        let data = &mut packet[at..];
+        let protocol = match &self.body {
             Body::Tcp(tcp) => {
-                packet[at + 18..at + 20].copy_from_slice(&tcp.urgent.unwrap_or(0).to_be_bytes());
+                data[18..20].copy_from_slice(&tcp.urgent.unwrap_or(0).to_be_bytes());
                 if let Some(bytes) = self.damage.data_offset {
-                    packet[at + 12] = (bytes / 4) << 4;
+                    data[12] = (bytes / 4) << 4;
                 }
-                at + 16
+                protocol::TCP
             }
             Body::Udp(_) => {
                 if let Some(length) = self.damage.udp_length {
-                    packet[at + 4..at + 6].copy_from_slice(&length.to_be_bytes());
+                    data[4..6].copy_from_slice(&length.to_be_bytes());
                 }
-                at + 6
+                protocol::UDP
             }
-            Body::Icmp(_) => at + 2,
+            Body::Icmp(_) if self.source.is_ipv6() => protocol::ICMP6,
+            Body::Icmp(_) => protocol::ICMP,
             Body::Sctp(_) if self.damage.bad_sum => {
-                packet[at + 8] ^= 0x55;
+                data[8] ^= 0x55;
                 return;
             }
             Body::Sctp(_) | Body::Other(..) => return,
         };
-        let protocol = match self.body {
-            Body::Tcp(_) => protocol::TCP,
-            Body::Udp(_) => protocol::UDP,
-            _ if self.source.is_ipv6() => protocol::ICMP6,
-            _ => protocol::ICMP,
-        };
-        packet[checksum_at..checksum_at + 2].fill(0);
-        let sum = match protocol {
-            protocol::ICMP => checksum::internet(&packet[at..]),
-            _ => checksum::transport(self.source, self.destination, protocol, &packet[at..]),
-        };
-        // In UDP, 0 means that there is no checksum.
-        let sum = if protocol == protocol::UDP && sum == 0 { 0xffff } else { sum };
-        let sum = if self.damage.bad_sum { sum ^ 0x5555 } else { sum };
-        packet[checksum_at..checksum_at + 2].copy_from_slice(&sum.to_be_bytes());
+        checksum::fix_transport(self.source, self.destination, protocol, data);
+        if self.damage.bad_sum
+            && let Some(at) = checksum::field(protocol)
+        {
+            data[at..at + 2].iter_mut().for_each(|byte| *byte ^= 0x55);
+        }
     }
 }
 

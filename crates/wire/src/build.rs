@@ -191,23 +191,9 @@ impl Ip {
         self.extension(protocol, &body)
     }
 
-    /// Writes the checksum into a transport packet whose checksum field is zero.
+    /// Returns the packet with a transport packet as payload, checksum included.
     fn checked(&self, protocol: u8, mut data: Vec<u8>) -> Vec<u8> {
-        let (at, sum) = match protocol {
-            protocol::ICMP => (2, checksum::internet(&data)),
-            protocol::ICMP6 => {
-                (2, checksum::transport(self.source, self.destination, protocol, &data))
-            }
-            protocol::UDP => (
-                6,
-                match checksum::transport(self.source, self.destination, protocol, &data) {
-                    0 => 0xffff,
-                    sum => sum,
-                },
-            ),
-            _ => (16, checksum::transport(self.source, self.destination, protocol, &data)),
-        };
-        data[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+        checksum::fix_transport(self.source, self.destination, protocol, &mut data);
         self.raw(protocol, &data)
     }
 

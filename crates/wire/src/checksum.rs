@@ -2,23 +2,31 @@
 
 use std::net::IpAddr;
 
+use etherparse::checksum::Sum16BitWords;
+
 use crate::protocol;
 
-/// Returns the checksum of `data`, in host byte order; its checksum field must be zero.
+/// Returns the checksum of `data`, in host byte order; its checksum field must be zero. Returns
+/// zero if the field holds the checksum.
 pub fn internet(data: &[u8]) -> u16 {
-    !fold(sum(data))
+    u16::from_be(Sum16BitWords::new().add_slice(data).ones_complement())
 }
 
-/// Returns the checksum of a TCP, UDP or ICMPv6 packet, in host byte order. The checksum also
-/// covers a pseudo header (RFC 9293 section 3.1, RFC 8200 section 8.1). The checksum field in
-/// `data` must be zero.
+/// Returns the checksum of a TCP, UDP, ICMP or ICMPv6 packet as [`internet`] does. That of all but
+/// ICMP also covers a pseudo header (RFC 9293 section 3.1, RFC 8200 section 8.1).
 pub fn transport(source: IpAddr, destination: IpAddr, protocol: u8, data: &[u8]) -> u16 {
+    if protocol == protocol::ICMP {
+        return internet(data);
+    }
     let addresses = match (source, destination) {
-        (IpAddr::V4(a), IpAddr::V4(b)) => sum(&a.octets()) + sum(&b.octets()),
-        (a, b) => sum(&octets16(a)) + sum(&octets16(b)),
+        (IpAddr::V4(a), IpAddr::V4(b)) => {
+            Sum16BitWords::new().add_slice(&a.octets()).add_slice(&b.octets())
+        }
+        (a, b) => Sum16BitWords::new().add_slice(&octets16(a)).add_slice(&octets16(b)),
     };
-    let length = data.len() as u32;
-    !fold(addresses + u32::from(protocol) + (length >> 16) + (length & 0xffff) + sum(data))
+    let length = (data.len() as u32).to_be_bytes();
+    let sum = addresses.add_slice(&length).add_2bytes([0, protocol]).add_slice(data);
+    u16::from_be(sum.ones_complement())
 }
 
 /// Returns the CRC32c of an SCTP packet in the byte order of its header (RFC 9260, appendix A). The
@@ -54,13 +62,7 @@ pub fn fix(packet: &mut [u8]) {
 }
 
 fn fix_ipv4(packet: &mut [u8]) {
-    let header_len = usize::from(packet[0] & 15) * 4;
-    if header_len < 20 || packet.len() < header_len {
-        return;
-    }
-    packet[10..12].fill(0);
-    let header_sum = internet(&packet[..header_len]);
-    packet[10..12].copy_from_slice(&header_sum.to_be_bytes());
+    let Some(header_len) = fix_ipv4_header(packet) else { return };
     if packet[6] & 0x3f != 0 || packet[7] != 0 {
         return; // a fragment has no checksum of its own
     }
@@ -70,26 +72,42 @@ fn fix_ipv4(packet: &mut [u8]) {
     fix_transport(source, destination, protocol, &mut packet[header_len..]);
 }
 
-fn fix_transport(source: IpAddr, destination: IpAddr, protocol: u8, data: &mut [u8]) {
-    let at = match protocol {
-        protocol::TCP => 16,
-        protocol::UDP => 6,
-        protocol::ICMP | protocol::ICMP6 => 2,
-        _ => return,
-    };
-    if data.len() < at + 2 {
-        return;
+/// Recomputes the checksum of an IPv4 header, and returns the header's length in bytes. Other
+/// packets and damaged headers stay as they are, with `None`.
+pub fn fix_ipv4_header(packet: &mut [u8]) -> Option<usize> {
+    let first = packet.first()?;
+    let header_len = usize::from(first & 15) * 4;
+    if first >> 4 != 4 || header_len < 20 {
+        return None;
     }
+    let header = packet.get_mut(..header_len)?;
+    header[10..12].fill(0);
+    let sum = internet(header);
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    Some(header_len)
+}
+
+/// Recomputes the checksum of a TCP, UDP, ICMP or ICMPv6 packet. Other protocols, and packets too
+/// short for the checksum field, stay as they are.
+pub fn fix_transport(source: IpAddr, destination: IpAddr, protocol: u8, data: &mut [u8]) {
+    let Some(at) = field(protocol).filter(|at| data.len() >= at + 2) else { return };
     data[at..at + 2].fill(0);
-    let sum = match protocol {
-        protocol::ICMP => internet(data),
-        protocol::UDP => match transport(source, destination, protocol, data) {
-            0 => 0xffff, // zero would mean "no checksum"
-            sum => sum,
-        },
-        _ => transport(source, destination, protocol, data),
+    let sum = match transport(source, destination, protocol, data) {
+        0 if protocol == protocol::UDP => 0xffff, // zero would mean "no checksum"
+        sum => sum,
     };
     data[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// Returns the offset of the checksum field in a TCP, UDP, ICMP or ICMPv6 packet. `None` for other
+/// protocols.
+pub fn field(protocol: u8) -> Option<usize> {
+    match protocol {
+        protocol::TCP => Some(16),
+        protocol::UDP => Some(6),
+        protocol::ICMP | protocol::ICMP6 => Some(2),
+        _ => None,
+    }
 }
 
 fn octets16(address: IpAddr) -> [u8; 16] {
@@ -97,20 +115,6 @@ fn octets16(address: IpAddr) -> [u8; 16] {
         IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
         IpAddr::V6(v6) => v6.octets(),
     }
-}
-
-/// Returns the sum of the 16-bit words. No packet has enough words to overflow 32 bits.
-fn sum(data: &[u8]) -> u32 {
-    let words = data.chunks_exact(2);
-    let odd = words.remainder().first().map_or(0, |byte| u32::from(*byte) << 8);
-    words.map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum::<u32>() + odd
-}
-
-fn fold(mut sum: u32) -> u16 {
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum as u16
 }
 
 #[cfg(test)]
@@ -122,6 +126,23 @@ mod tests {
         // RFC 1071 section 3: the words 0001 f203 f4f5 f6f7 sum to ddf2
         assert_eq!(internet(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
         assert_eq!(internet(&[0x12, 0x34, 0x56, 0x78, 0x97, 0x53]), 0);
+    }
+
+    #[test]
+    fn checksums_of_a_known_packet() {
+        let packet = [
+            0x45, 0, 0, 28, 0, 7, 0, 0, 64, 17, 0x66, 0xc8, 10, 0, 0, 1, 10, 0, 0, 2, 0, 7, 0, 9,
+            0, 8, 0xeb, 0xcb,
+        ];
+        let mut damaged = packet;
+        damaged[10..12].fill(0x55);
+        damaged[26..].fill(0x55);
+        fix(&mut damaged);
+        assert_eq!(damaged, packet);
+        // ports 0xebcb higher make a sum of zero, which in UDP would mean "no checksum"
+        damaged[20..22].copy_from_slice(&[0xeb, 0xd2]);
+        fix(&mut damaged);
+        assert_eq!(damaged[26..], [0xff, 0xff]);
     }
 
     #[test]

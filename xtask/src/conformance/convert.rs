@@ -267,10 +267,8 @@ fn replies(packet: &vector::Packet) -> anyhow::Result<Option<Vec<Reply>>> {
 fn correct_quote(answer: &mut [u8]) {
     const QUOTE: usize = 28;
     let is_error = answer[0] >> 4 == 4 && answer[9] == protocol::ICMP;
-    if is_error && let Some(quoted) = answer.get_mut(QUOTE..QUOTE + 20) {
-        quoted[10..12].fill(0);
-        let sum = checksum::internet(quoted);
-        quoted[10..12].copy_from_slice(&sum.to_be_bytes());
+    if is_error && let Some(quoted) = answer.get_mut(QUOTE..) {
+        checksum::fix_ipv4_header(quoted);
         checksum::fix(answer);
     }
 }

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde::Deserialize;
-use skipstep_reassembly::update_ipv4_checksum;
 use skipstep_scenario::look::unhex;
+use skipstep_wire::checksum;
 
 /// A rule set with its packets and their results.
 #[derive(Debug, Deserialize)]
@@ -48,7 +48,7 @@ impl Packet {
     pub fn bytes(&self) -> Option<Vec<u8>> {
         let mut bytes = unhex(&self.packet)?;
         if self.dir == "in" {
-            update_ipv4_checksum(&mut bytes);
+            checksum::fix_ipv4_header(&mut bytes);
         }
         Some(bytes)
     }

@@ -98,9 +98,7 @@ fn piece(header: &[u8], data: &[u8], offset: usize, more: bool, id: u32) -> Vec<
         packet[4..6].copy_from_slice(&(id as u16).to_be_bytes());
         let field = (offset / 8) as u16 | if more { 0x2000 } else { 0 };
         packet[6..8].copy_from_slice(&field.to_be_bytes());
-        packet[10..12].fill(0);
-        let sum = checksum::internet(&packet);
-        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+        checksum::fix_ipv4_header(&mut packet);
     } else {
         packet[4..6].copy_from_slice(&((8 + data.len()) as u16).to_be_bytes());
         let next = std::mem::replace(&mut packet[6], 44);

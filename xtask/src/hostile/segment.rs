@@ -40,14 +40,13 @@ pub fn read(packet: &[u8]) -> anyhow::Result<Segment> {
     let half = |at: usize| u16::from_be_bytes([data[at], data[at + 1]]);
     let long = |at: usize| u32::from(half(at)) << 16 | u32::from(half(at + 2));
     let right = match protocol {
-        protocol::ICMP => checksum::internet(data) == 0,
-        protocol::TCP | protocol::UDP | protocol::ICMP6 => {
-            checksum::transport(source, destination, protocol, data) == 0
-        }
         protocol::SCTP => {
             let mut zeroed = data.to_vec();
             zeroed[8..12].fill(0);
             checksum::crc32c(&zeroed) == data[8..12]
+        }
+        _ if checksum::field(protocol).is_some() => {
+            checksum::transport(source, destination, protocol, data) == 0
         }
         _ => true,
     };

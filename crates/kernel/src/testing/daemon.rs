@@ -3,8 +3,9 @@
 use skipstep_abi as abi;
 use skipstep_abi::handoff::{HANDOFF_NO_REASON, handoff_order};
 use skipstep_model::{Carried, Fate, ForwardRoute, Forwarded, Packet, Verdict};
-use skipstep_reassembly::{FragmentFate, Piece, refragment, update_ipv4_checksum};
+use skipstep_reassembly::{FragmentFate, Piece, refragment};
 use skipstep_ruleset::{Direction, Reason};
+use skipstep_wire::checksum;
 use zerocopy::IntoBytes;
 
 use super::arrival;
@@ -32,7 +33,7 @@ impl Passage<'_> {
                 packet.carried.fragmentation = whole.fragmentation;
                 let mut fate = self.datagram(&packet)?;
                 if fate.verdict == Verdict::Pass {
-                    update_ipv4_checksum(fate.out.get_or_insert(packet.bytes));
+                    checksum::fix_ipv4_header(fate.out.get_or_insert(packet.bytes));
                 }
                 Ok(fate)
             }

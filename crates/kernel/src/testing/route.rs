@@ -4,8 +4,9 @@
 use skipstep_abi as abi;
 use skipstep_abi::pool::route_kind;
 use skipstep_model::{Fate, ForwardRoute, Forwarded, LinkHeader, Packet, Verdict};
-use skipstep_reassembly::{fragments, refragment, refragment_ipv4, update_ipv4_checksum};
+use skipstep_reassembly::{fragments, refragment, refragment_ipv4};
 use skipstep_ruleset::Direction;
+use skipstep_wire::checksum;
 
 use super::passage::Passage;
 use crate::error::Result;
@@ -65,7 +66,7 @@ impl Passage<'_> {
             }
             bytes = second.out.unwrap_or(outbound.bytes);
         }
-        update_ipv4_checksum(&mut bytes);
+        checksum::fix_ipv4_header(&mut bytes);
         bytes.truncate(skipstep_wire::ip_length(&bytes));
         let fragments = match packet.carried.fragmentation {
             Some(how) => refragment(&bytes, &how, self.machine.test.random.min(u32::MAX - 1)),

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anyhow::{Context, ensure};
 use etherparse::PacketBuilder;
+use etherparse::checksum::Sum16BitWords;
 use fwlab_net::family::Family;
 use fwlab_net::transport::Transport;
 use skipstep_kernel::lab::{FrameKind, LARGEST_FRAME, MAGIC, TAG_BYTES, Template};
@@ -124,7 +125,7 @@ impl Flow {
     }
 
     /// Returns the sums of all fixed bytes that the checksums of the IP and of the transport header
-    /// cover.
+    /// cover, as 16 bits in the machine's byte order.
     pub(super) fn sums(&self, frame: &[u8]) -> [u32; 2] {
         let (transport, tag) = self.offsets();
         let is_v4 = self.family() == Family::V4;
@@ -142,17 +143,16 @@ impl Flow {
         }
         let protocol = if self.transport == Transport::Udp { 17u8 } else { 6 };
         let length = (frame.len() - transport) as u16;
-        let pseudo = [&[0, protocol], &length.to_be_bytes()[..]].concat();
-        let prefixes = if is_v4 { &[][..] } else { &fixed[22..54] };
-        let network = if is_v4 { sum(&fixed[14..34]) } else { 0 };
-        [network, sum(&pseudo) + sum(prefixes) + sum(&fixed[transport..])]
+        let network = if is_v4 { &fixed[14..34] } else { &[] };
+        let prefixes = if is_v4 { &[] } else { &fixed[22..54] };
+        let network = Sum16BitWords::new().add_slice(network);
+        let transport = Sum16BitWords::new()
+            .add_2bytes([0, protocol])
+            .add_2bytes(length.to_be_bytes())
+            .add_slice(prefixes)
+            .add_slice(&fixed[transport..]);
+        [network, transport].map(|sum| u32::from(!sum.ones_complement()))
     }
-}
-
-/// Returns the sum of 16-bit words in the machine's byte order.
-fn sum(bytes: &[u8]) -> u32 {
-    let words = bytes.chunks(2).map(|word| [word[0], *word.get(1).unwrap_or(&0)]);
-    words.map(|word| u32::from(u16::from_ne_bytes(word))).sum()
 }
 
 fn sixteen(address: IpAddr) -> [u8; 16] {
@@ -179,14 +179,6 @@ mod tests {
         }
     }
 
-    /// Folds a sum to 16 bits as the program in the kernel does.
-    fn fold(mut sum: u64) -> u16 {
-        while sum >> 16 != 0 {
-            sum = (sum & 0xffff) + (sum >> 16);
-        }
-        !(sum as u16)
-    }
-
     #[test]
     fn sums_make_the_checksums_that_others_compute() {
         for transport in [Transport::Udp, Transport::Tcp] {
@@ -201,14 +193,19 @@ mod tests {
                     let [network, transport_sum] = flow.sums(&frame);
                     let (start, _) = flow.offsets();
                     let addresses = if family == Family::V4 { [26, 30] } else { [34, 50] };
-                    let varies = |at: usize| u64::from(sum(&frame[at..at + 4]));
-                    let varying = varies(addresses[0]) + varies(addresses[1]);
+                    let varies = |sum: u32, places: &[usize]| {
+                        let fixed = Sum16BitWords::new().add_4bytes(sum.to_ne_bytes());
+                        let add =
+                            |sum: Sum16BitWords, &at: &usize| sum.add_slice(&frame[at..at + 4]);
+                        places.iter().fold(fixed, add).ones_complement()
+                    };
                     let at = start + if transport == Transport::Udp { 6 } else { 16 };
                     let read = |at: usize| u16::from_ne_bytes([frame[at], frame[at + 1]]);
-                    let ours = fold(varying + u64::from(transport_sum) + varies(start));
+                    let [from, to] = addresses;
+                    let ours = varies(transport_sum, &[from, to, start]);
                     assert_eq!(ours, read(at), "{flow:?} {size}");
                     if family == Family::V4 {
-                        assert_eq!(fold(varying + u64::from(network)), read(24));
+                        assert_eq!(varies(network, &addresses), read(24));
                     }
                 }
             }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
+use etherparse::checksum::Sum16BitWords;
 use fwlab_net::family::Family;
 use fwlab_net::transport::Transport;
 use nix::libc;
@@ -140,18 +141,20 @@ impl Packets {
         frame[tag + 2..tag + 10].copy_from_slice(&serial);
         frame[tag + 10..tag + 18].copy_from_slice(&due.to_ne_bytes());
 
-        let addresses = sum(&from) + sum(&to);
+        let mut addresses = Sum16BitWords::new().add_4bytes(from).add_4bytes(to);
         if is_v4 {
-            let checksum = fold(addresses + u64::from(*network_sum));
+            let checksum = addresses.add_4bytes(network_sum.to_ne_bytes()).ones_complement();
             frame[24..26].copy_from_slice(&checksum.to_ne_bytes());
         }
-        let varying = sum(&ports) + sum(&serial) + sum(&due.to_ne_bytes());
-        let mut checksum = fold(addresses + varying + u64::from(*transport_sum));
-        let is_udp = self.flow.transport == Transport::Udp;
-        if is_udp && checksum == 0 {
-            checksum = 0xffff;
-        }
-        let at = transport + if is_udp { 6 } else { 16 };
+        let sum = addresses
+            .add_4bytes(transport_sum.to_ne_bytes())
+            .add_4bytes(ports)
+            .add_8bytes(serial)
+            .add_8bytes(due.to_ne_bytes());
+        let (at, checksum) = match self.flow.transport {
+            Transport::Udp => (transport + 6, sum.to_ones_complement_with_no_zero()),
+            Transport::Tcp => (transport + 16, sum.ones_complement()),
+        };
         frame[at..at + 2].copy_from_slice(&checksum.to_ne_bytes());
         frame
     }
@@ -186,19 +189,6 @@ fn next_slot(order: &Order, progress: &mut Progress, now: u64) -> Option<u64> {
     Some(due)
 }
 
-/// Returns the sum of 16-bit words in the machine's byte order.
-fn sum(bytes: &[u8]) -> u64 {
-    bytes.chunks_exact(2).map(|word| u64::from(u16::from_ne_bytes([word[0], word[1]]))).sum()
-}
-
-/// Folds a sum to a checksum.
-fn fold(mut sum: u64) -> u16 {
-    while sum >> 16 != 0 {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
-}
-
 /// Returns the time of the sink's clock, `CLOCK_MONOTONIC`, in nanoseconds.
 fn now() -> anyhow::Result<u64> {
     let time = clock_gettime(ClockId::CLOCK_MONOTONIC).context("monotonic clock")?;
@@ -218,6 +208,7 @@ mod tests {
     use crate::raw::extension::Extension;
     use proptest::prelude::*;
     use skipstep_kernel::lab::{Field, PATTERN, Variation};
+    use skipstep_wire::checksum;
 
     fn flow(transport: Transport, family: Family) -> Flow {
         Flow {
@@ -242,18 +233,11 @@ mod tests {
         (frame, checksum)
     }
 
-    /// Returns the sum that a receiver computes: all ones if the checksum is correct. Adds the
-    /// words of the frame itself, and not the generator's sums.
-    fn received_sum(flow: &Flow, frame: &[u8]) -> u16 {
-        let (transport, _) = flow.offsets();
-        let addresses = if flow.family() == Family::V4 { 26..34 } else { 22..54 };
+    /// Returns what a receiver computes from the frame itself: zero if the checksum is correct.
+    fn received(flow: &Flow, frame: &[u8]) -> u16 {
+        let [source, destination] = flow.addresses;
         let protocol = if flow.transport == Transport::Udp { 17 } else { 6 };
-        let words = |bytes: &[u8]| -> u64 {
-            let word = |pair: &[u8]| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |&b| b.into());
-            bytes.chunks(2).map(word).sum()
-        };
-        let length = (frame.len() - transport) as u64;
-        !fold(words(&frame[addresses]) + protocol + length + words(&frame[transport..]))
+        checksum::transport(source, destination, protocol, &frame[flow.offsets().0..])
     }
 
     proptest! {
@@ -270,13 +254,13 @@ mod tests {
                     let flow = flow(transport, family);
                     let size = flow.smallest() + longer;
                     let (frame, _) = made(&flow, size, serial, due, ports);
-                    prop_assert_eq!(received_sum(&flow, &frame), 0xffff);
+                    prop_assert_eq!(received(&flow, &frame), 0);
                     // fills the time so that the sum is all ones without a checksum
                     let even = due & !0xffff;
                     let (_, missing) = made(&flow, size, serial, even, ports);
                     let fill = u64::from(u16::from_be(missing));
                     let (frame, none) = made(&flow, size, serial, even | fill, ports);
-                    prop_assert_eq!(received_sum(&flow, &frame), 0xffff);
+                    prop_assert_eq!(received(&flow, &frame), 0);
                     prop_assert_eq!(none, if transport == Transport::Udp { 0xffff } else { 0 });
                 }
             }
