@@ -6,7 +6,7 @@
 #               number of cases and the number of errors that must not pass
 import select, struct, sys, time
 from packets import ICMP, ICMP6, TCP, UDP, datagram, echo, ip4, ip6, message, segment
-from wires import Wire, in_order, inside, parts
+from wires import in_order, parts, wires_of_ends
 
 NETS = {4: ("192.168.100.", "192.168.10."), 6: ("2001:db8:100::", "2001:db8:10::")}
 CLIENT, ROUTER, STRANGER = "9", "77", "78"
@@ -47,11 +47,7 @@ def error(source, target, kind, code, number, quote):
 
 class Player:
     def __init__(self, lab, lan, wan):
-        self.wires = []
-        for host, link_address in (("client", lan), ("server", wan)):
-            with inside(f"{lab}-{host}"):
-                self.wires.append(Wire("eth0", link_address))
-            self.wires[-1].socket.setblocking(False)
+        self.wires = wires_of_ends(lab, lan, wan)
         self.number = 0
 
     def through(self, side, packet, family):

@@ -514,6 +514,37 @@ probe_udp() {
 	esac
 }
 
+# ask_udp HOST ADDRESS PORT - sends a datagram; prints the answer, "no answer", or "refused" for an
+# ICMP error
+ask_udp() {
+	on "$1" python3 - "$2" "$3" <<'END_OF_PROGRAM'
+import socket, sys
+address, port = sys.argv[1], int(sys.argv[2])
+s = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(3)
+s.connect((address, port))
+s.send(b"hello")
+try:
+    print(s.recv(100).decode().strip())
+except TimeoutError:
+    print("no answer")
+except ConnectionRefusedError:
+    print("refused")
+END_OF_PROGRAM
+}
+
+# send_datagrams COUNT HOST ADDRESS PORT - sends COUNT datagrams of 100 bytes, at most 20,000 a
+# second
+send_datagrams() {
+	on "$2" python3 - "$1" "$3" "$4" <<'END_OF_PROGRAM'
+import socket, sys, time
+wire = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for i in range(int(sys.argv[1])):
+    wire.sendto(b"x" * 100, (sys.argv[2], int(sys.argv[3])))
+    i % 100 or time.sleep(0.005)
+END_OF_PROGRAM
+}
+
 # probe_large_udp HOST ADDRESS PORT BYTES - sends BYTES bytes in a datagram that may be fragmented,
 # to an echo server; with a smaller MTU on the way the first datagrams may be lost
 probe_large_udp() {

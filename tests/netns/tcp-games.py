@@ -15,7 +15,7 @@
 # other side.
 import re, select, struct, sys, time
 from packets import TCP, UDP, datagram, segment
-from wires import Wire, in_order, inside
+from wires import in_order, wires_of_ends
 
 ENDS = {4: ("192.168.100.9", "192.168.10.9"), 6: ("2001:db8:100::9", "2001:db8:10::9")}
 WINDOWS = (1000, 2000)
@@ -87,11 +87,7 @@ def bits(names):
 
 class Player:
     def __init__(self, lab, lan, wan):
-        self.wires = []
-        for host, link_address in (("client", lan), ("server", wan)):
-            with inside(f"{lab}-{host}"):
-                self.wires.append(Wire("eth0", link_address))
-            self.wires[-1].socket.setblocking(False)
+        self.wires = wires_of_ends(lab, lan, wan)
 
     def heard(self, seconds):
         """Yields (side, protocol, ports and what follows) of packets that came."""

@@ -80,26 +80,10 @@ asks() {
 same "TCP" "$CLIENT4 to 198.51.100.7 80" "$(asks -w 2 198.51.100.7 80)"
 same "TCP to the server's own address" "$CLIENT4 to $SERVER4 80" "$(asks -w 2 "$SERVER4" 80)"
 same "TCP, IPv6" "$CLIENT6 to 2001:db8:ffff::7 80" "$(asks -w 2 2001:db8:ffff::7 80)"
-says() {
-	on client python3 - "$1" "$2" <<'END_OF_PROGRAM'
-import socket, sys
-address = sys.argv[1]
-s = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
-s.settimeout(2)
-s.connect((address, int(sys.argv[2])))
-s.send(b"hello")
-try:
-    print(s.recv(100).decode().strip())
-except TimeoutError:
-    print("no answer")
-except ConnectionRefusedError:
-    print("refused")
-END_OF_PROGRAM
-}
-same "UDP" "$CLIENT4 to 198.51.100.7 5353" "$(says 198.51.100.7 5353)"
-same "UDP, IPv6" "$CLIENT6 to 2001:db8:ffff::7 5353" "$(says 2001:db8:ffff::7 5353)"
+same "UDP" "$CLIENT4 to 198.51.100.7 5353" "$(ask_udp client 198.51.100.7 5353)"
+same "UDP, IPv6" "$CLIENT6 to 2001:db8:ffff::7 5353" "$(ask_udp client 2001:db8:ffff::7 5353)"
 same "where nobody listens, TCP" refused "$(probe_web client 198.51.100.7 81)"
-same "where nobody listens, UDP" refused "$(says 198.51.100.7 81)"
+same "where nobody listens, UDP" refused "$(ask_udp client 198.51.100.7 81)"
 
 # a raw socket receives packets of its protocol for any address
 cat >"$WORK/raw.py" <<'END_OF_PROGRAM'

@@ -17,13 +17,7 @@ daemon gateway "$WORK/disk/pflog"
 
 # flood - sends 1500 datagrams that are blocked and logged
 flood() {
-	on client python3 -c '
-import socket, time
-wire = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-for i in range(1500):
-    wire.sendto(b"x" * 100, ("'$SERVER4'", 7777))
-    i % 100 or time.sleep(0.005)
-'
+	send_datagrams 1500 client $SERVER4 7777
 }
 full() {
 	[ "$(df --output=avail "$WORK/disk" | tail -n 1)" -le 4 ]

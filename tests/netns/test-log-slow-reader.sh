@@ -16,13 +16,7 @@ log=$WORK/gateway-pflog0
 
 # flood - sends 6000 datagrams that are blocked and logged, more than the ring can hold
 flood() {
-	on client python3 -c '
-import socket, time
-wire = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-for i in range(6000):
-    wire.sendto(b"x" * 100, ("'$SERVER4'", 7777))
-    i % 100 or time.sleep(0.005)
-'
+	send_datagrams 6000 client $SERVER4 7777
 }
 blocked() {
 	pf gateway -vsr | awk '/7777/ { getline; print $5 }'

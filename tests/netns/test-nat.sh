@@ -46,20 +46,7 @@ at_least 1 "states with the address of the gateway" \
 	"$(pf gateway -ss | grep -c '192.168.10.81:[0-9]* (192.168.100.2')"
 
 # An error about a datagram goes to its sender.
-same "a closed port" "refused" "$(on client python3 - "$SERVER4" <<'END_OF_PROGRAM'
-import socket, sys
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.settimeout(3)
-s.connect((sys.argv[1], 9999))
-s.send(b"x")
-try:
-    s.recv(1)
-except ConnectionRefusedError:
-    print("refused")
-except TimeoutError:
-    print("nothing came")
-END_OF_PROGRAM
-)"
+same "a closed port" refused "$(ask_udp client "$SERVER4" 9999)"
 
 # A new destination of an outbound packet is routed: for packets of the gateway itself, and for
 # forwarded ones. The routing table leads all of them to the server.

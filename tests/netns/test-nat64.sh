@@ -33,24 +33,7 @@ at_least 1 "states between the families" \
 	"$(pf gateway -ss | grep \
 	-c '^all tcp 192.168.10.81:[0-9]* (2001:db8:100::2\[[0-9]*\]) -> 192.168.10.2:80 (64:ff9b::c0a8:a02\[80\])')"
 
-# closed HOST ADDRESS - prints the error that a program gets for a datagram to a closed port
-closed() {
-	on "$1" python3 - "$2" <<'END_OF_PROGRAM'
-import socket, sys
-family = socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
-s = socket.socket(family, socket.SOCK_DGRAM)
-s.settimeout(3)
-s.connect((sys.argv[1], 9999))
-s.send(b"x")
-try:
-    s.recv(1)
-except ConnectionRefusedError:
-    print("refused")
-except TimeoutError:
-    print("nothing came")
-END_OF_PROGRAM
-}
-same "a closed port, told in IPv4, heard in IPv6" "refused" "$(closed client $SERVER64)"
+same "a closed port, told in IPv4, heard in IPv6" "refused" "$(ask_udp client $SERVER64 9999)"
 
 # hops HOST ADDRESS HOPS - prints the sender of the time-exceeded error about an echo request
 hops() {

@@ -52,6 +52,16 @@ class Wire:
         """Returns (protocol, source, destination, transport bytes) of the next packet to come in."""
         return parts(self.packet())
 
+def wires_of_ends(lab, client_link, server_link):
+    """Returns the wires of client and server, which do not block. The arguments are the link
+    addresses that they send to."""
+    wires = []
+    for host, link_address in (("client", client_link), ("server", server_link)):
+        with inside(f"{lab}-{host}"):
+            wires.append(Wire("eth0", link_address))
+        wires[-1].socket.setblocking(False)
+    return wires
+
 def parts(ip):
     """Returns (protocol, source, destination, transport bytes) of a packet."""
     if ip[0] >> 4 == 4:
