@@ -21,13 +21,14 @@ mod worst;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
+use indicatif::{ProgressBar, ProgressFinish, ProgressIterator, ProgressStyle};
 use skipstep_kernel::object::verify;
 use skipstep_kernel::testing::TestEngine;
 use skipstep_kernel::verifier::Verified;
@@ -215,11 +216,9 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         ("skip-steps", Evaluator::SkipSteps),
         ("compiled", Evaluator::Compiled),
     ];
-    let on_terminal = std::io::stderr().is_terminal();
-    for round in 1..=arguments.rounds {
-        if on_terminal {
-            eprint!("\rround {round} of {} ", arguments.rounds);
-        }
+    let bar = ProgressBar::new(arguments.rounds.into()).with_finish(ProgressFinish::AndClear);
+    let style = ProgressStyle::with_template("round {pos} of {len}")?;
+    for _ in (0..arguments.rounds).progress_with(bar.with_style(style)) {
         for (name, evaluator) in evaluators {
             let mut engine = TestEngine::new(evaluator)?;
             engine.use_default_planner();
@@ -232,9 +231,6 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                 }
             }
         }
-    }
-    if on_terminal {
-        eprint!("\r{:24}\r", "");
     }
     print!("{}", table(&figures, &mut empty, arguments.rounds));
     print!("\n{}", worst::run(arguments.instructions)?);
@@ -387,8 +383,7 @@ fn inbound(bytes: Vec<u8>) -> Packet {
 }
 
 fn host() -> Host {
-    let em0 = Interface { name: "em0".to_string(), index: 1, mtu: 1500, ..Interface::default() };
-    Host { interfaces: vec![em0], routes: Vec::new() }
+    Host::with([Interface::new("em0", &[])])
 }
 
 fn table(figures: &BTreeMap<Case, Vec<f64>>, empty: &mut [f64], rounds: u32) -> String {

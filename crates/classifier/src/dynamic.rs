@@ -94,33 +94,9 @@ mod tests {
     use super::*;
 
     fn host() -> Host {
-        let address = |net: &str, broadcast: Option<&str>, peer: Option<&str>| InterfaceAddress {
-            net: net.parse().unwrap(),
-            broadcast: broadcast.map(|b| b.parse().unwrap()),
-            peer: peer.map(|p| p.parse().unwrap()),
-        };
-        Host {
-            interfaces: vec![
-                Interface {
-                    name: "em0".into(),
-                    groups: vec!["all".into()],
-                    addresses: vec![
-                        address("10.0.1.1/24", Some("10.0.1.255"), None),
-                        address("10.0.1.2/24", Some("10.0.1.255"), None),
-                        address("fe80::1/64", None, None),
-                        address("2001:db8:1::1/64", None, None),
-                    ],
-                    ..Interface::default()
-                },
-                Interface {
-                    name: "tun0".into(),
-                    groups: vec!["all".into()],
-                    addresses: vec![address("192.0.2.1/32", None, Some("192.0.2.2"))],
-                    ..Interface::default()
-                },
-            ],
-            routes: Vec::new(),
-        }
+        let em0 = ["10.0.1.1/24", "10.0.1.2/24", "fe80::1/64", "2001:db8:1::1/64"];
+        let tun0 = Interface::new("tun0", &["192.0.2.1/32"]).with_peer("192.0.2.2");
+        Host::with([Interface::new("em0", &em0), tun0])
     }
 
     fn dynamic(interface: &str) -> DynamicAddress {

@@ -97,14 +97,7 @@ mod tests {
 
     #[test]
     fn skip_is_kept_for_each_generation() {
-        let lo = Interface {
-            name: "lo".into(),
-            index: 1,
-            loopback: true,
-            groups: vec!["all".into(), "lo".into()],
-            ..Interface::default()
-        };
-        let host = Host { interfaces: vec![lo], routes: Vec::new() };
+        let host = Host::with([Interface::new("lo", &[]).in_group("lo")]);
         let mut names = Names::default();
         let old = ["lo".to_owned()];
         let seen = interfaces(&host, [&old, &[]], &mut names).unwrap();

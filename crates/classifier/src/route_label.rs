@@ -38,7 +38,7 @@ pub fn name(label: &str) -> TableName {
 
 #[cfg(test)]
 mod tests {
-    use skipstep_ruleset::interface::{Interface, InterfaceAddress, Route};
+    use skipstep_ruleset::interface::{Interface, Route};
 
     use super::*;
 
@@ -53,26 +53,17 @@ mod tests {
     #[test]
     fn other_routes_and_own_addresses_are_negated() {
         let route = |destination: &str, label: Option<&str>| Route {
-            destination: destination.parse().unwrap(),
-            interface: "em0".into(),
-            gateway: None,
-            table: 0,
             label: label.map(str::to_owned),
+            ..Route::new(destination, "em0", None)
         };
-        let own =
-            InterfaceAddress { net: "10.1.0.1/24".parse().unwrap(), broadcast: None, peer: None };
         let host = Host {
-            interfaces: vec![Interface {
-                name: "em0".into(),
-                addresses: vec![own],
-                ..Interface::default()
-            }],
             routes: vec![
                 route("10.0.0.0/8", Some("isp")),
                 route("10.0.0.0/8", None),
                 route("10.1.0.0/16", Some("isp")),
                 route("10.1.2.0/24", Some("lan")),
             ],
+            ..Host::with([Interface::new("em0", &["10.1.0.1/24"])])
         };
         let text = |label| -> Vec<String> {
             contents(label, &host)

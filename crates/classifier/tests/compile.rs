@@ -9,27 +9,14 @@ use skipstep_abi::tree_set::{TREE_SET_NONE, TREE_SET_WALK, tree_set_of};
 use skipstep_classifier::{Error, Image, Names, Planner, Slots, Unchanged, compile, tables};
 use skipstep_pfconf::Context;
 use skipstep_ruleset::Ruleset;
-use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
+use skipstep_ruleset::interface::{Host, Interface};
 
 /// A host with em0, in group lan and with one address, and lo0.
 fn host() -> Host {
-    let address =
-        |net: &str| InterfaceAddress { net: net.parse().unwrap(), broadcast: None, peer: None };
-    let interface = |name: &str, index, groups: &[&str], net: &str| Interface {
-        name: name.into(),
-        index,
-        loopback: name == "lo0",
-        groups: groups.iter().map(|group| (*group).into()).collect(),
-        addresses: vec![address(net)],
-        ..Interface::default()
-    };
-    Host {
-        interfaces: vec![
-            interface("em0", 1, &["all", "lan"], "10.0.1.1/24"),
-            interface("lo0", 2, &["all", "lo"], "127.0.0.1/8"),
-        ],
-        routes: Vec::new(),
-    }
+    Host::with([
+        Interface::new("em0", &["10.0.1.1/24"]).in_group("lan"),
+        Interface::new("lo0", &["127.0.0.1/8"]).in_group("lo"),
+    ])
 }
 
 fn parse(text: &str) -> Ruleset {

@@ -66,7 +66,6 @@ mod rules;
 mod ruling;
 mod scrub;
 pub mod side;
-mod siphash;
 mod sticky;
 mod syncookie;
 mod synproxy;

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use siphasher::sip::SipHasher24;
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::{
     Family, InterfaceName, Pool, PoolAddress, PoolKind, Ruleset, TableEntry, TableName,
@@ -14,7 +15,6 @@ use crate::address_list::{
 };
 use crate::pool_inputs::{PoolInputs, Purpose, RulePool};
 use crate::pool_list::{ListChoice, Member};
-use crate::siphash::siphash24;
 use crate::world::World;
 use crate::{address, af_to};
 
@@ -310,13 +310,14 @@ fn hash(key: u128, source: IpAddr) -> (u64, u128) {
     // four words in the machine's byte order, as in PF; here always little-endian
     let mut key = key.to_be_bytes();
     key.chunks_exact_mut(4).for_each(<[u8]>::reverse);
+    let hasher = SipHasher24::new_with_key(&key);
     match source {
         IpAddr::V4(v4) => {
-            let hash = siphash24(key, &v4.octets());
+            let hash = hasher.hash(&v4.octets());
             (hash, u32::from_be_bytes((hash as u32).to_le_bytes()).into())
         }
         IpAddr::V6(v6) => {
-            let hash = siphash24(key, &v6.octets());
+            let hash = hasher.hash(&v6.octets());
             let [low, high] = [hash as u32, (hash >> 32) as u32];
             let words = [low, high, !high, !low];
             let bits = words.iter().fold(0, |bits, word| {

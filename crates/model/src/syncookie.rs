@@ -13,6 +13,7 @@
 
 use std::net::IpAddr;
 
+use siphasher::sip::SipHasher24;
 use skipstep_ruleset::{Direction, Reason, Syncookies};
 use skipstep_views::{LimitCounter, WSCALE_OFFERED};
 use skipstep_wire::tcp_flag::{ACK, RST, SYN};
@@ -24,7 +25,6 @@ use crate::lookup::Lookup;
 use crate::packet::{Descriptor, Tcp};
 use crate::reply::{self, Segment};
 use crate::side::tcp_state::{CLOSED, ESTABLISHED, PROXY_DST};
-use crate::siphash::siphash24;
 use crate::synproxy::{DEFAULT_MSS, offered_mss};
 use crate::tcp_option;
 use crate::trace::Stage;
@@ -252,13 +252,14 @@ fn hash(packet: &Descriptor, tcp: &Tcp, cookie: u8, seq: u32, key: [u8; 16]) -> 
     message.extend(tcp.destination_port.to_be_bytes());
     message.extend(seq.to_le_bytes());
     message.push(cookie);
-    let hash = siphash24(key, &message);
+    let hash = SipHasher24::new_with_key(&key).hash(&message);
     hash as u32 ^ (hash >> 32) as u32
 }
 
 /// Returns a key that depends on its number only, because a model needs no secret.
 fn drawn_key(number: u32) -> [u8; 16] {
-    let half = |which: u64| siphash24([0; 16], &(u64::from(number) << 1 | which).to_le_bytes());
+    let hasher = SipHasher24::new_with_key(&[0; 16]);
+    let half = |which: u64| hasher.hash(&(u64::from(number) << 1 | which).to_le_bytes());
     let mut key = [0; 16];
     key[..8].copy_from_slice(&half(0).to_le_bytes());
     key[8..].copy_from_slice(&half(1).to_le_bytes());

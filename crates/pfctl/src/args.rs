@@ -1,6 +1,10 @@
 //! The parser of the command line. It follows OpenBSD's getopt(3): flags may form clusters, and a
 //! value is the rest of its word or the next word. Words behind the first operand are operands.
 
+use std::ffi::OsString;
+
+use lexopt::{Arg, Parser};
+
 use crate::flags::FLAGS;
 use crate::flags::flag::{Flag, Name};
 use crate::refusal::Refusal;
@@ -72,72 +76,40 @@ fn check_together(args: &Args) -> Result<(), Refusal> {
 
 /// Parses the flags at the beginning of `words`, and returns the operands behind them.
 fn parse_flags<'a>(words: &'a [String], args: &mut Args) -> Result<&'a [String], Refusal> {
-    let mut words = words;
-    while let Some((word, rest)) = words.split_first() {
-        if word == "--" {
-            return Ok(rest);
+    let mut parser = Parser::from_args(words);
+    parser.set_short_equals(false); // as for getopt, `-f=x` names the file `=x`
+    let wrong = |error| match error {
+        lexopt::Error::UnexpectedValue { option, .. } => {
+            Refusal::Usage(format!("{option} takes no argument"))
         }
-        if let Some(long) = word.strip_prefix("--") {
-            words = parse_long(long, rest, args)?;
-        } else if word.len() > 1 && word.starts_with('-') {
-            words = parse_cluster(&word[1..], rest, args)?;
-        } else {
-            break;
-        }
-    }
-    Ok(words)
-}
-
-/// Parses `--name`, `--name value` or `--name=value`, and returns the words behind it.
-fn parse_long<'a>(
-    word: &str,
-    rest: &'a [String],
-    args: &mut Args,
-) -> Result<&'a [String], Refusal> {
-    let (name, value) = match word.split_once('=') {
-        Some((name, value)) => (name, Some(value)),
-        None => (word, None),
+        other => Refusal::Usage(other.to_string()),
     };
-    let Some(flag) = find(|flag| matches!(flag.name, Name::Long(long) if long == name)) else {
-        return Err(Refusal::Usage(format!("unknown option --{name}")));
-    };
-    match (flag.value, value) {
-        (None, None) => (flag.set)(args, "").map(|()| rest),
-        (None, Some(_)) => Err(Refusal::Usage(format!("--{name} takes no argument"))),
-        (Some(_), Some(value)) => (flag.set)(args, value).map(|()| rest),
-        (Some(_), None) => {
-            let Some((value, rest)) = rest.split_first() else {
-                return Err(Refusal::Usage(format!("option requires an argument --{name}")));
-            };
-            (flag.set)(args, value).map(|()| rest)
-        }
-    }
-}
-
-/// Parses a cluster such as `-vvsr` or `-ef file`, and returns the words behind it.
-fn parse_cluster<'a>(
-    cluster: &str,
-    rest: &'a [String],
-    args: &mut Args,
-) -> Result<&'a [String], Refusal> {
-    for (at, letter) in cluster.char_indices() {
-        let Some(flag) = find(|flag| flag.name == Name::Letter(letter)) else {
-            return Err(Refusal::Usage(format!("unknown option -- {letter}")));
+    while let Some(word) = parser.next().map_err(wrong)? {
+        let (flag, written) = match word {
+            Arg::Short(letter) => {
+                (find(|flag| flag.name == Name::Letter(letter)), format!("-- {letter}"))
+            }
+            Arg::Long(name) => (
+                find(|flag| matches!(flag.name, Name::Long(long) if long == name)),
+                format!("--{name}"),
+            ),
+            Arg::Value(_) => {
+                let behind = parser.try_raw_args().map_or(0, Iterator::count);
+                return Ok(&words[words.len() - 1 - behind..]);
+            }
         };
-        if flag.value.is_none() {
-            (flag.set)(args, "")?;
-            continue;
-        }
-        let attached = &cluster[at + letter.len_utf8()..];
-        if !attached.is_empty() {
-            return (flag.set)(args, attached).map(|()| rest);
-        }
-        let Some((value, rest)) = rest.split_first() else {
-            return Err(Refusal::Usage(format!("option requires an argument -- {letter}")));
+        let Some(flag) = flag else {
+            return Err(Refusal::Usage(format!("unknown option {written}")));
         };
-        return (flag.set)(args, value).map(|()| rest);
+        let value = match flag.value {
+            None => OsString::new(),
+            Some(_) => parser
+                .value()
+                .map_err(|_| Refusal::Usage(format!("option requires an argument {written}")))?,
+        };
+        (flag.set)(args, &value.to_string_lossy())?;
     }
-    Ok(rest)
+    Ok(&[])
 }
 
 fn find(wanted: impl Fn(&Flag) -> bool) -> Option<&'static Flag> {

@@ -128,6 +128,17 @@ impl Host {
     }
 }
 
+impl InterfaceAddress {
+    /// Returns an address with the broadcast address that Linux would set.
+    pub fn new(net: IpNet, loopback: bool) -> Self {
+        let broadcast = match net {
+            IpNet::V4(net) if net.prefix_len() < 31 && !loopback => Some(net.broadcast().into()),
+            _ => None,
+        };
+        InterfaceAddress { net, broadcast, peer: None }
+    }
+}
+
 impl Interface {
     /// Returns the addresses by which the link reaches this host among others: broadcast addresses,
     /// and subnet-router anycast addresses (RFC 4291 section 2.6.1, RFC 6164). Empty if the

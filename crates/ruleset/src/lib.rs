@@ -9,6 +9,7 @@ pub mod automatic;
 pub mod fingerprint;
 pub mod interface;
 pub mod legacy;
+mod made_up;
 mod many;
 pub mod next;
 pub mod optimize;

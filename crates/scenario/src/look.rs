@@ -1,5 +1,7 @@
 //! Reads fields of packets that the firewall sent or changed. A missing field is `None`.
 
+use skipstep_wire::{checksum, protocol};
+
 /// Returns bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;

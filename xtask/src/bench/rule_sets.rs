@@ -94,12 +94,7 @@ pub fn peak() -> anyhow::Result<u64> {
 }
 
 fn host() -> Host {
-    let interface = |index: u32| Interface {
-        name: format!("em{index}"),
-        index: index + 1,
-        ..Interface::default()
-    };
-    Host { interfaces: (0..16).map(interface).collect(), routes: Vec::new() }
+    Host::with((0..16).map(|number| Interface::new(&format!("em{number}"), &[])))
 }
 
 /// Returns the n-th of a sequence of addresses that are spread over the whole of 10.0.0.0/8.

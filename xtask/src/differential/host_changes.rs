@@ -3,9 +3,8 @@
 
 use fastrand::Rng;
 use ipnet::IpNet;
-use skipstep_ruleset::interface::{Host, Interface, Route};
+use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress, Route};
 use skipstep_scenario::case::Action;
-use skipstep_scenario::host;
 use skipstep_scenario::host_change::HostChange;
 
 use super::pool::{one_in, pick};
@@ -60,7 +59,7 @@ impl HostChanges {
             0..3 => {
                 let (_, nets) = ADDRESSES.iter().find(|(of, _)| *of == name)?;
                 let net: IpNet = pick(rng, nets).parse().expect("a literal address");
-                HostChange::AddAddress(name, host::address(net, false))
+                HostChange::AddAddress(name, InterfaceAddress::new(net, false))
             }
             3..6 if !here.addresses.is_empty() => {
                 let net = pick(rng, &here.addresses).net;

@@ -172,27 +172,13 @@ fn rules_on_pages_load() {
 
 /// Returns the gateway of the pages: eth0 outside, eth1 inside, a VLAN and a bridge of containers.
 fn host() -> Host {
-    let interface = |(index, (name, net)): (usize, &(&str, &str))| Interface {
-        name: (*name).to_owned(),
-        index: index as u32 + 1,
-        loopback: *name == "lo",
-        groups: vec!["all".to_owned()],
-        addresses: vec![skipstep_ruleset::interface::InterfaceAddress {
-            net: net.parse().unwrap(),
-            broadcast: None,
-            peer: None,
-        }],
-        ..Interface::default()
-    };
-    let interfaces = [
-        ("lo", "127.0.0.1/8"),
-        ("eth0", "203.0.113.1/24"),
-        ("eth1", "192.168.1.1/24"),
-        ("guests", "192.168.20.1/24"),
-        ("docker0", "172.17.0.1/16"),
-    ];
-    let interfaces = interfaces.iter().enumerate().map(interface).collect();
-    Host { interfaces, ..Host::default() }
+    Host::with([
+        Interface::new("lo", &["127.0.0.1/8"]),
+        Interface::new("eth0", &["203.0.113.1/24"]),
+        Interface::new("eth1", &["192.168.1.1/24"]),
+        Interface::new("guests", &["192.168.20.1/24"]),
+        Interface::new("docker0", &["172.17.0.1/16"]),
+    ])
 }
 
 /// Sections of docs/how/pf-semantics.md and docs/reference/pf-features.md that comments cite.

@@ -5,7 +5,9 @@
 use std::path::Path;
 
 use skipstep_pfconf::{Context, Loaded, Rejected, load};
-use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
+use skipstep_ruleset::interface::Host;
+
+use crate::common::cloned;
 
 /// Features that skipstep lacks.
 const REFUSED: [&str; 4] = ["altq", "dnpipe", "dnqueue", "ether"];
@@ -97,29 +99,12 @@ fn uses(text: &str) -> Option<&'static str> {
 /// Returns the interfaces of the cases. Some cases create one with two addresses.
 fn host(case: &str) -> Host {
     let number = case.trim_start_matches("pf").trim_start_matches('0');
-    let interface = |name: &str, index, addresses: &[&str]| Interface {
-        name: name.to_string(),
-        index,
-        loopback: name.starts_with("lo"),
-        groups: vec![
-            "all".to_string(),
-            name.trim_end_matches(|c: char| c.is_ascii_digit()).to_string(),
-        ],
-        addresses: addresses
-            .iter()
-            .map(|net| InterfaceAddress { net: net.parse().unwrap(), broadcast: None, peer: None })
-            .collect(),
-        ..Interface::default()
-    };
     let vlan = ["203.0.113.5/30", "2001:db8::203.0.113.5/126"];
-    Host {
-        interfaces: vec![
-            interface("lo0", 1, &["127.0.0.1/8", "::1/128", "fe80::1/64"]),
-            interface("lo1000000", 2, &[]),
-            interface("tun1000000", 3, &[]),
-            interface("tun1000001", 4, &[]),
-            interface(&format!("vlan{number}"), 5, &vlan),
-        ],
-        routes: Vec::new(),
-    }
+    Host::with([
+        cloned("lo0", &["127.0.0.1/8", "::1/128", "fe80::1/64"]),
+        cloned("lo1000000", &[]),
+        cloned("tun1000000", &[]),
+        cloned("tun1000001", &[]),
+        cloned(&format!("vlan{number}"), &vlan),
+    ])
 }

@@ -8,8 +8,7 @@ use skipstep_ruleset::interface::{Host, Interface};
 
 /// Returns the messages about a text that cannot be loaded.
 fn refused(text: &str) -> Vec<Diagnostic> {
-    let em0 = Interface { name: "em0".to_string(), index: 1, ..Interface::default() };
-    let host = Host { interfaces: vec![em0], routes: Vec::new() };
+    let host = Host::with([Interface::new("em0", &[])]);
     load(text, &Context::new(&host)).unwrap_err().diagnostics
 }
 

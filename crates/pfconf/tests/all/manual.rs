@@ -22,8 +22,7 @@ fn shown(section: &str) -> Vec<String> {
 
 #[test]
 fn displayed_examples_can_be_loaded() {
-    let em0 = Interface { name: "em0".to_string(), index: 1, ..Interface::default() };
-    let host = Host { interfaces: vec![em0], routes: Vec::new() };
+    let host = Host::with([Interface::new("em0", &[])]);
     let context = Context::new(&host);
     for (name, count) in [
         ("LEXICAL MATTERS", 1),

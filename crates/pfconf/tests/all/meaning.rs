@@ -1,7 +1,7 @@
 //! The meaning of rule sets, where the printed form does not show it.
 
 use skipstep_pfconf::{Context, Loaded, Names, Severity, load, table_file};
-use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
+use skipstep_ruleset::interface::{Host, Interface};
 use skipstep_ruleset::rule::TcpFlags;
 use skipstep_ruleset::{Action, Address, BlockReturn, Evaluator, Family, Rule, Ruleset, Timeout};
 
@@ -216,25 +216,11 @@ fn shared_rule_set_of_the_article_loads() {
     let lines: Vec<_> = article.lines().collect();
     let first = lines.iter().position(|line| line.starts_with("in_if = ")).unwrap();
     let last = lines.iter().position(|line| line.starts_with("## End routing rules")).unwrap();
-    let interface = |name: &str, index, net: &str| Interface {
-        name: name.to_string(),
-        index,
-        loopback: name == "lo0",
-        addresses: vec![InterfaceAddress {
-            net: net.parse().unwrap(),
-            broadcast: None,
-            peer: None,
-        }],
-        ..Interface::default()
-    };
-    let host = Host {
-        interfaces: vec![
-            interface("xl0", 1, "192.168.100.1/24"),
-            interface("rl0", 2, "192.168.10.81/24"),
-            interface("lo0", 3, "127.0.0.1/8"),
-        ],
-        routes: Vec::new(),
-    };
+    let host = Host::with([
+        Interface::new("xl0", &["192.168.100.1/24"]),
+        Interface::new("rl0", &["192.168.10.81/24"]),
+        Interface::new("lo0", &["127.0.0.1/8"]),
+    ]);
     let loaded = load(&lines[first..=last].join("\n"), &Context::new(&host)).unwrap();
     assert_eq!(loaded.ruleset.rules.len(), 24);
     assert_eq!(loaded.ruleset.table("me").unwrap().entries.len(), 3);
@@ -254,15 +240,7 @@ fn ruleset(text: &str) -> Ruleset {
 }
 
 fn host() -> Host {
-    let address =
-        |net: &str| InterfaceAddress { net: net.parse().unwrap(), broadcast: None, peer: None };
-    let em0 = Interface {
-        name: "em0".to_string(),
-        index: 1,
-        addresses: vec![address("192.0.2.1/24"), address("fe80::1/64")],
-        ..Interface::default()
-    };
-    Host { interfaces: vec![em0], routes: Vec::new() }
+    Host::with([Interface::new("em0", &["192.0.2.1/24", "fe80::1/64"])])
 }
 
 #[test]

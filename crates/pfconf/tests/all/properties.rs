@@ -1,12 +1,10 @@
 //! Properties of all texts. A text is loaded, or refused with a reason. The output of a loaded text
 //! has the same meaning.
 
-use std::net::IpAddr;
-
 use proptest::prelude::*;
 use skipstep_pfconf::{Context, Loaded, load, table_file};
 use skipstep_ruleset::Ruleset;
-use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
+use skipstep_ruleset::interface::{Host, Interface};
 
 /// Words of rule sets, so that random texts have valid beginnings.
 const WORDS: &[&str] = &[
@@ -242,22 +240,8 @@ fn rule() -> impl Strategy<Value = String> {
 }
 
 fn host() -> Host {
-    let address =
-        |net: &str| InterfaceAddress { net: net.parse().unwrap(), broadcast: None, peer: None };
-    let interface = |name: &str, index, addresses: &[&str]| Interface {
-        name: name.to_string(),
-        index,
-        loopback: name == "lo",
-        addresses: addresses.iter().map(|net| address(net)).collect(),
-        ..Interface::default()
-    };
-    let mut host = Host {
-        interfaces: vec![
-            interface("lo", 1, &["127.0.0.1/8", "::1/128"]),
-            interface("em0", 2, &["10.0.0.1/24", "fe80::1/64", "2001:db8::1/64"]),
-        ],
-        routes: Vec::new(),
-    };
-    host.interfaces[1].addresses[0].broadcast = Some(IpAddr::from([10, 0, 0, 255]));
-    host
+    Host::with([
+        Interface::new("lo", &["127.0.0.1/8", "::1/128"]),
+        Interface::new("em0", &["10.0.0.1/24", "fe80::1/64", "2001:db8::1/64"]),
+    ])
 }

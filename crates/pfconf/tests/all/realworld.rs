@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use skipstep_pfconf::{Context, Diagnostic, Loaded, Names, Rejected, load};
-use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
+use skipstep_ruleset::interface::{Host, Interface};
 
 /// Files that OpenBSD 7.8 refuses and FreeBSD accepts.
 const OF_FREEBSD: [&str; 16] = [
@@ -67,8 +67,7 @@ fn helps(message: &Diagnostic) -> bool {
 
 /// Returns the output of `pfctl -nv`, or the messages.
 fn run(text: &str, needs: &str) -> Result<String, Vec<Diagnostic>> {
-    let mut host = Host { interfaces: vec![loopback()], routes: Vec::new() };
-    add_interfaces(&mut host, text);
+    let host = host_of(text);
     let names = Names::parse("mdns 5353/udp", "").with_owners(OWNERS, OWNERS);
     // names and files of foreign networks have invented contents
     let resolve = |_: &str| vec![IpAddr::from([192, 0, 2, 1])];
@@ -99,30 +98,18 @@ fn missing_macros(needs: &str) -> impl Iterator<Item = &str> {
     list.unwrap_or_default().split(", ").filter(|name| !name.is_empty())
 }
 
-fn loopback() -> Interface {
-    let address =
-        |net: &str| InterfaceAddress { net: net.parse().unwrap(), broadcast: None, peer: None };
-    Interface {
-        name: "lo0".to_string(),
-        index: 1,
-        loopback: true,
-        groups: vec!["all".to_string(), "lo".to_string()],
-        addresses: ["::1/128", "fe80::1/64", "127.0.0.1/8"].map(address).to_vec(),
-        ..Interface::default()
-    }
-}
-
-/// Adds an interface for each word of a text that looks like an interface name.
-fn add_interfaces(host: &mut Host, text: &str) {
+/// Returns a host with an interface for each word of a text that looks like an interface name.
+fn host_of(text: &str) -> Host {
+    let loopback = Interface::new("lo0", &["::1/128", "fe80::1/64", "127.0.0.1/8"]);
+    let mut interfaces = vec![loopback.in_group("lo")];
     for word in text.split(|c: char| !c.is_ascii_alphanumeric()) {
         let kind = word.trim_end_matches(|c: char| c.is_ascii_digit());
         let is_name = kind.len() < word.len()
             && !kind.is_empty()
             && kind.chars().all(|c| c.is_ascii_lowercase());
-        if is_name && host.interface(word).is_none() {
-            let index = host.interfaces.len() as u32 + 1;
-            let name = word.to_string();
-            host.interfaces.push(Interface { name, index, ..Interface::default() });
+        if is_name && interfaces.iter().all(|known| known.name != word) {
+            interfaces.push(Interface::new(word, &[]));
         }
     }
+    Host::with(interfaces)
 }

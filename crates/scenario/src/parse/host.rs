@@ -6,7 +6,6 @@ use ipnet::IpNet;
 use skipstep_ruleset::interface::{Interface, InterfaceAddress, Route};
 
 use super::block::{Piece, Placed, entries};
-use crate::host;
 use crate::host_change::HostChange;
 use crate::line::{Line, Parsed};
 
@@ -41,7 +40,10 @@ pub(super) fn change(what: &str, line: &mut Line) -> Parsed<HostChange> {
             let name = name(line)?;
             let net = net(line)?;
             let peer = if line.take("peer") { Some(address(line)?) } else { None };
-            HostChange::AddAddress(name, InterfaceAddress { peer, ..host::address(net, false) })
+            HostChange::AddAddress(
+                name,
+                InterfaceAddress { peer, ..InterfaceAddress::new(net, false) },
+            )
         }
         ("address", false) => HostChange::DeleteAddress(name(line)?, net(line)?),
         ("interface", true) => HostChange::AddInterface(interface(line)?),
@@ -112,7 +114,8 @@ fn interface(line: &mut Line) -> Parsed<Interface> {
             _ => nets.push((net(line)?, None)),
         }
     }
-    let own = |(net, peer)| InterfaceAddress { peer, ..host::address(net, interface.loopback) };
+    let own =
+        |(net, peer)| InterfaceAddress { peer, ..InterfaceAddress::new(net, interface.loopback) };
     interface.addresses = nets.into_iter().map(own).collect();
     Ok(interface)
 }

@@ -7,35 +7,18 @@ pub mod shared_engine;
 use etherparse::PacketBuilder;
 use skipstep_model::{Carried, LinkHeader, Packet};
 use skipstep_pfconf::Context;
-use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress, Route};
+use skipstep_ruleset::interface::{Host, Interface, Route};
 use skipstep_ruleset::{Direction, Ruleset};
 
 /// Returns a host with em0 10.0.1.1/24, em1 10.0.2.1/24 with the default route, and lo0.
 pub fn host() -> Host {
-    let address =
-        |net: &str| InterfaceAddress { net: net.parse().unwrap(), broadcast: None, peer: None };
-    let interface = |name: &str, index, groups: &[&str], nets: &[&str]| Interface {
-        name: name.to_owned(),
-        index,
-        loopback: name == "lo0",
-        mtu: if name == "lo0" { 32768 } else { 1500 },
-        groups: groups.iter().map(|group| (*group).to_owned()).collect(),
-        addresses: nets.iter().map(|net| address(net)).collect(),
-        ..Interface::default()
-    };
     Host {
-        interfaces: vec![
-            interface("em0", 1, &["all"], &["10.0.1.1/24", "fe80::1/64", "2001:db8:1::1/64"]),
-            interface("em1", 2, &["all", "egress"], &["10.0.2.1/24", "2001:db8:2::1/64"]),
-            interface("lo0", 3, &["all", "lo"], &["127.0.0.1/8", "::1/128"]),
-        ],
-        routes: vec![Route {
-            destination: "0.0.0.0/0".parse().unwrap(),
-            interface: "em1".to_owned(),
-            gateway: Some("10.0.2.254".parse().unwrap()),
-            label: None,
-            table: 0,
-        }],
+        routes: vec![Route::new("0.0.0.0/0", "em1", Some("10.0.2.254"))],
+        ..Host::with([
+            Interface::new("em0", &["10.0.1.1/24", "fe80::1/64", "2001:db8:1::1/64"]),
+            Interface::new("em1", &["10.0.2.1/24", "2001:db8:2::1/64"]).in_group("egress"),
+            Interface::new("lo0", &["127.0.0.1/8", "::1/128"]).in_group("lo"),
+        ])
     }
 }
 

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use skipstep_pfconf::Names;
 use skipstep_ruleset::Ruleset;
-use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress};
+use skipstep_ruleset::interface::{Host, Interface};
 
 /// Returns the root folder of the project.
 pub fn root() -> PathBuf {
@@ -108,56 +108,28 @@ pub fn resolve(name: &str) -> Vec<IpAddr> {
 
 /// Returns a router between `wan` and `lan`, with a point-to-point link.
 pub fn host() -> Host {
-    let interface = |name: &str, index, groups: &[&str], addresses: &[&str]| Interface {
-        name: name.to_string(),
-        index,
-        loopback: name == "lo",
-        groups: ["all"].iter().chain(groups).map(|group| group.to_string()).collect(),
-        addresses: addresses
-            .iter()
-            .map(|net| InterfaceAddress { net: net.parse().unwrap(), broadcast: None, peer: None })
-            .collect(),
-        ..Interface::default()
-    };
-    let mut host = Host {
-        interfaces: vec![
-            interface("lo", 1, &[], &["127.0.0.1/8", "::1/128"]),
-            interface(
-                "wan",
-                2,
-                &["egress"],
-                &["198.51.100.2/24", "198.51.100.3/24", "fe80::2/64", "2001:db8:1::2/64"],
-            ),
-            interface("lan", 3, &[], &["10.1.0.1/16", "fe80::3/64", "2001:db8:2::1/64"]),
-            interface("ppp0", 4, &[], &["192.0.2.1/32"]),
-            interface("down0", 5, &[], &[]),
-        ],
-        routes: Vec::new(),
-    };
-    host.interfaces[1].addresses[0].broadcast = Some(IpAddr::from([198, 51, 100, 255]));
-    host.interfaces[3].addresses[0].peer = Some(IpAddr::from([192, 0, 2, 254]));
-    host
+    let wan = ["198.51.100.2/24", "198.51.100.3/24", "fe80::2/64", "2001:db8:1::2/64"];
+    Host::with([
+        Interface::new("lo", &["127.0.0.1/8", "::1/128"]),
+        Interface::new("wan", &wan).in_group("egress"),
+        Interface::new("lan", &["10.1.0.1/16", "fe80::3/64", "2001:db8:2::1/64"]),
+        Interface::new("ppp0", &["192.0.2.1/32"]).with_peer("192.0.2.254"),
+        Interface::new("down0", &[]),
+    ])
 }
 
 /// Returns the interfaces of OpenBSD's regression cases.
 pub fn regression_host() -> Host {
-    let names = ["lo0", "lo1000000", "tun1000000", "tun1000001"];
-    let interfaces = names.iter().zip(1..).map(|(name, index)| Interface {
-        name: name.to_string(),
-        index,
-        loopback: name.starts_with("lo"),
-        groups: vec![
-            "all".to_string(),
-            name.trim_end_matches(|c: char| c.is_ascii_digit()).to_string(),
-        ],
-        addresses: if *name == "lo0" { regression_loopback() } else { Vec::new() },
-        ..Interface::default()
-    });
-    Host { interfaces: interfaces.collect(), routes: Vec::new() }
+    Host::with([
+        cloned("lo0", &["::1/128", "fe80::1/64", "127.0.0.1/8"]),
+        cloned("lo1000000", &[]),
+        cloned("tun1000000", &[]),
+        cloned("tun1000001", &[]),
+    ])
 }
 
-fn regression_loopback() -> Vec<InterfaceAddress> {
-    ["::1/128", "fe80::1/64", "127.0.0.1/8"]
-        .map(|net| InterfaceAddress { net: net.parse().unwrap(), broadcast: None, peer: None })
-        .to_vec()
+/// Returns an interface as BSD makes it: in the group of its kind.
+pub fn cloned(name: &str, addresses: &[&str]) -> Interface {
+    let kind = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    Interface::new(name, addresses).in_group(kind)
 }
