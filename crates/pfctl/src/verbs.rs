@@ -52,11 +52,15 @@ const EXPLAIN: Row = Row {
     usage: "[--json] [-D macro=value] [-f file] [-p instance] packet",
     operands: Completion::None,
     brief: "print the verdict on a packet, and the rules that decide",
-    text: "Print the verdict on a packet, with the result of each stage, the deciding rule and its\n\
-           line.\n\
+    text: "Print the verdict on a packet, the result of each stage, and the deciding rule with\n\
+           its line.\n\
            The packet is written as in scenario files, for instance\n\
            .Dl in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S\n\
-           The rules are read from the\n.Ar file\ngiven with\n.Fl f ,\nor else from the kernel.\n\
+           The rules are read from the\n\
+           .Ar file\n\
+           given with\n\
+           .Fl f ,\n\
+           or else from the kernel.\n\
            States are ignored, and nothing is changed.",
     has_commands: false,
     lacks: |operands| (operands == 0).then_some("no packet given"),
@@ -82,13 +86,25 @@ const DIFF: Row = Row {
     operands: Completion::File,
     brief: "compare two rule sets, by their rules and by their verdicts on packets",
     text: "Compare two rule sets by meaning.\n\
-           Each rule, setting and table address that was removed\n.Pq \\- ,\nadded\n.Pq +\nor moved\n\
-           .Pq >\nis printed with its line.\n\
-           Then packets with different verdicts are printed, in the notation of scenario files, each\n\
-           with both verdicts and the deciding rules.\n\
-           The packets are chosen at the boundaries of the rules' criteria, on a model of the filter\n\
-           without states, one for each pair of deciding rules.\n\
-           The exit status is 0 if the rule sets are equivalent, 1 if not, 2 if they cannot be compared.",
+           Each rule, setting and table address that was removed\n\
+           .Pq \\- ,\n\
+           added\n\
+           .Pq +\n\
+           or moved\n\
+           .Pq >\n\
+           is printed with its line.\n\
+           .Pp\n\
+           Then\n\
+           .Nm\n\
+           prints packets on which the verdicts differ, with both verdicts and the\n\
+           deciding rules.\n\
+           A packet is written as in scenario files.\n\
+           Packets are chosen at the boundaries of the rules' criteria, one for each pair of\n\
+           deciding rules.\n\
+           The verdicts are those of a model of the filter without states.\n\
+           .Pp\n\
+           The exit status is 0 if the rule sets are equivalent, 1 if they differ, and 2 if they\n\
+           cannot be compared.",
     has_commands: false,
     lacks: |operands| (operands != 2).then_some("two files needed, the old one and the new one"),
 };
@@ -99,10 +115,12 @@ const FMT: Row = Row {
     usage: "[--check] [--write] [file ...]",
     operands: Completion::File,
     brief: "print rule sets, or standard input, in canonical spacing",
-    text: "Print rule sets, or standard input, in canonical spacing: one blank between words, lists and \
-           the\nrules of anchors indented, lines broken behind column 100, comments aligned.\n\
-           Only white space changes.\n\
-           A file with a syntax error is not changed.",
+    text: "Print files with rules, or standard input, in canonical form.\n\
+           There is one blank between words, and comments are aligned.\n\
+           Tabs indent lists and the rules of anchors.\n\
+           A line with more than 100 columns is broken.\n\
+           Only white space and the backslashes at line ends change.\n\
+           A file with a syntax error is neither printed nor changed.",
     has_commands: false,
     lacks: |_| None,
 };
@@ -113,12 +131,24 @@ const IMPORT: Row = Row {
     usage: "language file",
     operands: Completion::File,
     brief: "convert rules in another language (iptables, pcf) to pf.conf",
-    text: "Print a pf.conf with the meaning of\n.Ar file\n.Po or, if it is\n.Sq - ,\nstandard input\n\
-           .Pc ,\nwhich is in another language:\n.Bl -tag -width iptables\n.It Cm iptables\n\
-           output of iptables-save: the tables filter and nat\n.It Cm pcf\n\
-           the filter language of an old packet filtering bridge\n.El\n.Pp\n\
+    text: "Print a pf.conf with the meaning of\n\
+           .Ar file ,\n\
+           which is in another language.\n\
+           If\n\
+           .Ar file\n\
+           is\n\
+           .Sq - ,\n\
+           standard input is read.\n\
+           The languages are:\n\
+           .Bl -tag -width iptables\n\
+           .It Cm iptables\n\
+           output of iptables-save: the tables filter and nat\n\
+           .It Cm pcf\n\
+           the filter language of an old packet filtering bridge\n\
+           .El\n\
+           .Pp\n\
            A comment gives the line of each original rule.\n\
-           A rule without an equivalent in pf is an error with its line, and then nothing is printed.",
+           If a rule has no equivalent in pf, its line is reported, and no pf.conf is printed.",
     has_commands: false,
     lacks: |operands| (operands == 0).then_some("no language and file given"),
 };
@@ -129,10 +159,21 @@ const LOG: Row = Row {
     usage: "[--all] [--json] [file]",
     operands: Completion::File,
     brief: "print logged packets as they arrive",
-    text: "Follow a log\n.Ar file\nof\n.Xr skipstepd 8 ,\nby default\n.Pa /var/log/skipstep/pflog0 .\n\
-           Each logged packet is printed as a line, with its time, the matching rule with the rule of the\n\
-           anchor behind it, the reason and the action.\n\
-           After a rotation the new file is followed.",
+    text: "Print the packets that are logged from now on, until killed.\n\
+           The\n\
+           .Ar file\n\
+           is a log of\n\
+           .Xr skipstepd 8 ,\n\
+           by default\n\
+           .Pa /var/log/skipstep/pflog0 .\n\
+           A line has the time, the number of the matching rule, the reason, the action, the\n\
+           direction, the interface and the packet.\n\
+           If the rule is in an anchor, the number is followed by the name of the anchor and the\n\
+           number of the rule in it, as in\n\
+           .Dq rule 3.web.1 .\n\
+           If the log is rotated,\n\
+           .Nm\n\
+           continues with the new file.",
     has_commands: false,
     lacks: |_| None,
 };
@@ -147,33 +188,50 @@ const BRIDGE: Row = Row {
            A frame that comes in by one port leaves by another, without addresses or routes.\n\
            The filter evaluates it where it comes in and where it leaves.\n\
            While the filter is disabled, all frames are forwarded.\n\
-           The commands are those of\n.Xr ifconfig 8\non\n.Ox :\n\
+           The commands are those of\n\
+           .Xr ifconfig 8\n\
+           on\n\
+           .Ox :\n\
            .Bl -tag -width Ds\n\
            .It Cm add Ar interface ...\n\
-           Add interfaces as ports to the bridge that some of them belong to, or to a new bridge.\n\
+           Make the interfaces ports of one bridge.\n\
+           If one of them is a port already, this is its bridge, otherwise a new bridge.\n\
            .It Cm delete Ar interface ...\n\
            Remove interfaces from their bridge.\n\
            .It Cm show\n\
-           Show bridges with their ports and with the stations behind each port, with the seconds since\n\
-           the last frame from a station; with\n.Fl v ,\ncounters and rules, too.\n\
+           Show bridges, their ports, the stations at each port, and the seconds since the last\n\
+           frame of each station.\n\
+           With\n\
+           .Fl v ,\n\
+           show counters and rules, too.\n\
            .It Cm flush\n\
            Forget all stations.\n\
            .It Cm timeout Ar interface seconds\n\
            Set the time after which the bridge of this port forgets a station without frames.\n\
-           The default is 240 seconds; 0 means never.\n\
+           The default is 240 seconds.\n\
+           With 0, it never forgets a station.\n\
            .It Cm blocknonip Ar interface\n\
            Block all frames on a port except IPv4, IPv6, ARP and reverse ARP.\n\
            .It Cm passnonip Ar interface\n\
            Pass all frames on a port, which is the default.\n\
-           .It Xo\n.Cm rule add Cm pass | block Cm in | out | in/out Cm on Ar interface\n\
-           .Op Cm src Ar address\n.Op Cm dst Ar address\n.Op Cm type Ar type | Cm arp | rarp\n.Xc\n\
+           .It Xo\n\
+           .Cm rule add Cm pass | block Cm in | out | in/out Cm on Ar interface\n\
+           .Op Cm src Ar address\n\
+           .Op Cm dst Ar address\n\
+           .Op Cm type Ar type | Cm arp | rarp\n\
+           .Xc\n\
            Append a rule for frames to the rules of the port.\n\
-           The first matching rule decides; a frame without a matching rule passes.\n\
-           A type is a number, or\n.Cm ip , ip6 , arp , rarp , vlan , pppoe\nor\n.Cm lldp .\n\
+           The first matching rule decides.\n\
+           A frame without a matching rule passes.\n\
+           A type is a number, or\n\
+           .Cm ip , ip6 , arp , rarp , vlan , pppoe\n\
+           or\n\
+           .Cm lldp .\n\
            .It Cm rule show Op Ar interface\n\
            Show rules for frames.\n\
            .It Cm rule flush Ar interface\n\
-           Remove the rules of a port.\n.El",
+           Remove the rules of a port.\n\
+           .El",
     has_commands: true,
     lacks: |operands| (operands == 0).then_some("no command given"),
 };

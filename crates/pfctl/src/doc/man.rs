@@ -26,19 +26,30 @@ tables and counters.
 Flags, output and exit status are those of
 .Ox Ns 's
 .Nm ,
-apart from differences that docs/reference/linux.md lists.
+apart from the differences that docs/reference/linux.md of the project lists.
 .Pp
 The filter is a set of programs in the kernel, attached to every interface.
-It needs no process:
+Filtering needs no process.
 .Xr skipstepd 8
-only attaches interfaces that appear later, follows their addresses and writes the log.
+attaches the filter to interfaces that appear later, follows the addresses of interfaces,
+and writes the log.
+It also reports flows, and handles fragments, diverted packets and delayed packets.
+Without skipstepd, packets of these three kinds are dropped.
 .Pp
-Flags may stand together in one word; the value of a flag is the rest of its word or the next word.
-Words behind the first operand are never flags.
-The order of flags does not matter:
+Flags may stand together in one word.
+The value of a flag is the rest of its word, or the next word.
+Words after the first operand are never flags.
+The flags of a verb stand between the verb and its operands.
+.Pp
+The order of flags does not matter.
 .Nm
-disables, shows, flushes, kills states and source tracking entries, works on a table, loads, enables,
-sets the debug level, and stores and loads states, in this order.
+first disables the filter, shows, flushes, and kills states and source tracking entries.
+If there is a
+.Fl T ,
+its command comes next, and is the last.
+Otherwise
+.Nm
+loads rules, enables the filter, sets the debug level, stores states, and loads states.
 .Pp
 The flags are as follows:
 .Bl -tag -width Ds
@@ -55,24 +66,26 @@ const TAIL: &str = "\
 .Sh FILES
 .Bl -tag -width \"/etc/protocols\" -compact
 .It Pa /etc/pf.conf
-Rule set loaded by the system at boot.
+The rule set that the system loads at boot.
 .It Pa /etc/pf.os
 Fingerprints of operating systems, unless
 .Cm set fingerprints
 names another file.
 .It Pa /etc/services
-Names of ports, beside the built-in ones.
+Names of ports, in addition to the built-in names.
 .It Pa /etc/protocols
-Names of protocols, beside the built-in ones.
+Names of protocols, in addition to the built-in names.
 .It Pa /run/skipstep/main/lock
 Lock of the process that changes the instance main.
-Other processes wait for at most 10 seconds, and then fail with a message that names this process.
+Other processes wait for at most 10 seconds, and then fail.
+Their message names the process that has the lock.
 .El
 .Sh EXIT STATUS
 .Nm
 exits 0 on success, and 1 if an error occurs.
 .Fl T Cm test
-exits 2 if not all addresses match, and other commands on tables exit 255 if they fail.
+exits 2 if an address does not match.
+The other commands on tables exit 255 if they fail.
 .Pp
 If a rule set has an error, the rules in force stay as they are.
 .Sh EXAMPLES

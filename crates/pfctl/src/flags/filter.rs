@@ -12,8 +12,8 @@ pub(super) const DISABLE: Flag = Flag {
     name: Name::Letter('d'),
     value: None,
     brief: "disable the packet filter",
-    text: "Disable the packet filter: detach it from every interface. Rules, tables and states stay \
-           loaded.",
+    text: "Disable the packet filter: detach it from every interface.\n\
+           Rules, tables and states stay loaded.",
     set: |args, _| {
         args.disable = true;
         Ok(())
@@ -29,8 +29,8 @@ pub(super) const ENABLE: Flag = Flag {
     name: Name::Letter('e'),
     value: None,
     brief: "enable the packet filter",
-    text: "Enable the packet filter: attach it to every interface. If the filter \
-           is enabled, attach it to interfaces on which it is missing.",
+    text: "Enable the packet filter: attach it to every interface.\n\
+           If the filter is enabled already, attach it to interfaces on which it is missing.",
     set: |args, _| {
         args.enable = true;
         Ok(())
@@ -46,12 +46,29 @@ pub(super) const FLUSH: Flag = Flag {
     name: Name::Letter('F'),
     value: Some(Value { name: "modifier", kind: Completion::Words(|| names(words::FLUSH)) }),
     brief: "flush rules, nat, states, Sources, info, Tables, osfp, all of them, or Reset",
-    text: "Flush the filter parameters specified by\n.Ar modifier\n(may be abbreviated):\n.Cm \
-           rules , nat\n(legacy translation rules, which\n.Cm rules\nflushes, too),\n.Cm states , \
-           Sources\n(source tracking),\n.Cm info\n(statistics that are not bound to rules),\n.Cm \
-           Tables , osfp\n(fingerprints) or\n.Cm all\nof them;\n.Cm Reset\nresets limits, \
-           timeouts and other options to their defaults. With\n.Fl i ,\nflush only states or \
-           statistics of this interface; with\n.Fl a ,\nonly rules and tables of this anchor.",
+    text: "Flush the part of the filter that\n\
+           .Ar modifier\n\
+           (may be abbreviated) names:\n\
+           .Cm rules\n\
+           (filter rules and legacy translation rules),\n\
+           .Cm nat\n\
+           (legacy translation rules only),\n\
+           .Cm states , Sources\n\
+           (source tracking entries),\n\
+           .Cm info\n\
+           (statistics that belong to no rule),\n\
+           .Cm Tables , osfp\n\
+           (fingerprints), or\n\
+           .Cm all\n\
+           of these parts.\n\
+           .Cm Reset\n\
+           resets limits, timeouts and other options to their defaults.\n\
+           With\n\
+           .Fl i ,\n\
+           only states or statistics of this interface are flushed.\n\
+           With\n\
+           .Fl a ,\n\
+           only rules and tables of this anchor are flushed.",
     set: |args, value| {
         args.flush = Some(words::lookup(words::FLUSH, value, "flush modifier")?);
         Ok(())
@@ -69,8 +86,9 @@ pub(super) const INSTANCE: Flag = Flag {
     name: Name::Letter('p'),
     value: Some(Value { name: "instance", kind: Completion::None }),
     brief: "name of the instance of the filter",
-    text: "Name of the instance of the filter. By default it is the instance of the network \
-           namespace, so\neach namespace can have its own filter.",
+    text: "Name of the instance of the filter.\n\
+           By default it is the instance of the network namespace.\n\
+           So each namespace can have its own filter.",
     set: |args, value| {
         args.instance = Some(value.to_string());
         Ok(())
@@ -86,8 +104,13 @@ pub(super) const RDOMAIN: Flag = Flag {
     name: Name::Letter('V'),
     value: Some(Value { name: "rdomain", kind: Completion::None }),
     brief: "with -k: routing domain of the states, or of the source (0)",
-    text: "With\n.Fl k :\nkill only states, or the source of a limiter, of this routing domain. \
-           The default is 0.",
+    text: "With\n\
+           .Fl k :\n\
+           the routing domain of the states, or of the source of a limiter.\n\
+           The default is 0.\n\
+           With\n\
+           .Fl k Cm id\n\
+           it has no effect.",
     set: |args, value| {
         args.rdomain = Some(number(value, "rdomain")?);
         Ok(())
@@ -126,8 +149,10 @@ pub(super) const ZERO: Flag = Flag {
     name: Name::Letter('z'),
     value: None,
     brief: "clear the counters of rules",
-    text: "Clear the counters of all rules; with\n.Fl s Cm rules\nor\n.Fl s Cm labels ,\nafter \
-           showing them.",
+    text: "Clear the counters of all rules.\n\
+           With\n\
+           .Fl s ,\n\
+           the output has the counters as they were before.",
     set: |args, _| {
         args.zero = true;
         Ok(())
@@ -143,8 +168,9 @@ pub(super) const REMOVE: Flag = Flag {
     name: Name::Long("remove"),
     value: None,
     brief: "disable the filter and remove all of it from the kernel",
-    text: "Disable the filter and remove all of it from the kernel: programs, rules, tables, states \
-           and counters. The machine is as it was before the first rule set was loaded.",
+    text: "Disable the filter and remove all of it from the kernel: programs, rules, tables,\n\
+           states and counters.\n\
+           The machine is then as it was before the first rule set was loaded.",
     set: |args, _| {
         args.remove = true;
         Ok(())
@@ -160,11 +186,18 @@ pub(super) const ROOM_FOR: Flag = Flag {
     name: Name::Long("room-for"),
     value: Some(Value { name: "file", kind: Completion::File }),
     brief: "file whose limits and number of rules to reserve memory for",
-    text: "Before\n.Fl f ,\nreserve memory for the limits that\n.Ar file\nsets, and for as many \
-           rules as it has. Memory cannot be added once the filter is enabled.\nThe file is not \
-           loaded, and lines with errors are ignored.\nIf there is not enough memory,\n.Cm pfctl\n\
-           prints a warning.\nAt boot, the rules that are loaded before the network is up reserve \
-           memory for the later rules\nin this way.",
+    text: "Before\n\
+           .Fl f ,\n\
+           reserve memory for the limits that\n\
+           .Ar file\n\
+           sets, and for as many rules as it has.\n\
+           The file is not loaded, and lines with errors are ignored.\n\
+           If there is not enough memory,\n\
+           .Cm pfctl\n\
+           prints a warning.\n\
+           Memory cannot be added once the filter is enabled.\n\
+           At boot, a first rule set is loaded before the network is up.\n\
+           This flag then reserves memory for the rule set that is loaded later.",
     set: |args, value| {
         args.room_for = Some(value.to_string());
         Ok(())

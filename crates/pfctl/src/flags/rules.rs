@@ -12,9 +12,22 @@ pub(super) const ANCHOR: Flag = Flag {
     name: Name::Letter('a'),
     value: Some(Value { name: "anchor", kind: Completion::Anchor }),
     brief: "apply -f, -F, -s, -T and -z to this anchor; anchor/* and * include nested anchors",
-    text: "Apply\n.Fl f , F , s , T\nand\n.Fl z\nto the rule set and the tables of the\n.Ar anchor ,\n\
-           a path such as\n.Dq spam/white .\nIf it ends in\n.Sq /* ,\nor is\n.Sq * ,\n.Fl F\nand\n\
-           .Fl s\ndescend into all anchors below it.",
+    text: "Apply\n\
+           .Fl F , f , s , T\n\
+           and\n\
+           .Fl z\n\
+           to the rule set and the tables of the\n\
+           .Ar anchor ,\n\
+           a path such as\n\
+           .Dq spam/white .\n\
+           If the path ends in\n\
+           .Sq /*\n\
+           or is\n\
+           .Sq * ,\n\
+           .Fl F , s\n\
+           and\n\
+           .Fl z\n\
+           also apply to all anchors below it.",
     set: |args, value| {
         args.anchor = Some(Anchor::parse(value)?);
         Ok(())
@@ -42,8 +55,14 @@ pub(super) const MACRO: Flag = Flag {
     name: Name::Letter('D'),
     value: Some(Value { name: "macro=value", kind: Completion::None }),
     brief: "define a macro, overriding the file's own definition",
-    text: "Define\n.Ar macro\nto be\n.Ar value .\nOverrides the definition of the macro in the rule \
-           set.",
+    text: "Define\n\
+           .Ar macro\n\
+           as\n\
+           .Ar value .\n\
+           Lines of the rule set that define the same macro have no effect.\n\
+           If\n\
+           .Fl D\n\
+           defines a macro twice, the first definition counts.",
     set: |args, value| {
         let Some((name, value)) = value.split_once('=').filter(|(name, _)| !name.is_empty()) else {
             return Err(Refusal::Failure(format!("could not parse macro definition {value}")));
@@ -70,9 +89,21 @@ pub(super) const FILE: Flag = Flag {
     name: Name::Letter('f'),
     value: Some(Value { name: "file", kind: Completion::File }),
     brief: "load the rule set in the file (- for standard input)",
-    text: "Replace the current rule set with the rule set in\n.Ar file .\nThe load is atomic: \
-           each packet is evaluated by either the old or the new rules. States are kept.\nIf\n.Ar \
-           file\nis\n.Sq - ,\nstandard input is read. With\n.Fl T ,\nthe file contains addresses.",
+    text: "Replace the current rule set with the rule set in\n\
+           .Ar file .\n\
+           The load is atomic: each packet is evaluated by the old rules or by the new rules.\n\
+           States are kept.\n\
+           If\n\
+           .Ar file\n\
+           is\n\
+           .Sq - ,\n\
+           standard input is read.\n\
+           With\n\
+           .Fl T ,\n\
+           the file contains addresses.\n\
+           With\n\
+           .Fl T Cm load ,\n\
+           it contains a rule set.",
     set: |args, value| {
         args.file = Some(value.to_string());
         Ok(())
@@ -125,9 +156,17 @@ pub(super) const OPENBSD: Flag = Flag {
     name: Name::Long("openbsd"),
     value: None,
     brief: "refuse syntax of FreeBSD and of old versions of OpenBSD",
-    text: "Refuse syntax that\n.Fl f\naccepts and the pfctl of current OpenBSD does not: \
-           statements of FreeBSD, and of OpenBSD\nbefore 4.7. Settings that only this pfctl has \
-           are accepted.\nWith\n.Fl n ,\ncheck whether OpenBSD can load the file.",
+    text: "Refuse the syntax of FreeBSD, and of OpenBSD before 4.7.\n\
+           Without this flag,\n\
+           .Fl f\n\
+           accepts it.\n\
+           These settings are still accepted, although OpenBSD lacks them:\n\
+           .Cm evaluator , fast-forward , unattached , xdp , fail-policy , keepcounters\n\
+           and\n\
+           .Cm require-order .\n\
+           If a file without these settings has no error with this flag and\n\
+           .Fl n ,\n\
+           current OpenBSD can read it.",
     set: |args, _| {
         args.openbsd = true;
         Ok(())
@@ -143,10 +182,18 @@ pub(super) const OPTIMIZE: Flag = Flag {
     name: Name::Letter('o'),
     value: Some(Value { name: "level", kind: Completion::Words(|| names(words::OPTIMIZE)) }),
     brief: "optimization of the rule set: none, basic or profile",
-    text: "Set the optimization of rules at load:\n.Cm none ,\n.Cm basic\n(duplicate rules are \
-           removed, rules that differ in one address are combined into a table, and\nrules are \
-           reordered for faster evaluation) or\n.Cm profile\n(as basic, with an order by the \
-           counters of the current rules). Overrides\n.Cm set ruleset-optimization .",
+    text: "Set the optimization of the rules for this load, instead of\n\
+           .Cm set ruleset-optimization .\n\
+           .Cm none\n\
+           leaves the rules as they are written.\n\
+           .Cm basic\n\
+           removes rules that other rules cover, makes tables of rules that differ in one\n\
+           address, and puts similar rules side by side.\n\
+           .Cm profile\n\
+           does the same, and also puts\n\
+           .Cm quick\n\
+           rules that match more often first.\n\
+           It takes the counters of the rules that are in force.",
     set: |args, value| {
         let level = words::lookup(words::OPTIMIZE, value, "optimization")?;
         args.optimization = Some(level);
@@ -166,8 +213,14 @@ pub(super) const RULE: Flag = Flag {
     name: Name::Letter('R'),
     value: Some(Value { name: "id", kind: Completion::None }),
     brief: "with -s rules, states or labels: only the rule with this number",
-    text: "With\n.Fl s Cm rules , labels\nor\n.Cm states :\nshow only the rule with this number, \
-           or the states that it created.",
+    text: "With\n\
+           .Fl s Cm rules\n\
+           or\n\
+           .Cm labels :\n\
+           show only the rule with this number.\n\
+           With\n\
+           .Fl s Cm states :\n\
+           show only the states that this rule created.",
     set: |args, value| {
         args.rule = Some(number(value, "rule id")?);
         Ok(())

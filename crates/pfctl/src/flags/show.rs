@@ -12,8 +12,12 @@ pub(super) const DEBUG: Flag = Flag {
     name: Name::Letter('g'),
     value: None,
     brief: "include output helpful for debugging, such as skip steps",
-    text: "Include output helpful for debugging: the skip steps of rules, tables that are only \
-           referenced.",
+    text: "With\n\
+           .Fl s Cm rules ,\n\
+           also print the number, the skip steps and the queues of each rule.\n\
+           With\n\
+           .Fl s Cm Tables ,\n\
+           also print tables that rules name, but that do not exist.",
     set: |args, _| {
         args.debug = true;
         Ok(())
@@ -52,8 +56,8 @@ pub(super) const VERSION: Flag = Flag {
     name: Name::Long("version"),
     value: None,
     brief: "print the version",
-    text: "Print the version of skipstep, and the number of its layout of maps. A filter with another \
-           number must be removed before this program can use it.",
+    text: "Print the version of skipstep, and the number of its layout of maps.\n\
+           If the filter in the kernel has another number, remove it before you use this program.",
     set: |args, _| {
         args.version = true;
         Ok(())
@@ -119,15 +123,44 @@ pub(super) const SHOW: Flag = Flag {
     value: Some(Value { name: "modifier", kind: Completion::Words(|| names(words::SHOW)) }),
     brief: "show queue, rules, nat, Anchors, Sources, states, info, Interfaces, labels, timeouts, \
             memory, Tables, osfp, LimiterStates, LimiterSrcs or all",
-    text: "Show the filter parameters specified by\n.Ar modifier\n(may be abbreviated):\n.Cm \
-           queue ,\n.Cm rules\n(with\n.Fl v\ntheir counters, with\n.Fl vv\ntheir numbers),\n.Cm \
-           nat\n(legacy translation rules),\n.Cm Anchors\n(with\n.Fl v\nnested anchors, too),\n\
-           .Cm Sources\n(source tracking),\n.Cm states ,\n.Cm info\n(status and counters),\n.Cm \
-           Interfaces ,\n.Cm labels\n(one line for each labelled rule: label, evaluations, \
-           packets, bytes, packets in, bytes in, packets\nout, bytes out, states created),\n.Cm \
-           timeouts , memory\n(limits),\n.Cm Tables ,\n.Cm osfp\n(fingerprints of operating \
-           systems),\n.Cm LimiterStates ,\n.Cm LimiterSrcs\n(with\n.Fl v\ntheir sources, too) or\n\
-           .Cm all .",
+    text: "Show the part of the filter that\n\
+           .Ar modifier\n\
+           (may be abbreviated) names:\n\
+           .Cm queue ,\n\
+           .Cm rules\n\
+           (with\n\
+           .Fl v\n\
+           their counters, with\n\
+           .Fl vv\n\
+           their numbers),\n\
+           .Cm nat\n\
+           (legacy translation rules),\n\
+           .Cm Anchors\n\
+           (with\n\
+           .Fl v\n\
+           anchors without a name, too),\n\
+           .Cm Sources\n\
+           (source tracking entries),\n\
+           .Cm states ,\n\
+           .Cm info\n\
+           (status and counters),\n\
+           .Cm Interfaces ,\n\
+           .Cm labels\n\
+           (see below),\n\
+           .Cm timeouts , memory\n\
+           (limits),\n\
+           .Cm Tables ,\n\
+           .Cm osfp\n\
+           (fingerprints of operating systems),\n\
+           .Cm LimiterStates ,\n\
+           .Cm LimiterSrcs\n\
+           (with\n\
+           .Fl v\n\
+           their sources, too) or\n\
+           .Cm all .\n\
+           .Cm labels\n\
+           prints a line for each rule with a label: label, evaluations, packets, bytes,\n\
+           packets in, bytes in, packets out, bytes out, states created.",
     set: |args, value| {
         args.show = Some(words::lookup(words::SHOW, value, "show modifier")?);
         Ok(())
@@ -145,8 +178,10 @@ pub(super) const VERBOSE: Flag = Flag {
     name: Name::Letter('v'),
     value: None,
     brief: "more verbose output; -vv prints rule numbers and state ids, too",
-    text: "Produce more verbose output. A second\n.Fl v\nadds rule numbers, statistics of tables \
-           and interfaces, and ids of states.",
+    text: "Print more.\n\
+           A second\n\
+           .Fl v\n\
+           adds rule numbers, statistics of tables and interfaces, and ids of states.",
     set: |args, _| {
         args.verbose = args.verbose.saturating_add(1);
         Ok(())

@@ -10,7 +10,12 @@ pub(super) const INTERFACE: Flag = Flag {
     name: Name::Letter('i'),
     value: Some(Value { name: "interface", kind: Completion::Interface }),
     brief: "restrict -s states, -s Interfaces, -F states, -F info and -k to an interface",
-    text: "Restrict\n.Fl F , k\nand\n.Fl s\nto states and statistics of the given\n.Ar interface .",
+    text: "Restrict\n\
+           .Fl F , k\n\
+           and\n\
+           .Fl s\n\
+           to the states and statistics of this\n\
+           .Ar interface .",
     set: |args, value| {
         args.interface = Some(value.to_string());
         Ok(())
@@ -29,7 +34,9 @@ pub(super) const LIMITER: Flag = Flag {
     name: Name::Letter('I'),
     value: Some(Value { name: "id", kind: Completion::None }),
     brief: "with -k source: number of the source limiter",
-    text: "With\n.Fl k Cm source :\nthe number of the source limiter, from 1 to 255.",
+    text: "With\n\
+           .Fl k Cm source :\n\
+           the number of the source limiter, from 1 to 255.",
     set: |args, value| {
         let id = number(value, "limiter id")?;
         if !LIMITERS.contains(&id) {
@@ -55,8 +62,10 @@ pub(super) const KILL_SOURCES: Flag = Flag {
     name: Name::Letter('K'),
     value: Some(Value { name: "key", kind: Completion::None }),
     brief: "kill source tracking entries by source, or by source and destination",
-    text: "Kill the source tracking entries of the given host or network. With a second\n.Fl K ,\n\
-           kill only the entries from the first to the second host or network.",
+    text: "Kill the source tracking entries of the given host or network.\n\
+           With a second\n\
+           .Fl K ,\n\
+           kill only entries whose pool has chosen an address of the second host or network.",
     set: |args, value| {
         if args.kill_sources.len() == 2 {
             return Err(Refusal::Usage("can only specify -K twice".into()));
@@ -79,15 +88,41 @@ pub(super) const KILL: Flag = Flag {
     name: Name::Letter('k'),
     value: Some(Value { name: "key", kind: Completion::None }),
     brief: "kill states by source, by source and destination, by label or by id",
-    text: "Kill the states that originate from the given host or network. With a second\n.Fl k ,\n\
-           kill only the states from the first to the second host or network. The first\n.Ar key\n\
-           may be a word, which gives the second one another meaning.\n.Cm label :\nthe label of \
-           the rule that created the states.\n.Cm id :\nthe id of a state as\n.Fl vvss\nprints \
-           it, optionally with a slash and the id of its creator.\n.Cm key :\n.Dq protocol \
-           host1:port1 direction host2:port2\nas\n.Fl ss\nprints it.\n.Cm gateway :\nthe next hop \
-           that\n.Cm route-to , reply-to\nor\n.Cm dup-to\nset for the states, or a network.\n.Cm \
-           source :\nan address. No states are killed; the source limiter\n.Fl I\nremoves the \
-           address, and counts it from 0 if it appears again.",
+    text: "Kill the states whose source is the given host or network.\n\
+           With a second\n\
+           .Fl k ,\n\
+           the destination must also be the second host or network.\n\
+           Sources and destinations are compared as they are before translation.\n\
+           If the first\n\
+           .Ar key\n\
+           is one of the following words, the word says what the second\n\
+           .Ar key\n\
+           is.\n\
+           .Cm label :\n\
+           the label of the rule that created the states.\n\
+           .Cm id :\n\
+           the id of a state, as\n\
+           .Fl vvss\n\
+           prints it.\n\
+           A slash and the id of the state's creator may follow.\n\
+           .Cm key :\n\
+           a state in the form\n\
+           .Dq protocol host1:port1 direction host2:port2 ,\n\
+           as\n\
+           .Fl ss\n\
+           prints it.\n\
+           .Cm gateway :\n\
+           the next hop that\n\
+           .Cm route-to , reply-to\n\
+           or\n\
+           .Cm dup-to\n\
+           chose for the states, or a network of next hops.\n\
+           .Cm source :\n\
+           an address, which the source limiter of\n\
+           .Fl I\n\
+           forgets.\n\
+           No states are killed.\n\
+           If the address appears again, the limiter counts its states from 0.",
     set: |args, value| {
         if args.kill.len() == 2 {
             return Err(Refusal::Usage("can only specify -k twice".into()));
@@ -110,8 +145,13 @@ pub(super) const LOAD_STATES: Flag = Flag {
     name: Name::Letter('L'),
     value: Some(Value { name: "statefile", kind: Completion::File }),
     brief: "load states from a file that -S wrote",
-    text: "Load the states in\n.Ar statefile ,\nwhich\n.Fl S\nhas written. The states continue \
-           where they were stored. States that exist already are not changed.",
+    text: "Load the states in\n\
+           .Ar statefile ,\n\
+           which\n\
+           .Fl S\n\
+           has written.\n\
+           The states continue as they were when they were stored.\n\
+           States that exist already are not changed.",
     set: |args, value| {
         args.load_states = Some(value.to_string());
         Ok(())
@@ -127,9 +167,11 @@ pub(super) const STORE_STATES: Flag = Flag {
     name: Name::Letter('S'),
     value: Some(Value { name: "statefile", kind: Completion::File }),
     brief: "store all states in a file, for -L",
-    text: "Store the states in\n.Ar statefile ,\none JSON object a line: the first describes the \
-           filter, and each later one a state. The file is\nreplaced atomically, and only root \
-           may read it.",
+    text: "Store the states in\n\
+           .Ar statefile ,\n\
+           one JSON object a line.\n\
+           The first object describes the filter, and each later object is a state.\n\
+           The file is replaced atomically, and only root may read it.",
     set: |args, value| {
         args.store_states = Some(value.to_string());
         Ok(())

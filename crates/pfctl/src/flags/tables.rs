@@ -11,16 +11,56 @@ pub(super) const COMMAND: Flag = Flag {
     name: Name::Letter('T'),
     value: Some(Value { name: "command", kind: Completion::Words(|| names(words::TABLE_COMMAND)) }),
     brief: "with -t: add, delete, expire, flush, kill, replace, show, test or zero; or load",
-    text: "Execute\n.Ar command\n(may be abbreviated) on the table given with\n.Fl t :\n.Cm add , \
-           delete\nor\n.Cm replace\naddresses,\n.Cm expire Ar seconds\n(delete the addresses \
-           whose statistics were not cleared for this time),\n.Cm show\naddresses,\n.Cm test\nif \
-           addresses match (exit status 2 if not all do),\n.Cm flush\nall addresses,\n.Cm zero\n\
-           the counters, or\n.Cm kill\nthe table. Addresses are operands, or come from the file \
-           given with\n.Fl f .\nWith\n.Fl v ,\nlist the addresses that are affected, with\n.Fl \
-           vv\nall addresses, after a letter:\n.Cm A\nadded,\n.Cm D\ndeleted,\n.Cm C\nchanged,\n\
-           .Cm M\nmatches,\n.Cm X\nduplicate,\n.Cm Y\nconflict: the table has the address with \
-           the opposite negation,\n.Cm Z\ncleared. Without\n.Fl t , Cm load\nloads only the \
-           tables of the rule set given with\n.Fl f .",
+    text: "Execute\n\
+           .Ar command\n\
+           (may be abbreviated) on the table given with\n\
+           .Fl t .\n\
+           The addresses are operands, or come from the file given with\n\
+           .Fl f .\n\
+           .Cm add\n\
+           and\n\
+           .Cm delete\n\
+           change the table by the addresses, and\n\
+           .Cm replace\n\
+           leaves only the given addresses in it.\n\
+           .Cm show\n\
+           prints all addresses of the table, and\n\
+           .Cm flush\n\
+           deletes them.\n\
+           .Cm test\n\
+           looks the given addresses up, and exits with status 2 if one of them does not match.\n\
+           .Cm expire Ar seconds\n\
+           deletes the addresses whose statistics were not cleared for this time.\n\
+           .Cm zero\n\
+           clears the statistics of the given addresses, or of the whole table.\n\
+           .Cm kill\n\
+           deletes the table.\n\
+           With\n\
+           .Fl v ,\n\
+           a command prints the addresses that it affects, and with\n\
+           .Fl vv\n\
+           all given addresses.\n\
+           A letter in front says what happened to the address:\n\
+           .Cm A\n\
+           added,\n\
+           .Cm D\n\
+           deleted,\n\
+           .Cm C\n\
+           changed,\n\
+           .Cm M\n\
+           matches,\n\
+           .Cm X\n\
+           duplicate,\n\
+           .Cm Y\n\
+           conflict: the table has the address with the opposite negation,\n\
+           .Cm Z\n\
+           cleared.\n\
+           .Cm load\n\
+           takes no\n\
+           .Fl t .\n\
+           It loads the tables of the rule set given with\n\
+           .Fl f ,\n\
+           and changes no rules.",
     set: |args, value| {
         args.command = Some(words::lookup(words::TABLE_COMMAND, value, "table command")?);
         Ok(())

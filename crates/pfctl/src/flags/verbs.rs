@@ -27,8 +27,10 @@ pub(super) const CHECK: Flag = Flag {
     name: Name::Long("check"),
     value: None,
     brief: "with fmt: print the names of files that are not in canonical form",
-    text: "With\n.Cm fmt :\nchange nothing, but print the names of the files that are not in \
-           canonical form. The exit status\nis 1 if there are any.",
+    text: "With\n\
+           .Cm fmt :\n\
+           change nothing, but print the names of the files that are not in canonical form.\n\
+           The exit status is 1 if there are any.",
     set: |args, _| {
         args.check = true;
         Ok(())
@@ -60,8 +62,10 @@ pub(super) const EXAMPLES: Flag = Flag {
     name: Name::Long("examples"),
     value: Some(Value { name: "number", kind: Completion::None }),
     brief: "with diff: maximum number of packets to print (20)",
-    text: "With\n.Cm diff :\nmaximum number of packets with different fates to print. The default \
-           is 20.",
+    text: "With\n\
+           .Cm diff :\n\
+           the largest number of packets with different verdicts to print.\n\
+           The default is 20.",
     set: |args, value| {
         let Ok(number) = value.parse() else {
             return Err(Refusal::Usage(format!("--examples: '{value}' is not a number")));
@@ -81,7 +85,9 @@ pub(super) const ALL: Flag = Flag {
     name: Name::Long("all"),
     value: None,
     brief: "with log: print the existing records, too",
-    text: "With\n.Cm log :\nbegin with the existing records of the file.",
+    text: "With\n\
+           .Cm log :\n\
+           print the existing records of the file first.",
     set: |args, _| {
         args.all = true;
         Ok(())
