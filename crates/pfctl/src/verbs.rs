@@ -195,7 +195,8 @@ const BRIDGE: Row = Row {
            .Bl -tag -width Ds\n\
            .It Cm add Ar interface ...\n\
            Make the interfaces ports of one bridge.\n\
-           If one of them is a port already, this is its bridge, otherwise a new bridge.\n\
+           If an interface is a port of a bridge already, the others become ports of that bridge.\n\
+           Otherwise they become ports of a new bridge.\n\
            .It Cm delete Ar interface ...\n\
            Remove interfaces from their bridge.\n\
            .It Cm show\n\

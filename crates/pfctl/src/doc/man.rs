@@ -200,6 +200,9 @@ mod tests {
         }
     }
 
+    /// The macros that texts of flags may begin a line with.
+    const MACROS: [&str; 10] = ["Ar", "Bl", "Cm", "Dq", "El", "Fl", "It", "Pp", "Sq", "Xr"];
+
     /// In mdoc, a line that begins with a dot or a quote is a macro.
     #[test]
     fn texts_are_mdoc() {
@@ -207,11 +210,7 @@ mod tests {
             for line in flag.text.lines() {
                 assert!(!line.starts_with('\'') && !line.is_empty(), "{line}");
                 let macro_name = line.strip_prefix('.').map(|rest| &rest[..2]);
-                assert!(
-                    macro_name
-                        .is_none_or(|name| ["Ar", "Fl", "Cm", "Sq", "Dq", "Xr"].contains(&name)),
-                    "{line}"
-                );
+                assert!(macro_name.is_none_or(|name| MACROS.contains(&name)), "{line}");
             }
         }
     }

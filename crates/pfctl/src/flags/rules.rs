@@ -119,7 +119,8 @@ pub(super) const NO_DNS: Flag = Flag {
     name: Name::Letter('N'),
     value: None,
     brief: "do not look up host names",
-    text: "Do not resolve host names in rules and tables. A host name is an error.",
+    text: "Do not resolve host names in rules and tables.\n\
+           A host name is an error.",
     set: |args, _| {
         args.no_dns = true;
         Ok(())
@@ -192,8 +193,7 @@ pub(super) const OPTIMIZE: Flag = Flag {
            .Cm profile\n\
            does the same, and also puts\n\
            .Cm quick\n\
-           rules that match more often first.\n\
-           It takes the counters of the rules that are in force.",
+           rules that match more often first, by the counters of the rules in force.",
     set: |args, value| {
         let level = words::lookup(words::OPTIMIZE, value, "optimization")?;
         args.optimization = Some(level);

@@ -57,7 +57,7 @@ pub(super) const VERSION: Flag = Flag {
     value: None,
     brief: "print the version",
     text: "Print the version of skipstep, and the number of its layout of maps.\n\
-           If the filter in the kernel has another number, remove it before you use this program.",
+           A filter with another number must be removed before this program can change or show it.",
     set: |args, _| {
         args.version = true;
         Ok(())
@@ -126,41 +126,49 @@ pub(super) const SHOW: Flag = Flag {
     text: "Show the part of the filter that\n\
            .Ar modifier\n\
            (may be abbreviated) names:\n\
-           .Cm queue ,\n\
-           .Cm rules\n\
-           (with\n\
+           .Bl -tag -width LimiterStates -compact\n\
+           .It Cm queue\n\
+           queues\n\
+           .It Cm rules\n\
+           filter rules, with\n\
            .Fl v\n\
            their counters, with\n\
            .Fl vv\n\
-           their numbers),\n\
-           .Cm nat\n\
-           (legacy translation rules),\n\
-           .Cm Anchors\n\
-           (with\n\
+           their numbers\n\
+           .It Cm nat\n\
+           legacy translation rules\n\
+           .It Cm Anchors\n\
+           anchors, with\n\
            .Fl v\n\
-           anchors without a name, too),\n\
-           .Cm Sources\n\
-           (source tracking entries),\n\
-           .Cm states ,\n\
-           .Cm info\n\
-           (status and counters),\n\
-           .Cm Interfaces ,\n\
-           .Cm labels\n\
-           (see below),\n\
-           .Cm timeouts , memory\n\
-           (limits),\n\
-           .Cm Tables ,\n\
-           .Cm osfp\n\
-           (fingerprints of operating systems),\n\
-           .Cm LimiterStates ,\n\
-           .Cm LimiterSrcs\n\
-           (with\n\
+           anchors without a name, too\n\
+           .It Cm Sources\n\
+           source tracking entries\n\
+           .It Cm states\n\
+           states\n\
+           .It Cm info\n\
+           status and counters\n\
+           .It Cm Interfaces\n\
+           interfaces and groups\n\
+           .It Cm labels\n\
+           a line for each rule with a label: label, evaluations, packets, bytes,\n\
+           packets in, bytes in, packets out, bytes out, states created\n\
+           .It Cm timeouts\n\
+           timeouts\n\
+           .It Cm memory\n\
+           limits\n\
+           .It Cm Tables\n\
+           tables\n\
+           .It Cm osfp\n\
+           fingerprints of operating systems\n\
+           .It Cm LimiterStates\n\
+           state limiters\n\
+           .It Cm LimiterSrcs\n\
+           source limiters, with\n\
            .Fl v\n\
-           their sources, too) or\n\
-           .Cm all .\n\
-           .Cm labels\n\
-           prints a line for each rule with a label: label, evaluations, packets, bytes,\n\
-           packets in, bytes in, packets out, bytes out, states created.",
+           their sources, too\n\
+           .It Cm all\n\
+           all of these parts\n\
+           .El",
     set: |args, value| {
         args.show = Some(words::lookup(words::SHOW, value, "show modifier")?);
         Ok(())

@@ -92,37 +92,40 @@ pub(super) const KILL: Flag = Flag {
            With a second\n\
            .Fl k ,\n\
            the destination must also be the second host or network.\n\
-           Sources and destinations are compared as they are before translation.\n\
+           Sources and destinations are those before translation.\n\
+           .Pp\n\
            If the first\n\
            .Ar key\n\
-           is one of the following words, the word says what the second\n\
+           is one of these words, the word says what the second\n\
            .Ar key\n\
-           is.\n\
-           .Cm label :\n\
-           the label of the rule that created the states.\n\
-           .Cm id :\n\
-           the id of a state, as\n\
+           is:\n\
+           .Bl -tag -width gateway\n\
+           .It Cm label\n\
+           The label of the rule that created the states.\n\
+           .It Cm id\n\
+           The id of a state, as\n\
            .Fl vvss\n\
            prints it.\n\
            A slash and the id of the state's creator may follow.\n\
-           .Cm key :\n\
-           a state in the form\n\
+           .It Cm key\n\
+           A state in the form\n\
            .Dq protocol host1:port1 direction host2:port2 ,\n\
            as\n\
            .Fl ss\n\
            prints it.\n\
-           .Cm gateway :\n\
-           the next hop that\n\
+           .It Cm gateway\n\
+           The next hop that\n\
            .Cm route-to , reply-to\n\
            or\n\
            .Cm dup-to\n\
            chose for the states, or a network of next hops.\n\
-           .Cm source :\n\
-           an address, which the source limiter of\n\
+           .It Cm source\n\
+           An address, which the source limiter of\n\
            .Fl I\n\
            forgets.\n\
            No states are killed.\n\
-           If the address appears again, the limiter counts its states from 0.",
+           If the address appears again, the limiter counts its states from 0.\n\
+           .El",
     set: |args, value| {
         if args.kill.len() == 2 {
             return Err(Refusal::Usage("can only specify -k twice".into()));

@@ -17,24 +17,33 @@ pub(super) const COMMAND: Flag = Flag {
            .Fl t .\n\
            The addresses are operands, or come from the file given with\n\
            .Fl f .\n\
-           .Cm add\n\
-           and\n\
-           .Cm delete\n\
-           change the table by the addresses, and\n\
-           .Cm replace\n\
-           leaves only the given addresses in it.\n\
-           .Cm show\n\
-           prints all addresses of the table, and\n\
-           .Cm flush\n\
-           deletes them.\n\
-           .Cm test\n\
-           looks the given addresses up, and exits with status 2 if one of them does not match.\n\
-           .Cm expire Ar seconds\n\
-           deletes the addresses whose statistics were not cleared for this time.\n\
-           .Cm zero\n\
-           clears the statistics of the given addresses, or of the whole table.\n\
-           .Cm kill\n\
-           deletes the table.\n\
+           .Bl -tag -width \"expire seconds\" -compact\n\
+           .It Cm add\n\
+           add the addresses to the table\n\
+           .It Cm delete\n\
+           delete the addresses from the table\n\
+           .It Cm replace\n\
+           replace the addresses of the table by the given addresses\n\
+           .It Cm expire Ar seconds\n\
+           delete the addresses whose statistics were not cleared for this time\n\
+           .It Cm show\n\
+           print the addresses of the table\n\
+           .It Cm test\n\
+           look the given addresses up, and exit with status 2 if one of them does not match\n\
+           .It Cm flush\n\
+           delete all addresses\n\
+           .It Cm zero\n\
+           clear the statistics of the given addresses, or of the whole table\n\
+           .It Cm kill\n\
+           delete the table\n\
+           .It Cm load\n\
+           load the tables of the rule set given with\n\
+           .Fl f ,\n\
+           but not its rules;\n\
+           .Fl t\n\
+           is not allowed\n\
+           .El\n\
+           .Pp\n\
            With\n\
            .Fl v ,\n\
            a command prints the addresses that it affects, and with\n\
@@ -50,17 +59,11 @@ pub(super) const COMMAND: Flag = Flag {
            .Cm M\n\
            matches,\n\
            .Cm X\n\
-           duplicate,\n\
+           given twice,\n\
            .Cm Y\n\
-           conflict: the table has the address with the opposite negation,\n\
+           in the table with the opposite negation,\n\
            .Cm Z\n\
-           cleared.\n\
-           .Cm load\n\
-           takes no\n\
-           .Fl t .\n\
-           It loads the tables of the rule set given with\n\
-           .Fl f ,\n\
-           and changes no rules.",
+           cleared.",
     set: |args, value| {
         args.command = Some(words::lookup(words::TABLE_COMMAND, value, "table command")?);
         Ok(())
