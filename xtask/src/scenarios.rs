@@ -47,7 +47,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         }
     }
     if let Some(path) = &arguments.junit {
-        std::fs::write(path, junit::document(&suites))
+        std::fs::write(path, junit::document(&suites)?)
             .with_context(|| format!("write {}", path.display()))?;
     }
     let outcomes = || suites.iter().flat_map(|(_, outcomes)| outcomes);

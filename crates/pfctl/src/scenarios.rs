@@ -27,7 +27,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         print(&reports)?;
     }
     if let Some(path) = &args.junit {
-        std::fs::write(path, junit::document(&suites)).with_context(|| path.clone())?;
+        std::fs::write(path, junit::document(&suites)?).with_context(|| path.clone())?;
     }
     let outcomes = suites.iter().flat_map(|(_, outcomes)| outcomes);
     let (passed, failed): (Vec<_>, Vec<_>) = outcomes.partition(|outcome| outcome.passed());

@@ -1,60 +1,36 @@
 //! Results as JUnit XML for CI systems.
 
-use std::fmt::Write;
+use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
 
 use crate::run::{CaseResult, report};
 
 /// Returns an XML document with a test suite for each file, given as name and results.
-pub fn document(suites: &[(String, Vec<CaseResult>)]) -> String {
-    let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
-    for (name, outcomes) in suites {
-        suite(&mut text, name, outcomes);
+///
+/// # Errors
+/// Fails if the XML cannot be written.
+pub fn document(suites: &[(String, Vec<CaseResult>)]) -> Result<String, SerializeError> {
+    let mut document = Report::new("scenarios");
+    for (name, results) in suites {
+        let mut suite = TestSuite::new(name.as_str());
+        suite.add_test_cases(results.iter().map(|result| case(result, name)));
+        document.add_test_suite(suite);
     }
-    text + "</testsuites>\n"
+    document.to_string()
 }
 
-fn suite(text: &mut String, name: &str, outcomes: &[CaseResult]) {
-    let failures =
-        outcomes.iter().filter(|outcome| !outcome.passed() && outcome.error.is_none()).count();
-    let errors = outcomes.iter().filter(|outcome| outcome.error.is_some()).count();
-    let _ = writeln!(
-        text,
-        "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\">",
-        escape(name),
-        outcomes.len()
-    );
-    for outcome in outcomes {
-        let _ = write!(
-            text,
-            "    <testcase classname=\"{}\" name=\"{}\"",
-            escape(&outcome.engine),
-            escape(&outcome.title)
-        );
-        let element = if outcome.error.is_some() { "error" } else { "failure" };
-        let _ = if outcome.passed() {
-            writeln!(text, "/>")
-        } else {
-            writeln!(text, "><{element}>{}</{element}></testcase>", escape(&report(outcome, name)))
-        };
-    }
-    text.push_str("  </testsuite>\n");
-}
-
-/// Escapes text for an XML element or attribute. Control characters become `?`.
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\n' | '\t' => escaped.push(character),
-            character if character.is_control() => escaped.push('?'),
-            character => escaped.push(character),
-        }
-    }
-    escaped
+fn case(result: &CaseResult, file: &str) -> TestCase {
+    let status = if result.passed() {
+        TestCaseStatus::success()
+    } else {
+        let is_error = result.error.is_some();
+        let kind = if is_error { NonSuccessKind::Error } else { NonSuccessKind::Failure };
+        let mut status = TestCaseStatus::non_success(kind);
+        status.set_description(report(result, file));
+        status
+    };
+    let mut case = TestCase::new(result.title.as_str(), status);
+    case.set_classname(result.engine.as_str());
+    case
 }
 
 #[cfg(test)]
@@ -74,8 +50,8 @@ mod tests {
                 differences: vec!["verdict: expected \"pass\"".into()],
             }],
         };
-        let text = document(&[("x.scn".into(), vec![outcome])]);
-        assert!(text.contains("tests=\"1\" failures=\"1\" errors=\"0\""), "{text}");
+        let text = document(&[("x.scn".into(), vec![outcome])]).unwrap();
+        assert!(text.contains("tests=\"1\" disabled=\"0\" errors=\"0\" failures=\"1\""), "{text}");
         assert!(text.contains("name=\"a &lt; b\""), "{text}");
         assert!(text.contains("x.scn:7: verdict: expected &quot;pass&quot;"), "{text}");
     }

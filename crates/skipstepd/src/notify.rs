@@ -1,4 +1,7 @@
 //! The readiness message to systemd (sd_notify(3)): a datagram to the socket that systemd names.
+//!
+//! The crate sd-notify does not send to sockets in the abstract namespace, which systemd uses in
+//! containers.
 
 use std::env;
 use std::ffi::OsStr;
