@@ -188,6 +188,10 @@ impl<'s> Traffic<'s> {
         at: Placement,
         interrupt: &Interrupt,
     ) -> anyhow::Result<Traffic<'s>> {
+        if threads.is_empty() {
+            // only frames need this setting
+            lab.set_napi(false)?;
+        }
         let talk = Talk { to: lab.nearest(talk.to), ..talk };
         let _server = Server::start(lab.end(talk.to), at, talk.clients)?;
         sockets::serve(lab.end(talk.to), &talk, at, talk.to.address(talk.family))?;
@@ -204,15 +208,53 @@ impl<'s> Traffic<'s> {
         at: Placement,
         interrupt: &Interrupt,
     ) -> anyhow::Result<Traffic<'s>> {
-        if threads.is_empty() {
-            lab.set_napi(false)?;
-        }
         let traffic = Traffic::sockets(lab, talk, threads, at, interrupt)?;
         sockets::check_borders(lab, &talk, closed)?;
         if let Some(rules) = rules {
             sockets::check_rules(lab, &talk, rules, at)?;
         }
         Ok(traffic)
+    }
+
+    /// Installs a system in its network, does the functional check, and makes the load.
+    fn through(
+        system: &dyn System,
+        rules: &Rules,
+        queue: bool,
+        lab: &'s Lab,
+        plan: &Plan,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<Traffic<'s>> {
+        if let Some(device) = lab.device() {
+            let configuration = system.configuration(rules);
+            // processes of the system share the CPU with the kernel's threads
+            let place = Placement { cpu: plan.device_cpu, ..plan.at };
+            place.run(|| system.install(device, rules, &configuration))??;
+        }
+        let threads = plan.threads(lab, queue)?;
+        if let Some(talk) = plan.talk
+            && let Some(closed) = lab.device().and(system.closed(rules.topology))
+        {
+            let talk = Talk { way: system.server_address(), ..talk };
+            // only a proxy enforces `rules` here; other systems have rules of their own
+            let is_proxy = rules.topology == Topology::Proxy && system.filters();
+            let bounds = (closed, is_proxy.then_some(rules));
+            return Traffic::judged(lab, talk, bounds, threads, plan.at, interrupt);
+        }
+        let mut flood = Flood::new(lab, &plan.load, plan.ends[0], plan.ends[1])?;
+        let advice = "test a bare cable with `fwlab raw`, or add --engine packet";
+        let rate = calibrated_rate(&mut flood, plan, advice, interrupt)?;
+        check(rules, system.filters(), plan, &mut flood)?;
+        if system.keeps_states() {
+            flood.answer(lab.next_link(plan.ends[1], plan.ends[0]), plan.at)?;
+        }
+        match plan.talk {
+            Some(talk) => {
+                drop(flood);
+                Traffic::sockets(lab, talk, threads, plan.at, interrupt)
+            }
+            None => Traffic::frames(flood, Some(lab), plan, rate),
+        }
     }
 }
 
@@ -229,84 +271,38 @@ impl<'s> Testbed<'s> {
         plan: &Plan,
         interrupt: &Interrupt,
     ) -> anyhow::Result<Testbed<'s>> {
-        let mut configuration = String::new();
-        let mut threads = Vec::new();
-        if let Candidate::Apart(ends) = candidate {
-            let traffic = Traffic::Apart(Box::new(Apart::new(ends, plan, interrupt)?));
-            return Ok(Testbed::assemble(candidate, lab, configuration, plan, interrupt, traffic));
-        }
-        let mut flood = match (candidate, lab) {
-            (Candidate::Wire(wire), _) => wire.flood(&plan.load, plan.ends)?,
-            (Candidate::Built { system, rules, queue, .. }, Some(lab)) => {
-                configuration = system.configuration(rules);
-                if let Some(device) = lab.device() {
-                    // processes of the system share the CPU with the kernel's threads
-                    let place = Placement { cpu: plan.device_cpu, ..plan.at };
-                    place.run(|| system.install(device, rules, &configuration))??;
-                    if let Some(talk) = plan.talk
-                        && let Some(closed) = system.closed(rules.topology)
-                    {
-                        let threads = plan.threads(lab, *queue)?;
-                        let talk = Talk { way: system.server_address(), ..talk };
-                        // only a proxy enforces `rules` here; other systems have rules of their own
-                        let is_proxy = rules.topology == Topology::Proxy && system.filters();
-                        let bounds = (closed, is_proxy.then_some(rules));
-                        let traffic =
-                            Traffic::judged(lab, talk, bounds, threads, plan.at, interrupt)?;
-                        return Ok(Testbed::assemble(
-                            candidate,
-                            Some(lab),
-                            configuration,
-                            plan,
-                            interrupt,
-                            traffic,
-                        ));
-                    }
-                    threads = plan.threads(lab, *queue)?;
-                }
-                Flood::new(lab, &plan.load, plan.ends[0], plan.ends[1])?
+        let (configuration, traffic) = match (candidate, lab) {
+            (Candidate::Built { system, rules, queue, .. }, Some(lab)) => (
+                system.configuration(rules),
+                Traffic::through(&**system, rules, *queue, lab, plan, interrupt)?,
+            ),
+            (Candidate::Built { .. }, None) => bail!("no network"),
+            (Candidate::Wire(wire), _) => {
+                let mut flood = wire.flood(&plan.load, plan.ends)?;
+                let rate = calibrated_rate(&mut flood, plan, NO_WAY, interrupt)?;
+                (String::new(), Traffic::frames(flood, None, plan, rate)?)
             }
-            (Candidate::Built { .. } | Candidate::Apart(_), _) => bail!("no network"),
-        };
-        let calibration = flood.trial(&Pace::fast(CALIBRATION), plan.at, interrupt)?;
-        let advice = match candidate {
-            Candidate::Wire(_) => NO_WAY,
-            _ => "test a bare cable with `fwlab raw`, or add --engine packet",
-        };
-        ensure!(calibration.received() > 0, "none of {CALIBRATION} frames came through: {advice}");
-        if let (Candidate::Built { system, rules, .. }, Some(lab)) = (candidate, lab) {
-            check(rules, system.filters(), plan, &mut flood)?;
-            if system.keeps_states() {
-                flood.answer(lab.next_link(plan.ends[1], plan.ends[0]), plan.at)?;
+            (Candidate::Apart(ends), _) => {
+                let apart = Apart::new(ends, plan, interrupt)?;
+                (String::new(), Traffic::Apart(Box::new(apart)))
             }
-        }
-        let traffic = match (plan.talk, lab) {
-            (Some(talk), Some(lab)) => {
-                // traffic of sockets runs without the settings that only frames need
-                drop(flood);
-                if threads.is_empty() {
-                    lab.set_napi(false)?;
-                }
-                Traffic::sockets(lab, talk, threads, plan.at, interrupt)?
-            }
-            (_, lab) => Traffic::frames(flood, lab, plan, calibration.rate())?,
         };
-        Ok(Testbed::assemble(candidate, lab, configuration, plan, interrupt, traffic))
-    }
-
-    fn assemble(
-        candidate: &'s Candidate,
-        lab: Option<&'s Lab>,
-        configuration: String,
-        plan: &Plan,
-        interrupt: &Interrupt,
-        traffic: Traffic<'s>,
-    ) -> Testbed<'s> {
-        let (mode, at, interrupt) = (plan.mode, plan.at, interrupt.clone());
-        let (id, variant) = (candidate.id(), None);
-        let ours = matches!(candidate, Candidate::Built { .. });
-        let cycles = ours.then(|| Cycles::on(plan.device_cpu).ok()).flatten();
-        Testbed { candidate, lab, id, variant, configuration, mode, at, interrupt, traffic, cycles }
+        let cycles = match candidate {
+            Candidate::Built { .. } => Cycles::on(plan.device_cpu).ok(),
+            Candidate::Wire(_) | Candidate::Apart(_) => None,
+        };
+        Ok(Testbed {
+            candidate,
+            lab,
+            id: candidate.id(),
+            variant: None,
+            configuration,
+            mode: plan.mode,
+            at: plan.at,
+            interrupt: interrupt.clone(),
+            traffic,
+            cycles,
+        })
     }
 
     /// Gives the testbed a suffix of its id and a topology of its own, if the same system is in
@@ -506,6 +502,19 @@ fn cost(trials: &[Trial]) -> f64 {
 fn arrival_rate(trial: &Trial) -> f64 {
     let seconds = trial.counts.last.saturating_sub(trial.counts.first) as f64 / 1e9;
     if trial.received() < 2 { 0.0 } else { (trial.received() - 1) as f64 / seconds.max(1e-9) }
+}
+
+/// Returns the rate at which frames come through at full speed, in frames a second. `advice` ends
+/// the error if none come.
+fn calibrated_rate(
+    flood: &mut Flood<'_>,
+    plan: &Plan,
+    advice: &str,
+    interrupt: &Interrupt,
+) -> anyhow::Result<f64> {
+    let calibration = flood.trial(&Pace::fast(CALIBRATION), plan.at, interrupt)?;
+    ensure!(calibration.received() > 0, "none of {CALIBRATION} frames came through: {advice}");
+    Ok(calibration.rate())
 }
 
 /// Checks that the system passes and blocks the frames it should.

@@ -4,6 +4,7 @@ mod connections;
 mod frames;
 mod place;
 mod report;
+mod search;
 mod ways;
 
 use std::path::PathBuf;
@@ -20,7 +21,7 @@ use fwlab_net::family::Family;
 use super::filters::Filters;
 use super::frames::{Frames, Kinds};
 use super::simulated::Curve;
-use super::test::Test;
+use super::test::{ConnectionTest, ConnectionTestAtRate, FrameTest, FrameTestAtThroughput, Test};
 use super::{Setting, Variety, Waits};
 
 use ways::EndpointFlags;
@@ -146,7 +147,7 @@ impl Arguments {
     /// Returns the kinds of frames. The hop-by-hop test has its own.
     fn kinds(&self) -> Kinds {
         match self.test {
-            Test::HopByHop => self.kinds.only(Family::V6, Extension::HopByHop),
+            Test::Frames(FrameTest::HopByHop) => self.kinds.only(Family::V6, Extension::HopByHop),
             _ => self.kinds.clone(),
         }
     }
@@ -162,14 +163,17 @@ impl Arguments {
     }
 
     fn holds_connections(&self) -> bool {
-        matches!(self.test, Test::TcpCapacity | Test::TcpTearDown)
+        matches!(
+            self.test,
+            Test::Connections(ConnectionTest::TcpCapacity | ConnectionTest::TcpTearDown)
+        )
     }
 
     /// Fails if the flags contradict each other or the test.
     fn check(&self) -> anyhow::Result<()> {
         let name = self.test.name();
         ensure!(
-            self.throughput.is_none() || self.test.is_done_at_throughput(),
+            self.throughput.is_none() || self.test.takes_rate(),
             "--throughput: {name} measures the throughput itself: leave the flag out"
         );
         ensure!(
@@ -198,18 +202,20 @@ impl Arguments {
             self.connections.is_none() || self.holds_connections(),
             "--connections is for tcp-capacity and tcp-tear-down: leave it out of {name}"
         );
-        let http = matches!(self.test, Test::HttpTransfer | Test::HttpRate | Test::TcpFlood);
+        let is_flood = self.test == Test::ConnectionsAtRate(ConnectionTestAtRate::Flood);
+        let is_http_rate = self.test == Test::Connections(ConnectionTest::HttpRate);
+        let is_http_transfer = self.test == Test::Connections(ConnectionTest::HttpTransfer);
         ensure!(
-            self.requests.is_none() || http,
+            self.requests.is_none() || is_http_transfer || is_http_rate || is_flood,
             "--requests is for http-transfer, http-rate and tcp-flood: leave it out of {name}"
         );
         ensure!(
-            self.object.is_none() || matches!(self.test, Test::HttpRate | Test::TcpFlood),
+            self.object.is_none() || is_http_rate || is_flood,
             "--object is for http-rate and tcp-flood: leave it out of {name}"
         );
         if self.simulate.is_some() {
             ensure!(
-                self.kinds.knows_sizes_alone() || self.test == Test::HopByHop,
+                self.kinds.knows_sizes_alone() || self.test == Test::Frames(FrameTest::HopByHop),
                 "--simulate: the simulated device ignores addresses and headers: leave out \
                  --networks and --extension"
             );
@@ -250,7 +256,7 @@ impl Arguments {
              --server-agent"
         );
         ensure!(
-            self.test != Test::Reset,
+            self.test != Test::FramesAtThroughput(FrameTestAtThroughput::Reset),
             "--client-if: fwlab cannot reset the device between two interfaces: use --system"
         );
         ensure!(
@@ -259,7 +265,8 @@ impl Arguments {
              out"
         );
         ensure!(
-            !(self.agents.are_given() && self.test == Test::Latency),
+            !self.agents.are_given()
+                || self.test != Test::FramesAtThroughput(FrameTestAtThroughput::Latency),
             "--client-agent: fwlab does not compare the clocks of two machines: measure latency \
              between --client-if and --server-if of one machine"
         );

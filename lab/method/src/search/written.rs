@@ -8,7 +8,7 @@ use fwlab_results::{
 };
 use serde_json::Value;
 
-use super::test::Test;
+use super::test::{ConnectionTest, FrameTest, FrameTestAtThroughput, Test};
 use super::{Conformance, Record};
 
 /// The result of a search.
@@ -59,31 +59,46 @@ impl SearchResult<'_> {
             })
         };
         let all = match self.test {
-            Test::Throughput => vec![at("throughput", "/rate", "frames/s")],
-            Test::BackToBack => vec![at("longest burst without loss", "/mean", "frames")],
-            Test::Latency => vec![
-                at("typical latency", "/typical/median", "ns"),
-                at("worst latency", "/worst/median", "ns"),
-            ],
-            Test::Mlr => ["/0", "/1"]
-                .map(|goal| {
-                    let name = self.result.pointer(&format!("{goal}/goal/name"))?.as_str()?;
-                    let title = format!("conditional throughput, {name}");
-                    at(&title, &format!("{goal}/conditional_throughput"), "frames/s")
-                })
-                .to_vec(),
-            Test::SystemRecovery => vec![at("system recovery", "/seconds", "s")],
-            Test::Reset => vec![at("time without frames around a reset", "/seconds", "s")],
-            Test::TcpCapacity => vec![at("connections at once", "/connections", "connections")],
-            Test::TcpRate => vec![at("connections made without a failure", "/rate", "1/s")],
-            Test::TcpTearDown => vec![at("connections torn down", "/rate", "1/s")],
-            Test::HttpRate => vec![at("pages fetched without a failure", "/rate", "1/s")],
-            Test::LossRate
-            | Test::HopByHop
-            | Test::TcpIllegal
-            | Test::TcpFragments
-            | Test::TcpFlood
-            | Test::HttpTransfer => Vec::new(),
+            Test::Frames(test) => match test {
+                FrameTest::Throughput => vec![at("throughput", "/rate", "frames/s")],
+                FrameTest::Mlr => ["/0", "/1"]
+                    .map(|goal| {
+                        let name = self.result.pointer(&format!("{goal}/goal/name"))?.as_str()?;
+                        let title = format!("conditional throughput, {name}");
+                        at(&title, &format!("{goal}/conditional_throughput"), "frames/s")
+                    })
+                    .to_vec(),
+                FrameTest::LossRate | FrameTest::HopByHop => Vec::new(),
+            },
+            Test::FramesAtThroughput(test) => match test {
+                FrameTestAtThroughput::BackToBack => {
+                    vec![at("longest burst without loss", "/mean", "frames")]
+                }
+                FrameTestAtThroughput::Latency => vec![
+                    at("typical latency", "/typical/median", "ns"),
+                    at("worst latency", "/worst/median", "ns"),
+                ],
+                FrameTestAtThroughput::SystemRecovery => {
+                    vec![at("system recovery", "/seconds", "s")]
+                }
+                FrameTestAtThroughput::Reset => {
+                    vec![at("time without frames around a reset", "/seconds", "s")]
+                }
+            },
+            Test::Connections(test) => match test {
+                ConnectionTest::TcpCapacity => {
+                    vec![at("connections at once", "/connections", "connections")]
+                }
+                ConnectionTest::TcpRate => {
+                    vec![at("connections made without a failure", "/rate", "1/s")]
+                }
+                ConnectionTest::TcpTearDown => vec![at("connections torn down", "/rate", "1/s")],
+                ConnectionTest::HttpRate => {
+                    vec![at("pages fetched without a failure", "/rate", "1/s")]
+                }
+                ConnectionTest::HttpTransfer => Vec::new(),
+            },
+            Test::ConnectionsAtRate(_) => Vec::new(),
         };
         all.into_iter().flatten().collect()
     }
@@ -195,7 +210,7 @@ mod tests {
     fn trials_of_a_rate_are_one_point_and_the_file_can_be_read() {
         let trials = [trial(500.0, 80), trial(100.0, 100), trial(500.0, 0), trial(300.0, 100)];
         let found = SearchResult {
-            test: Test::Throughput,
+            test: Test::Frames(FrameTest::Throughput),
             conformance: &Conformance::Partial(vec!["the link is virtual".to_owned()]),
             result: &json!({"rate": 300.0}),
             trials: &trials,
@@ -234,7 +249,7 @@ mod tests {
             let (trials, result) = ([trial(500.0, 80)], json!({"rate": 300.0}));
             let conformance = &Conformance::Conforms;
             let found = SearchResult {
-                test: Test::Throughput,
+                test: Test::Frames(FrameTest::Throughput),
                 conformance,
                 result: &result,
                 trials: &trials,
@@ -261,7 +276,7 @@ mod tests {
         let goal =
             |name, value: f64| json!({"goal": {"name": name}, "conditional_throughput": value});
         let found = SearchResult {
-            test: Test::Mlr,
+            test: Test::Frames(FrameTest::Mlr),
             conformance: &Conformance::Conforms,
             result: &json!([goal("RFC 2544", 1.0), goal("TST 009", 2.0)]),
             trials: &[],

@@ -25,7 +25,7 @@ use crate::search::frames::Frames;
 use crate::search::network::{self, Built, Cpus, Installed};
 use crate::search::simulated::{Curve, Simulated};
 use crate::search::tcp_network::{self, TcpNetwork};
-use crate::search::test::Test;
+use crate::search::test::{ConnectionTestAtRate, Test};
 use crate::search::wire::Here;
 use crate::search::written::{self, SearchResult};
 use crate::search::{Conformance, Measurer, Setting, Site};
@@ -78,7 +78,8 @@ fn on_a_system(
         anyhow::bail!("{name}: no such program: {program}: install it");
     }
     ensure!(
-        arguments.test != Test::TcpIllegal || (system.filters() && arguments.filters.have_rules()),
+        arguments.test != Test::ConnectionsAtRate(ConnectionTestAtRate::Illegal)
+            || (system.filters() && arguments.filters.have_rules()),
         "no rule forbids anything here: tcp-illegal needs a firewall, and --rules 1 or more"
     );
     let mtu = arguments.kinds().mtu();

@@ -7,8 +7,9 @@ use fwlab_results::{Environment, Mode};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Arguments, frames};
-use crate::search::test::Test;
+use super::Arguments;
+use super::search::Search;
+use crate::search::test::{FrameTest, Test};
 use crate::search::{Conformance, Failure, Measurer, Record, Setting, TrialRunner};
 
 /// The report of a search with one kind of frames, or with connections.
@@ -48,17 +49,21 @@ impl Report {
         if arguments.simulate.is_none() && std::io::stderr().is_terminal() {
             runner.listener = Some(print_trial);
         }
-        let mut text = String::new();
-        let found = frames::search(&mut runner, &setting, arguments, &mut text);
+        let text = String::new();
+        let mut search = Search { runner: &mut runner, setting: &setting, arguments, text };
+        let found = search.run();
+        let text = search.text;
         let trials = runner.records;
-        let test = arguments.test;
         let (result, conformance, failure) = match found {
             Ok((result, conformance)) => (result, conformance, None),
             Err(failure) => (Value::Null, no_result(), Some(failure)),
         };
         // tests of connections, of hop-by-hop options and MLRsearch do not claim RFC 5180
-        let is_of_a_family =
-            !test.is_about_connections() && ![Test::Mlr, Test::HopByHop].contains(&test);
+        let is_of_a_family = match arguments.test {
+            Test::Frames(test) => matches!(test, FrameTest::Throughput | FrameTest::LossRate),
+            Test::FramesAtThroughput(_) => true,
+            Test::Connections(_) | Test::ConnectionsAtRate(_) => false,
+        };
         let conformance = if failure.is_none() && is_of_a_family {
             setting.over_ip6(conformance)
         } else {

@@ -8,7 +8,7 @@ use fwlab_load::connections::{Beside, PORT};
 
 use super::Arguments;
 use crate::search::connections_apart;
-use crate::search::test::Test;
+use crate::search::test::{ConnectionTestAtRate, Test};
 
 /// The flags as given.
 #[derive(Debug, Clone, clap::Args)]
@@ -72,11 +72,12 @@ impl EndpointFlags {
             self.client_addresses.len() <= MOST_ADDRESSES,
             "--client-addresses: at most {MOST_ADDRESSES} addresses"
         );
+        let is_illegal = test == Test::ConnectionsAtRate(ConnectionTestAtRate::Illegal);
         ensure!(
-            self.forbidden_port.is_none() || test == Test::TcpIllegal,
+            self.forbidden_port.is_none() || is_illegal,
             "--forbidden-port is for tcp-illegal: leave it out of {name}"
         );
-        if test == Test::TcpIllegal {
+        if is_illegal {
             let Ports { first, count } = self.ports();
             ensure!(
                 self.forbidden_port.is_some(),
@@ -106,8 +107,8 @@ impl EndpointFlags {
             seconds: arguments.seconds,
             at_once: arguments.holds_connections().then(|| arguments.connections()),
             beside: match arguments.test {
-                Test::TcpFragments => Beside::Datagrams(1.0),
-                Test::TcpFlood => Beside::Syns(1.0),
+                Test::ConnectionsAtRate(ConnectionTestAtRate::Fragments) => Beside::Datagrams(1.0),
+                Test::ConnectionsAtRate(ConnectionTestAtRate::Flood) => Beside::Syns(1.0),
                 _ => Beside::Nothing,
             },
         }
