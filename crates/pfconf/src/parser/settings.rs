@@ -41,6 +41,8 @@ const NOT_RESERVED: [&str; 7] = [
     "keepcounters",
     "require-order",
 ];
+/// Settings of FreeBSD that OpenBSD refuses.
+const FREEBSD: [&str; 3] = ["fail-policy", "keepcounters", "require-order"];
 
 impl Parser<'_> {
     pub(super) fn set(&mut self) -> Parse<StatementKind> {
@@ -79,6 +81,10 @@ impl Parser<'_> {
             "syncookies" => Self::syncookies,
             _ => return self.syntax_error(),
         };
+        if FREEBSD.contains(&word.as_str()) {
+            let place = self.place();
+            self.note_foreign_form(place)?;
+        }
         self.skip();
         let setting = setting(self)?;
         if !matches!(setting, Setting::Reassemble { .. } | Setting::StateDefaults(_)) {

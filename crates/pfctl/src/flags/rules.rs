@@ -162,9 +162,9 @@ pub(super) const OPENBSD: Flag = Flag {
            .Fl f\n\
            accepts it.\n\
            These settings are still accepted, although OpenBSD lacks them:\n\
-           .Cm evaluator , fast-forward , unattached , xdp , fail-policy , keepcounters\n\
+           .Cm evaluator , fast-forward , unattached\n\
            and\n\
-           .Cm require-order .\n\
+           .Cm xdp .\n\
            If a file without these settings has no error with this flag and\n\
            .Fl n ,\n\
            current OpenBSD can read it.",
