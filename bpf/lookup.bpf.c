@@ -2,7 +2,7 @@
 /*
  * For `xtask bench --lookup`: the data plane with programs that do nothing but look up the rule
  * that decides, for many packets in a row, and what that is compared with. Packets are headers in a
- * list; a run goes on in it where the one before stopped. crates/kernel/src/testing/lookup.rs
+ * list; a run goes on in it where the one before stopped. crates/testing/src/lookup.rs
  * mirrors the structs.
  */
 #include "programs.bpf.c"

@@ -1,4 +1,5 @@
-//! Compiles the data plane with clang and leaves the object for `src/object.rs` to embed.
+//! Compiles the data plane with clang and leaves the objects for `src/object.rs`, `src/lab/` and
+//! crates/testing to embed.
 
 use std::env;
 use std::fs;
@@ -28,6 +29,8 @@ fn main() {
     ] {
         compile(&clang, &bpf, &bpf.join(format!("{program}.c")), &out.join(format!("{program}.o")));
     }
+    // crates/testing embeds objects, too
+    println!("cargo::metadata=OBJECTS={}", out.display());
     let layouts = out.join("abi.bpf.c");
     fs::write(&layouts, every_struct(&bpf)).expect("OUT_DIR can be written to");
     compile(&clang, &bpf, &layouts, &out.join("abi.bpf.o"));

@@ -30,7 +30,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use indicatif::{ProgressBar, ProgressFinish, ProgressIterator, ProgressStyle};
 use skipstep_kernel::object::verify;
-use skipstep_kernel::testing::TestEngine;
 use skipstep_kernel::verifier::Verified;
 use skipstep_model::{Carried, LinkHeader, Packet, SocketOwner, Verdict};
 use skipstep_pfconf::Context;
@@ -38,6 +37,7 @@ use skipstep_ruleset::interface::{Host, Interface};
 use skipstep_ruleset::options::Evaluator;
 use skipstep_ruleset::{Direction, Ruleset};
 use skipstep_scenario::Engine;
+use skipstep_testing::TestEngine;
 use skipstep_wire::build::{Tcp, Udp, ipv4};
 
 /// Numbers of rules: those of the paper, and 5,000.

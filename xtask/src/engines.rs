@@ -4,9 +4,9 @@ use anyhow::anyhow;
 use clap::ValueEnum;
 use skipstep_kernel::Indexing;
 use skipstep_kernel::object::check_kernel;
-use skipstep_kernel::testing::TestEngine;
 use skipstep_ruleset::Evaluator;
 use skipstep_scenario::{Engine, Model};
+use skipstep_testing::TestEngine;
 
 /// One evaluator, or all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -23,7 +23,6 @@ pub mod pool;
 mod rects;
 pub mod route_label;
 pub mod rule;
-pub mod sample;
 mod slots;
 mod superblock;
 pub mod table_expansion;

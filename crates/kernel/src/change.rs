@@ -15,14 +15,14 @@ use crate::table_index::Edition;
 use crate::{contents, orphans, pool, rule_home};
 
 /// A change that has begun. A change that is dropped without [`Change::keep`] counts as unfinished.
-pub(crate) struct Change {
+pub struct Change {
     /// The records that outlive rule sets.
     pub memory: Memory,
     /// The record of the rule set in force.
     pub record: Record,
     /// True if the change before was not ended: queues and XDP programs may belong to another rule
     /// set.
-    pub is_unsure: bool,
+    pub(crate) is_unsure: bool,
     run: RunDir,
     lock: Lock,
 }
@@ -33,7 +33,7 @@ impl Change {
     /// # Errors
     /// Fails if the records cannot be read or written, or if the instance belongs to another
     /// network namespace.
-    pub fn begin(
+    pub(crate) fn begin(
         run: &RunDir,
         lock: Lock,
         maps: &Maps,
@@ -56,7 +56,7 @@ impl Change {
     ///
     /// # Errors
     /// Fails if the records cannot be written.
-    pub fn first(run: &RunDir, lock: Lock) -> Result<Self> {
+    pub(crate) fn first(run: &RunDir, lock: Lock) -> Result<Self> {
         run.begin()?;
         let memory = Memory {
             namespace: Netns::current(),
@@ -74,7 +74,7 @@ impl Change {
     ///
     /// # Errors
     /// Fails if the records cannot be written.
-    pub fn save(&mut self) -> Result<()> {
+    pub(crate) fn save(&mut self) -> Result<()> {
         self.run.set_memory(&self.memory)?;
         self.run.set_record(&mut self.record)
     }
@@ -83,7 +83,7 @@ impl Change {
     ///
     /// # Errors
     /// Fails if the records cannot be written.
-    pub fn save_drafted(&mut self, draft: Draft) -> Result<()> {
+    pub(crate) fn save_drafted(&mut self, draft: Draft) -> Result<()> {
         self.run.set_memory(&self.memory)?;
         self.run.keep(draft)
     }
@@ -92,7 +92,7 @@ impl Change {
     ///
     /// # Errors
     /// Fails if the records cannot be written.
-    pub fn save_memory(&self) -> Result<()> {
+    pub(crate) fn save_memory(&self) -> Result<()> {
         self.run.set_memory(&self.memory)
     }
 
@@ -109,7 +109,7 @@ impl Change {
     ///
     /// # Errors
     /// Fails if the mark cannot be removed.
-    pub fn end(self) -> Result<()> {
+    pub(crate) fn end(self) -> Result<()> {
         self.run.end()
     }
 
@@ -117,13 +117,13 @@ impl Change {
     ///
     /// # Errors
     /// Always returns `reason`, unless the mark cannot be removed.
-    pub fn refuse<T>(self, reason: Error) -> Result<T> {
+    pub(crate) fn refuse<T>(self, reason: Error) -> Result<T> {
         self.end()?;
         Err(reason)
     }
 
     /// Gives the change up and returns its lock for another change.
-    pub fn into_lock(self) -> Lock {
+    pub(crate) fn into_lock(self) -> Lock {
         self.lock
     }
 

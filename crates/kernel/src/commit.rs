@@ -29,7 +29,7 @@ use crate::unchanged::Meanings;
 use crate::{forget, interfaces, limiter, nodes, orphans, pool, table_expansion};
 
 /// A rule set with slots beside the rule set in force. [`write()`] is the next step.
-pub(crate) struct Placed {
+pub struct Placed {
     /// Paths of the anchors whose rule sets are new.
     replaced: BTreeSet<String>,
     /// Contents of tables that are unused after the commit.
@@ -39,7 +39,7 @@ pub(crate) struct Placed {
 }
 
 /// A rule set that has been written, with the work that remains after the commit.
-pub(crate) struct Prepared {
+pub struct Prepared {
     /// Contents of tables that are unused after the commit.
     outdated: ReplacedContents,
     /// The map of the new rules; `None` if no packet can read the previous rules.
@@ -52,7 +52,10 @@ pub(crate) struct Prepared {
 
 /// Finds slots for a rule set and writes its tables, beside the rule set in force, whose record is
 /// `previous`. Returns the record of the new rule set, too.
-pub(crate) fn assign_slots(
+///
+/// # Errors
+/// Fails if the rules cannot be compiled, if slots run out, or if a map cannot be read or written.
+pub fn assign_slots(
     maps: &Maps,
     previous: &Record,
     memory: &mut Memory,
@@ -77,7 +80,10 @@ pub(crate) fn assign_slots(
 }
 
 /// Writes the rules of a placed rule set. Does not read the contents of its tables.
-pub(crate) fn write(
+///
+/// # Errors
+/// Fails if the rules cannot be compiled, or if a map cannot be read or written.
+pub fn write(
     maps: &Maps,
     home: &RuleHome,
     previous: &Record,
@@ -150,18 +156,16 @@ pub(crate) fn beside<A: Send, B>(
 }
 
 /// Commits a prepared rule set: stores its generation, which makes the rule set valid.
-pub(crate) fn switch_generation(maps: &Maps, previous: &Record, new: &Record) {
+pub fn switch_generation(maps: &Maps, previous: &Record, new: &Record) {
     maps.shared_status.store(0, offset_of!(abi::Status, generation), new.generation);
     limiter::retire(maps, &previous.ruleset, &new.ruleset);
 }
 
 /// Releases the previous rule set, after its last reader.
-pub(crate) fn settle(
-    maps: &Maps,
-    previous: &Record,
-    new: &Record,
-    prepared: &Prepared,
-) -> Result<()> {
+///
+/// # Errors
+/// Fails if a map cannot be read or written.
+pub fn settle(maps: &Maps, previous: &Record, new: &Record, prepared: &Prepared) -> Result<()> {
     if let Some(rules) = &prepared.rules {
         rule_home::wait_for_readers(maps, new.generation, rules)?;
     }
@@ -197,7 +201,10 @@ fn places(tables: &BTreeMap<TableName, TableRecord>) -> Vec<(&TableName, u32, bo
 
 /// Applies a change of the host to the rules in force: interfaces that appeared, vanished or
 /// changed groups, and addresses.
-pub(crate) fn follow_host(
+///
+/// # Errors
+/// Fails if a map cannot be read or written.
+pub fn follow_host(
     maps: &Maps,
     home: &RuleHome,
     memory: &mut Memory,
@@ -213,7 +220,7 @@ pub(crate) fn follow_host(
 
 /// True if a name in the rules has changed its meaning since they were compiled: a group has
 /// appeared, or an interface has the name that a group had.
-pub(crate) fn is_outdated(record: &Record, host: &Host) -> bool {
+pub fn is_outdated(record: &Record, host: &Host) -> bool {
     let now = skipstep_classifier::groups(&record.ruleset, host);
     !now.is_subset(&record.groups)
         || record.groups.iter().any(|name| host.interface(name).is_some())

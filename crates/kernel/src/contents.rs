@@ -135,6 +135,18 @@ pub(crate) fn remove(maps: &Maps, version: u32, entries: &[TableEntry]) -> Resul
     Ok(())
 }
 
+/// Removes the contents of a table that no packet reads any more.
+///
+/// # Errors
+/// Fails if a map cannot be read or written.
+pub fn clear(maps: &Maps, table: &TableRecord) -> Result<()> {
+    let edition = Edition::current(maps, table.slot)?;
+    match edition.is_indexed() {
+        true => table_index::remove(maps, &[edition]),
+        false => remove(maps, edition.version, &current(maps, table)?),
+    }
+}
+
 /// True if there may be counters for entries of the table in `slot`.
 pub(crate) fn are_counted(maps: &Maps, slot: u32) -> Result<bool> {
     Ok(maps.tables.at(slot)?.counters != 0 && maps.entry_stats.keys().next().is_some())
@@ -186,7 +198,10 @@ pub(crate) fn read(maps: &Maps, edition: Edition) -> Result<Vec<TableEntry>> {
 }
 
 /// Returns the entries of the table in `slot` with date, traffic and number of states, ascending.
-pub(crate) fn read_all(maps: &Maps, slot: u32) -> Result<Vec<EntryInfo>> {
+///
+/// # Errors
+/// Fails if a map cannot be read.
+pub fn read_all(maps: &Maps, slot: u32) -> Result<Vec<EntryInfo>> {
     let table = maps.tables.at(slot)?;
     let counted = are_counted(maps, slot)?;
     let chosen = maps.pool_loads.keys().next().is_some();

@@ -8,7 +8,10 @@ use crate::error::Result;
 use crate::object::Maps;
 
 /// Returns the counters of the rule in `slot`.
-pub(crate) fn rule(maps: &Maps, slot: u32) -> Result<RuleCounters> {
+///
+/// # Errors
+/// Fails if a map cannot be read.
+pub fn rule(maps: &Maps, slot: u32) -> Result<RuleCounters> {
     let mut sum = RuleCounters::default();
     for cpu in maps.rule_stats.get(&slot)? {
         sum.evaluations += cpu.evaluations;
@@ -42,7 +45,10 @@ pub(crate) fn totals(maps: &Maps) -> Result<abi::Counters> {
 }
 
 /// Returns the counters that every evaluator has.
-pub(crate) fn status(maps: &Maps) -> Result<Status> {
+///
+/// # Errors
+/// Fails if a map cannot be read.
+pub fn status(maps: &Maps) -> Result<Status> {
     let totals = totals(maps)?;
     let status = maps.status.at(0)?;
     Ok(Status {
@@ -60,7 +66,10 @@ pub(crate) fn status(maps: &Maps) -> Result<Status> {
 }
 
 /// Returns the counters of the interface with `id`.
-pub(crate) fn interface(maps: &Maps, id: u32) -> Result<InterfaceCounters> {
+///
+/// # Errors
+/// Fails if a map cannot be read.
+pub fn interface(maps: &Maps, id: u32) -> Result<InterfaceCounters> {
     let mut sum = InterfaceCounters::default();
     for cpu in maps.interface_stats.get(&id)? {
         sum.add(&InterfaceCounters { packets: cpu.packets, bytes: cpu.bytes });
@@ -69,7 +78,10 @@ pub(crate) fn interface(maps: &Maps, id: u32) -> Result<InterfaceCounters> {
 }
 
 /// Returns the counters of the table whose counters are in `slot`.
-pub(crate) fn table(maps: &Maps, slot: u32) -> Result<abi::TableStats> {
+///
+/// # Errors
+/// Fails if a map cannot be read.
+pub fn table(maps: &Maps, slot: u32) -> Result<abi::TableStats> {
     let mut sum = abi::TableStats::default();
     for cpu in maps.table_stats.get(&slot)? {
         sum.r#match += cpu.r#match;

@@ -38,7 +38,10 @@ impl FragmentCounters {
 
 /// Publishes the reassembler: the device's index and nonce (0 for none), the counters, and the
 /// packets that the kernel has `lost` on the way.
-pub(crate) fn publish(
+///
+/// # Errors
+/// Fails if the map cannot be written.
+pub fn publish(
     maps: &Maps,
     (ifindex, nonce): (u32, u64),
     counters: FragmentCounters,

@@ -265,7 +265,7 @@ impl Error {
 }
 
 /// Adds the object and the step that failed to an error.
-pub(crate) trait Context<T> {
+pub trait Context<T> {
     /// Converts an error; `operation` names the object and the step.
     ///
     /// # Errors

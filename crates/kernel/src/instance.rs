@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nix::time::{ClockId, clock_gettime};
 use skipstep_abi as abi;
+use skipstep_classifier::Names;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Limits, Next, Ruleset};
 use skipstep_views::{LimiterView, SourceView, StateView};
@@ -23,6 +24,7 @@ use crate::record::{Load, Memory, Record, wall_clock};
 use crate::rule_home::RuleHome;
 use crate::rundir::{Lock, RunDir};
 use crate::state::Found;
+use crate::xdp_fast_path::XdpFastPath;
 use crate::{
     attach, commit, divert, guard, host, limiter, map, netns, pins, ports, queue, routing, source,
     state,
@@ -223,6 +225,32 @@ impl Instance {
         run.remove()
     }
 
+    /// Returns the maps of the instance.
+    pub fn maps(&self) -> &Maps {
+        &self.maps
+    }
+
+    /// Returns the programs of the instance.
+    pub fn programs(&self) -> &Programs {
+        &self.programs
+    }
+
+    /// Returns the XDP programs of the instance, loaded if no rule set has asked for them yet.
+    ///
+    /// # Errors
+    /// Fails if the verifier refuses a program, or if it cannot be pinned or opened.
+    pub fn xdp_fast_path(&self) -> Result<XdpFastPath> {
+        XdpFastPath::open_or_load(&self.directory)
+    }
+
+    /// Returns the numbers of interfaces, groups, tags, anchors and queues.
+    ///
+    /// # Errors
+    /// Fails if the instance's memory cannot be read.
+    pub fn names(&self) -> Result<Names> {
+        Ok(self.run.memory()?.names)
+    }
+
     /// Returns the name of the instance.
     pub fn name(&self) -> &str {
         &self.name
@@ -379,7 +407,7 @@ impl Instance {
     /// # Errors
     /// Fails if the records cannot be read.
     pub fn origins(&self) -> Result<BTreeMap<u32, (String, Load)>> {
-        let names = self.run.memory()?.names.anchors;
+        let names = self.names()?.anchors;
         let origins = self.record()?.rule_sets.into_iter().filter_map(|(path, set)| {
             let number = if path.is_empty() { 0 } else { names.get(&path)? };
             Some((number, (path, set.load)))
@@ -461,8 +489,12 @@ impl Instance {
         self.commit(change, next, host)
     }
 
-    /// Takes the lock, recovers from a killed process, and opens the records.
-    pub(crate) fn begin(&self) -> Result<Change> {
+    /// Begins a change: takes the lock, recovers from a killed process, and opens the records.
+    ///
+    /// # Errors
+    /// Fails if the lock cannot be taken, or if the records cannot be read or written. Fails also if
+    /// the instance filters another network namespace.
+    pub fn begin(&self) -> Result<Change> {
         let lock = self.run.lock()?;
         self.revive_timer()?;
         self.recovered(Change::begin(&self.run, lock, &self.maps, || self.record())?)
@@ -488,7 +520,7 @@ impl Instance {
     /// # Errors
     /// Fails if the instance's memory cannot be read.
     pub fn queue_numbers(&self) -> Result<BTreeMap<String, u16>> {
-        let names = self.run.memory()?.names.queues;
+        let names = self.names()?.queues;
         Ok(names.iter().map(|(name, number)| (name.to_owned(), number as u16)).collect())
     }
 
@@ -497,7 +529,7 @@ impl Instance {
     /// # Errors
     /// Fails if the instance's memory cannot be read, or if rtnetlink refuses the request.
     pub fn queue_stats(&self, interface: u32) -> Result<BTreeMap<String, QueueStats>> {
-        let names = self.run.memory()?.names.queues;
+        let names = self.names()?.queues;
         let named = |(number, stats)| Some((names.name(u32::from(number))?.to_owned(), stats));
         Ok(queue::stats(interface)?.into_iter().filter_map(named).collect())
     }
@@ -507,7 +539,7 @@ impl Instance {
     /// # Errors
     /// Fails if the maps or the instance's memory cannot be read.
     pub fn states(&self) -> Result<Vec<StateView>> {
-        let found = state::list(&self.maps, &self.run.memory()?.names)?;
+        let found = state::list(&self.maps, &self.names()?)?;
         Ok(found.into_iter().map(|found| found.view).collect())
     }
 
@@ -517,7 +549,7 @@ impl Instance {
     /// Fails if the maps or the instance's memory cannot be read, or if a program of the kernel
     /// fails.
     pub fn kill_states(&self, mut wanted: impl FnMut(&StateView) -> bool) -> Result<u64> {
-        let names = self.run.memory()?.names;
+        let names = self.names()?;
         state::kill(&self.maps, &self.programs, &names, |found| wanted(&found.view))
     }
 
@@ -531,7 +563,7 @@ impl Instance {
         label: &str,
         mut wanted: impl FnMut(&StateView) -> bool,
     ) -> Result<u64> {
-        let (names, slots) = (self.run.memory()?.names, self.record()?.labelled(label));
+        let (names, slots) = (self.names()?, self.record()?.labelled(label));
         let meant = |found: &Found| slots.contains(&found.rule_slot) && wanted(&found.view);
         state::kill(&self.maps, &self.programs, &names, meant)
     }
@@ -541,7 +573,7 @@ impl Instance {
     /// # Errors
     /// Fails if the maps or the instance's memory cannot be read.
     pub fn sources(&self) -> Result<Vec<SourceView>> {
-        let found = source::list(&self.maps, &self.run.memory()?.names)?;
+        let found = source::list(&self.maps, &self.names()?)?;
         Ok(found.into_iter().map(|found| found.view).collect())
     }
 
@@ -559,7 +591,7 @@ impl Instance {
     /// Fails if the maps or the instance's memory cannot be read, or if a program of the kernel
     /// fails.
     pub fn drop_sources(&self, wanted: impl FnMut(&SourceView) -> bool) -> Result<u64> {
-        source::drop_nodes(&self.maps, &self.programs, &self.run.memory()?.names, wanted)
+        source::drop_nodes(&self.maps, &self.programs, &self.names()?, wanted)
     }
 
     /// Removes a source from a source limiter, which starts a new count at the source's next

@@ -1,19 +1,19 @@
 //! The kernel side of skipstep: loads the data plane, attaches it, fills and reads its maps.
 //!
 //! An [`Instance`] is the filter of one network namespace, pinned under a name; it works without
-//! any process. [`testing::TestEngine`] runs the same programs on made-up packets. All `unsafe`
-//! code and all need of root are in this crate. Every call blocks, and returns an [`Error`] of one
-//! line that names the object and the cause.
+//! any process. The crate `skipstep-testing` runs the same programs on made-up packets. All `unsafe`
+//! code and nearly all need of root are in this crate. Every call blocks, and returns an [`Error`]
+//! of one line that names the object and the cause.
 
 pub mod allocator;
 mod attach;
 mod attacher;
 pub mod bridge;
 pub mod bridge_port;
-mod change;
-mod commit;
+pub mod change;
+pub mod commit;
 pub mod contents;
-mod counters;
+pub mod counters;
 pub mod delayer;
 pub mod device;
 mod divert;
@@ -26,15 +26,14 @@ mod indexing;
 pub mod instance;
 mod interfaces;
 pub mod lab;
-mod limiter;
+pub mod limiter;
 mod lists;
 pub mod live_log;
 mod load;
 mod lock;
 pub mod map;
-mod netlink;
+pub mod netlink;
 mod netns;
-pub mod network;
 mod nodes;
 pub mod object;
 pub mod offload;
@@ -51,21 +50,20 @@ pub mod record;
 pub mod report;
 pub mod ring;
 pub mod routing;
-mod rule_home;
+pub mod rule_home;
 mod rundir;
 pub mod saved;
 pub mod shared;
-mod source;
-mod state;
+pub mod source;
+pub mod state;
 pub mod table;
 mod table_expansion;
 mod table_index;
 mod table_slots;
 pub mod tap;
-pub mod testing;
 pub mod unchanged;
 pub mod verifier;
-mod xdp_fast_path;
+pub mod xdp_fast_path;
 
 pub use attacher::Attacher;
 pub use delayer::{DelayCounters, Delayer};

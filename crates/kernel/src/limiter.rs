@@ -90,7 +90,7 @@ pub(crate) fn finish(maps: &Maps, previous: &Ruleset, new: &Ruleset, loaded: boo
 }
 
 /// Resets the counters and tokens of a limiter.
-pub(crate) fn clear(maps: &Maps, place: u32) {
+pub fn clear(maps: &Maps, place: u32) {
     let uses = &maps.shared_limiter_uses;
     uses.store_long(place, offset_of!(abi::LimiterUse, saved_since), FULL);
     for counter in [
@@ -142,7 +142,10 @@ pub(crate) fn forget(
 }
 
 /// Returns all limiters of a rule set, state limiters first, each kind in the order of its numbers.
-pub(crate) fn list(maps: &Maps, ruleset: &Ruleset) -> Result<Vec<LimiterView>> {
+///
+/// # Errors
+/// Fails if a map cannot be read.
+pub fn list(maps: &Maps, ruleset: &Ruleset) -> Result<Vec<LimiterView>> {
     let mut limiters: Vec<&Limiter> = ruleset.limiters.iter().collect();
     limiters.sort_by_key(|limiter| place_of(limiter));
     limiters.into_iter().map(|limiter| view(maps, limiter)).collect()

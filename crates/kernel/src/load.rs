@@ -17,7 +17,6 @@ use crate::object::{Sizes, slots_for};
 use crate::record::{Memory, Record, wall_clock};
 use crate::rule_home::RuleHome;
 use crate::rundir::{FoundRecord, RunDir};
-use crate::xdp_fast_path::XdpFastPath;
 use crate::{divert, host, queue, routing};
 
 /// A committed rule set whose predecessor packets may still read. This value holds the instance's
@@ -252,7 +251,7 @@ impl Instance {
             queue::rehearse(queues, names)?;
         }
         if !record.ruleset.options.xdp.is_empty() {
-            XdpFastPath::open_or_load(&self.directory)?;
+            self.xdp_fast_path()?;
         }
         let previous = std::mem::replace(&mut change.record, record);
         change.save_drafted(draft)?;

@@ -30,8 +30,11 @@ pub struct Map<K, V> {
 pub struct PerCpuMap<K, V>(Map<K, V>);
 
 impl<K: Plain, V: Plain> Map<K, V> {
-    /// Gives a map its types; their sizes must be those of the map.
-    pub(crate) fn new(handle: MapHandle, name: &'static str) -> Result<Self> {
+    /// Gives a map its types.
+    ///
+    /// # Errors
+    /// Fails if their sizes are not those of the map.
+    pub fn new(handle: MapHandle, name: &'static str) -> Result<Self> {
         let (key, value) = (handle.key_size() as usize, handle.value_size() as usize);
         if key != size_of::<K>() || value != size_of::<V>() {
             let cause = format!(
@@ -369,7 +372,10 @@ pub(crate) fn pinned_id(path: &Path) -> Option<u32> {
 }
 
 /// Opens the array with this id; a map of maps stores such ids.
-pub(crate) fn by_id<V: Plain>(name: &'static str, id: u32) -> Result<Map<u32, V>> {
+///
+/// # Errors
+/// Fails if there is no such map, or if the sizes of its keys and values are others.
+pub fn by_id<V: Plain>(name: &'static str, id: u32) -> Result<Map<u32, V>> {
     let handle = MapHandle::from_map_id(id).context(|| format!("map {name}: open by id {id}"))?;
     Map::new(handle, name)
 }
@@ -389,15 +395,6 @@ pub(crate) fn read_per_cpu(map: &MapHandle, values: &mut Vec<u8>) -> Result<()> 
         )
     };
     check(result).context(|| "map with values for each CPU: read".to_owned())
-}
-
-/// Sets all values of a per-CPU map to zeros.
-pub(crate) fn clear_per_cpu(map: &MapHandle) -> Result<()> {
-    let zeros = vec![vec![0; map.value_size() as usize]; cpus()?];
-    (0..map.max_entries()).try_for_each(|key| {
-        map.update_percpu(&key.to_ne_bytes(), &zeros, MapFlags::ANY)
-            .context(|| "map with values for each CPU: clear".to_owned())
-    })
 }
 
 /// Returns the number of possible CPUs, which is the number of values of a per-CPU entry.

@@ -13,7 +13,7 @@ use crate::error::{Context, Error, Result};
 const HEADER: usize = 16;
 
 /// A socket of rtnetlink, in the network namespace where it was opened.
-pub(crate) struct Rtnetlink {
+pub struct Rtnetlink {
     socket: Socket,
     sequence: u32,
 }

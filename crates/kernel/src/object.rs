@@ -15,7 +15,7 @@ use std::time::Duration;
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::error::{Context, Error, Result, last_cause};
-use crate::map::{Map, PerCpuMap};
+use crate::map::{self, Map, PerCpuMap};
 use crate::program::Program;
 use crate::shared::Shared;
 use crate::verifier::{self, Verified};
@@ -38,7 +38,7 @@ const LEAST_RULE_SLOTS: u32 = 16_384;
 
 /// Returns the number of statistics slots with which a rule set of `rules` rules can be replaced by
 /// one of the same size: slots for both, and for the default rule.
-pub(crate) fn slots_for(rules: u32) -> u32 {
+pub fn slots_for(rules: u32) -> u32 {
     rules.saturating_mul(2).saturating_add(1).min(abi::limits::RULE_SLOTS)
 }
 
@@ -377,6 +377,22 @@ maps! {
 }
 
 impl Maps {
+    /// Returns the result that the last program run on `cpu` has stored about its packet. `buffer`
+    /// is for reuse: it gets the scratch values of all CPUs.
+    ///
+    /// # Errors
+    /// Fails if the map cannot be read, or if there is no such CPU.
+    pub fn outcome(&self, cpu: usize, buffer: &mut Vec<u8>) -> Result<abi::Outcome> {
+        map::read_per_cpu(&self.scratch, buffer)?;
+        let stride = buffer.len() / map::cpus()?;
+        let value = buffer.get(cpu * stride..).unwrap_or_default();
+        let outcome = abi::Outcome::read_from_prefix(value).map(|(outcome, _)| outcome);
+        outcome.map_err(|_| Error::Bpf {
+            operation: "map scratch: read".to_owned(),
+            cause: "smaller than struct pf_outcome".to_owned(),
+        })
+    }
+
     /// Opens the maps pinned in `directory`.
     pub(crate) fn open(directory: &Path) -> Result<Self> {
         Maps::from(|name| {
@@ -522,7 +538,10 @@ pub fn load(sizes: &Sizes) -> Result<(Maps, Programs)> {
 }
 
 /// Loads an object that contains the data plane and more.
-pub(crate) fn load_object(object: &[u8], sizes: &Sizes) -> Result<(Object, Maps, Programs)> {
+///
+/// # Errors
+/// Fails as [`load`] does.
+pub fn load_object(object: &[u8], sizes: &Sizes) -> Result<(Object, Maps, Programs)> {
     check_kernel()?;
     verifier::capture_warnings();
     let mut open = open(object, sizes)?;
@@ -632,13 +651,19 @@ pub(crate) fn random<T: FromBytes + IntoBytes>() -> Result<T> {
     Ok(words)
 }
 
-pub(crate) fn find_map(object: &Object, name: &'static str) -> Result<MapHandle> {
+///
+/// # Errors
+/// Fails if the object has no such map.
+pub fn find_map(object: &Object, name: &'static str) -> Result<MapHandle> {
     let map = object.maps().find(|map| map.name() == name);
     let map = map.ok_or_else(|| missing("map", name))?;
     MapHandle::try_from(&map).context(|| format!("map {name}"))
 }
 
-pub(crate) fn find_program(object: &Object, name: &'static str) -> Result<Program> {
+///
+/// # Errors
+/// Fails if the object has no such program.
+pub fn find_program(object: &Object, name: &'static str) -> Result<Program> {
     let program = object.progs().find(|program| program.name() == name);
     let program = program.ok_or_else(|| missing("program", name))?;
     let fd = program.as_fd().try_clone_to_owned().context(|| format!("program {name}"))?;

@@ -173,12 +173,10 @@ impl Program {
 
     /// Runs an XDP program `repeat` times on a frame that arrives on an interface of the calling
     /// thread's network namespace. Returns the last return value and the mean time of a run.
-    pub(crate) fn run_frame(
-        &self,
-        frame: &[u8],
-        ifindex: u32,
-        repeat: u32,
-    ) -> Result<(u32, Duration)> {
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses the run.
+    pub fn run_frame(&self, frame: &[u8], ifindex: u32, repeat: u32) -> Result<(u32, Duration)> {
         let context =
             XdpMd { data_end: frame.len() as u32, ingress_ifindex: ifindex, ..XdpMd::new_zeroed() };
         let run = self.run_on(frame, &context, repeat, frame.len() + GROWTH)?;
@@ -260,7 +258,10 @@ pub(crate) fn check(result: i32) -> io::Result<()> {
 }
 
 /// Loads a program of two instructions that passes every packet. Measurements subtract its time.
-pub(crate) fn empty() -> Result<Program> {
+///
+/// # Errors
+/// Fails if the kernel refuses the program.
+pub fn empty() -> Result<Program> {
     /// `TCX_NEXT`: continue with the next program
     const TCX_NEXT: i32 = -1;
     let instructions = [

@@ -86,7 +86,11 @@ impl<R: FromBytes + 'static> RingReader<R> {
         Self::from_map(&ring)
     }
 
-    pub(crate) fn from_map(map: &MapHandle) -> Result<Self> {
+    /// Opens a ring.
+    ///
+    /// # Errors
+    /// Fails if the ring cannot be mapped.
+    pub fn from_map(map: &MapHandle) -> Result<Self> {
         Self::with_parser(map, |bytes| Some(R::read_from_prefix(bytes).ok()?.0))
     }
 }

@@ -10,13 +10,13 @@ use crate::object::Maps;
 use crate::shared;
 
 /// The rules of a generation, in the layout of the image.
-pub(crate) type Rules = map::Map<u32, abi::Rule>;
+pub type Rules = map::Map<u32, abi::Rule>;
 
 /// Least number of rules that a map has room for.
 const LEAST_ROOM: u32 = 256;
 
 /// The policy by which maps of rules are chosen.
-pub(crate) enum RuleHome {
+pub enum RuleHome {
     /// Reuses the map of the generation before the last, which has no readers any more, if its size
     /// fits. A new map costs as much as [`wait`], because the kernel waits for its readers.
     Fitting,
@@ -43,7 +43,7 @@ impl RuleHome {
     ///
     /// # Errors
     /// Fails if the rules do not fit into a map of a test, or if a map cannot be made or written.
-    pub fn write(
+    pub(crate) fn write(
         &self,
         maps: &Maps,
         generation: u32,
@@ -76,7 +76,7 @@ impl RuleHome {
     ///
     /// # Errors
     /// Fails if a map cannot be read or written.
-    pub fn wait(&self, maps: &Maps, generation: u32) -> Result<()> {
+    pub(crate) fn wait(&self, maps: &Maps, generation: u32) -> Result<()> {
         match self {
             RuleHome::Fitting => wait(maps, generation),
             RuleHome::Unchanged(_) => Ok(()),

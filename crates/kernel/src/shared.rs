@@ -66,7 +66,10 @@ pub struct Shared {
 
 impl Shared {
     /// Maps the whole array, which must have been made with `BPF_F_MMAPABLE`.
-    pub(crate) fn new<V: Plain>(map: &Map<u32, V>) -> Result<Self> {
+    ///
+    /// # Errors
+    /// Fails if the kernel cannot map the array.
+    pub fn new<V: Plain>(map: &Map<u32, V>) -> Result<Self> {
         // the kernel rounds elements up to 8 bytes
         let stride = size_of::<V>().next_multiple_of(8);
         let bytes = stride * map.capacity() as usize;

@@ -14,14 +14,17 @@ use crate::error::Result;
 use crate::object::{Maps, Programs};
 
 /// A source node with its index and key.
-pub(crate) struct Found {
+pub struct Found {
     place: abi::SourceRef,
     /// The source node as userland shows it.
     pub view: SourceView,
 }
 
 /// Returns all source nodes, sorted by rule.
-pub(crate) fn list(maps: &Maps, names: &Names) -> Result<Vec<Found>> {
+///
+/// # Errors
+/// Fails if a map cannot be read.
+pub fn list(maps: &Maps, names: &Names) -> Result<Vec<Found>> {
     let status: abi::Status = maps.shared_status.element(0);
     let used = status.sources_used.min(maps.source_nodes.capacity());
     let nodes = maps.source_nodes.first(used)?;

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::object::{Maps, Programs};
 
 /// A state with its index.
-pub(crate) struct Found {
+pub struct Found {
     /// Index and serial number.
     pub kill: abi::Kill,
     /// Slot of the rule that made the state.
@@ -25,7 +25,10 @@ pub(crate) struct Found {
 }
 
 /// Returns all states, in order of creation.
-pub(crate) fn list(maps: &Maps, names: &Names) -> Result<Vec<Found>> {
+///
+/// # Errors
+/// Fails if a map cannot be read.
+pub fn list(maps: &Maps, names: &Names) -> Result<Vec<Found>> {
     let status: abi::Status = maps.shared_status.element(0);
     let config = maps.shared_configs.element(status.generation & 1);
     let clock = Clock { config, states: status.states };
@@ -86,7 +89,10 @@ fn end_flushed(state: &mut abi::State, flushes: &HashMap<abi::Flush, u64>) {
 }
 
 /// Removes the states that `wanted` accepts. Returns the number of states that still existed.
-pub(crate) fn kill(
+///
+/// # Errors
+/// Fails if a map cannot be read, or if the program cannot run.
+pub fn kill(
     maps: &Maps,
     programs: &Programs,
     names: &Names,

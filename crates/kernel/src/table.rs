@@ -325,11 +325,10 @@ fn forget_contents(record: &mut Record, name: &TableName) -> Result<()> {
 }
 
 /// Returns true if a change of a test needs other trees; they must then be built before the change.
-pub(crate) fn needs_other_trees(
-    maps: &Maps,
-    record: &mut Record,
-    edit: &TableEdit,
-) -> Result<bool> {
+///
+/// # Errors
+/// Fails if a map cannot be read.
+pub fn needs_other_trees(maps: &Maps, record: &mut Record, edit: &TableEdit) -> Result<bool> {
     let needs = outgrows_trees(maps, record, &edit.table, |before| step_of(edit, before))?;
     if needs {
         forget_contents(record, &edit.table)?;
@@ -338,12 +337,11 @@ pub(crate) fn needs_other_trees(
 }
 
 /// Changes the contents of an existing table for a test, without a lock.
-pub(crate) fn edit(
-    maps: &Maps,
-    memory: &mut Memory,
-    record: &mut Record,
-    edit: &TableEdit,
-) -> Result<()> {
+///
+/// # Errors
+/// Fails if the table does not exist or is constant, if it would exceed the limit of entries, or if a
+/// map cannot be read or written.
+pub fn edit(maps: &Maps, memory: &mut Memory, record: &mut Record, edit: &TableEdit) -> Result<()> {
     change_contents(maps, memory, record, &edit.table, |before| step_of(edit, before))
 }
 

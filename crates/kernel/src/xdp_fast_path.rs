@@ -8,7 +8,7 @@ use crate::object::{self, XDP_FAST_PATH_HOOKS};
 use crate::program::Program;
 
 /// The XDP programs, which see frames before the kernel makes packets of them.
-pub(crate) struct XdpFastPath {
+pub struct XdpFastPath {
     /// The program for drivers of cards.
     pub card: Program,
     /// The program for veth devices.
@@ -21,7 +21,7 @@ impl XdpFastPath {
     ///
     /// # Errors
     /// Fails if the verifier refuses a program, or if it cannot be pinned or opened.
-    pub fn open_or_load(directory: &Path) -> Result<Self> {
+    pub(crate) fn open_or_load(directory: &Path) -> Result<Self> {
         let [card, veth] = XDP_FAST_PATH_HOOKS;
         if !XDP_FAST_PATH_HOOKS.iter().all(|name| directory.join(name).exists()) {
             for program in object::load_xdp_fast_path(directory)? {

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use skipstep_abi as abi;
 use skipstep_classifier::tree::{Covering, Space};
-use skipstep_kernel::testing::LookupPacket;
+use skipstep_testing::LookupPacket;
 use skipstep_wire::build::{Tcp, Udp, ip};
 
 const ICMP: u8 = 1;

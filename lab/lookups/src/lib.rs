@@ -1,7 +1,7 @@
 //! Rule lists among which the BPF programs look up the deciding rule, without the rest of the
 //! packet path. `fwlab speed` and `xtask bench` measure with them; no network is needed.
 //!
-//! The rules are samples of `skipstep_classifier::sample`, or ClassBench lists. Each list is loaded
+//! The rules are samples of `skipstep_samples`, or ClassBench lists. Each list is loaded
 //! as the text of a pf.conf. Every packet lies in the box of a rule drawn at random, so caches help
 //! little. For some packets the result is compared with the model, which evaluates one rule after
 //! the other.
@@ -10,15 +10,15 @@ pub mod classbench;
 mod header;
 
 use anyhow::{Context as _, bail, ensure};
-use skipstep_classifier::sample::{self, ListShape};
 use skipstep_classifier::tree::{Covering, INET, INET6, Space};
-use skipstep_kernel::testing::{FAILED, LookupPacket, Lookups, NO_RULE, PACKETS};
 use skipstep_model::{Carried, Decision, LinkHeader, Packet};
 use skipstep_pfconf::Context;
 use skipstep_ruleset::interface::{Host, Interface};
 use skipstep_ruleset::{Direction, Ruleset};
+use skipstep_samples::{ListShape, packets, rules, rules6};
 use skipstep_scenario::Engine as _;
 use skipstep_scenario::Model;
+use skipstep_testing::{FAILED, LookupPacket, Lookups, NO_RULE, PACKETS};
 
 use self::header::Header;
 
@@ -47,11 +47,11 @@ impl List {
     pub fn sample(kind: ListShape, count: usize, six: bool) -> List {
         let name = format!("{}{}", kind.name(), if six { " IPv6" } else { "" });
         if six {
-            let rules = sample::rules6(kind, count, 1);
-            List::new(name, &INET6, &rules, &sample::packets(&rules, PACKETS, 2))
+            let rules = rules6(kind, count, 1);
+            List::new(name, &INET6, &rules, &packets(&rules, PACKETS, 2))
         } else {
-            let rules = sample::rules(kind, count, 1);
-            List::new(name, &INET, &rules, &sample::packets(&rules, PACKETS, 2))
+            let rules = rules(kind, count, 1);
+            List::new(name, &INET, &rules, &packets(&rules, PACKETS, 2))
         }
     }
 
@@ -59,7 +59,7 @@ impl List {
     /// there is none. A trace is shuffled, because it has a run of packets for each rule.
     pub fn of_classbench(name: &str, rules: &[Covering<6>], trace: Option<Vec<[u32; 6]>>) -> List {
         let Some(mut trace) = trace else {
-            let packets = sample::packets(rules, PACKETS, 2);
+            let packets = packets(rules, PACKETS, 2);
             return List::new(name.to_owned(), &INET, rules, &packets);
         };
         fastrand::Rng::with_seed(2).shuffle(&mut trace);

@@ -19,7 +19,7 @@ use fwlab_net::topology::Topology;
 use fwlab_net::traffic::TrafficKind;
 use fwlab_net::transport::Transport::{self, Tcp, Udp};
 use fwlab_results::{Finding, Run, Table};
-use skipstep_classifier::sample;
+use skipstep_samples::ListShape;
 
 use crate::series::{costs, series, talk};
 use crate::states::{DRAWN, Limit, Room};
@@ -176,8 +176,7 @@ impl Paper for Speed {
 impl Speed {
     /// Returns the estimated seconds of a round in the parts that do not measure single packets.
     fn round_of_others(&self, part: Part) -> f64 {
-        let lists =
-            sample::ListShape::ALL.len() + self.classbench.iter().len() * lookups::CLASSBENCH.len();
+        let lists = ListShape::ALL.len() + self.classbench.iter().len() * lookups::CLASSBENCH.len();
         match part {
             Part::Reloads => reloads::ROUND,
             Part::Loading => loading::ROUND * loading::CARGOES.len() as f64,

@@ -7,8 +7,8 @@ use std::hint::black_box;
 use std::path::Path;
 
 use fwlab_lookups::classbench;
-use skipstep_classifier::sample::{self, ListShape};
 use skipstep_classifier::tree::{Covering, INET, INET6, Space, TreeSet};
+use skipstep_samples::{ListShape, packets, rules, rules6};
 
 use super::rule_sets::processor_seconds;
 
@@ -27,15 +27,15 @@ pub fn run(lists: Option<&Path>) -> anyhow::Result<()> {
     for kind in ListShape::ALL {
         for count in COUNTS {
             let name = format!("{} {count}", kind.name());
-            let rules = sample::rules(kind, count, 1);
-            measure(&name, &INET, &rules, &sample::packets(&rules, PACKETS, 2))?;
-            let rules = sample::rules6(kind, count, 1);
-            measure(&format!("{name} IPv6"), &INET6, &rules, &sample::packets(&rules, PACKETS, 2))?;
+            let rules = rules(kind, count, 1);
+            measure(&name, &INET, &rules, &packets(&rules, PACKETS, 2))?;
+            let rules = rules6(kind, count, 1);
+            measure(&format!("{name} IPv6"), &INET6, &rules, &packets(&rules, PACKETS, 2))?;
         }
     }
     let Some(folder) = lists else { return Ok(()) };
     for (name, rules) in classbench::lists(folder)? {
-        measure(&name, &INET, &rules, &sample::packets(&rules, PACKETS, 2))?;
+        measure(&name, &INET, &rules, &packets(&rules, PACKETS, 2))?;
     }
     Ok(())
 }

@@ -8,10 +8,10 @@ use std::process::ExitCode;
 use fwlab_lookups::{List, Loaded, classbench};
 use skipstep_abi as abi;
 use skipstep_abi::limits::MAX_RULES;
-use skipstep_classifier::sample::ListShape;
 use skipstep_classifier::{Names, Planner, Slots, Unchanged};
-use skipstep_kernel::testing::{Lookup, Lookups, PACKETS};
 use skipstep_ruleset::Evaluator;
+use skipstep_samples::ListShape;
+use skipstep_testing::{Lookup, Lookups, PACKETS};
 
 use super::median;
 use super::rule_sets::processor_seconds;

@@ -12,9 +12,9 @@ use anyhow::{bail, ensure};
 use ipnet::IpNet;
 use skipstep_abi as abi;
 use skipstep_kernel::Indexing;
-use skipstep_kernel::testing::{Lookup, LookupPacket, Lookups, PACKETS};
 use skipstep_pfconf::Context;
 use skipstep_ruleset::Ruleset;
+use skipstep_testing::{Lookup, LookupPacket, Lookups, PACKETS};
 
 use super::lookup::baseline;
 use super::{host, median};

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use skipstep_kernel::testing::{Sizes, TestEngine};
+use skipstep_kernel::object::Sizes;
 use skipstep_model::{Draw, Packet};
 use skipstep_ruleset::Direction;
 use skipstep_ruleset::options::Evaluator;
 use skipstep_scenario::Engine;
+use skipstep_testing::TestEngine;
 use skipstep_wire::build::{Tcp, Udp, ipv4};
 
 use super::{CLIENT, SERVER, host, inbound, median, ruleset, text};

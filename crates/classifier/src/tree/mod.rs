@@ -30,6 +30,3 @@ pub use node::Node;
 pub use rect::{Covering, Rect};
 pub use set::{Root, Size, TreeSet};
 pub use space::{INET, INET_METADATA, INET6, INET6_METADATA, Space};
-
-#[cfg(test)]
-mod tests;

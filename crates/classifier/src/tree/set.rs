@@ -115,7 +115,7 @@ impl<const N: usize> TreeSet<N> {
     }
 
     /// Searches like `find`, and adds the number of nodes that it reads to `looks`.
-    pub(super) fn search(
+    pub fn search(
         &self,
         point: &[u32; N],
         mut takes: impl FnMut(u32) -> bool,

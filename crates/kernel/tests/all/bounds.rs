@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use crate::common::shared_engine::ENGINES;
 use crate::common::{host, ruleset, tcp, udp};
-use skipstep_kernel::testing::{Sizes, TestEngine};
+use skipstep_kernel::object::Sizes;
 use skipstep_model::{Draw, Fate, Packet, Verdict};
 use skipstep_ruleset::{Direction, Evaluator, Reason};
 use skipstep_scenario::{Engine, Model};
+use skipstep_testing::TestEngine;
 use skipstep_views::StateView;
 
 /// Largest number of ports that are tried for one packet.

@@ -2,10 +2,11 @@
 
 use crate::common::shared_engine::ENGINES;
 use crate::common::{host, other, ruleset, tcp, udp};
-use skipstep_kernel::testing::{Sizes, TestEngine};
+use skipstep_kernel::object::Sizes;
 use skipstep_model::{Decision, Verdict};
 use skipstep_ruleset::{Evaluator, Reason};
 use skipstep_scenario::Engine;
+use skipstep_testing::TestEngine;
 
 const CLIENT: ([u8; 4], u16) = ([10, 0, 1, 9], 4000);
 const SSH: ([u8; 4], u16) = ([10, 0, 1, 1], 22);

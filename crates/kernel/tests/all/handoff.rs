@@ -6,9 +6,9 @@ use skipstep_abi::delayed::delayed_order;
 use skipstep_abi::handoff::handoff_order;
 use skipstep_abi::verdict::direction;
 use skipstep_abi::{Delayed, Delayer, Diverted, Diverter, Handoff, Reassembler};
+use skipstep_kernel::object::Sizes;
 use skipstep_kernel::object::{self, Maps, Programs};
 use skipstep_kernel::program::{Program, SkBuff};
-use skipstep_kernel::testing::Sizes;
 use skipstep_ruleset::Reason;
 use zerocopy::IntoBytes;
 

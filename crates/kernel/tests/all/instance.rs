@@ -14,11 +14,11 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use nix::errno::Errno;
 use skipstep_abi as abi;
 use skipstep_abi::table::table_op::PASS;
-use skipstep_kernel::network::TestNetwork;
 use skipstep_kernel::report::Hook;
-use skipstep_kernel::testing::LoneTimer;
 use skipstep_kernel::{Error, Instance};
 use skipstep_ruleset::TableEntry;
+use skipstep_testing::LoneTimer;
+use skipstep_testing::TestNetwork;
 use zerocopy::{FromBytes, IntoBytes};
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard};
 use std::thread;
 
 use skipstep_abi as abi;
-use skipstep_kernel::testing::KeyTable;
+use skipstep_testing::KeyTable;
 
 // ---- the protocol
 // -------------------------------------------------------------------------------------------------

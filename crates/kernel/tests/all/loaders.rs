@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use crate::common::{host, ruleset};
 use skipstep_kernel::Instance;
-use skipstep_kernel::network::TestNetwork;
 use skipstep_kernel::report::Hook;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Ruleset, TableEntry};
+use skipstep_testing::TestNetwork;
 
 /// Environment variable with the name of the instance that a child loads.
 const ORDER: &str = "SKIPSTEP_TEST_LOADER";

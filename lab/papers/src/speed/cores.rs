@@ -24,7 +24,7 @@ use fwlab_net::transport::Transport::Udp;
 use fwlab_results::{Better, Quantity, Role, Series};
 use skipstep_kernel::instance::Instance;
 use skipstep_kernel::offload;
-use skipstep_kernel::testing::{FRAME, FrameRestorer, TimedHook};
+use skipstep_testing::{FRAME, FrameRestorer, TimedHook};
 
 use crate::study::Study;
 

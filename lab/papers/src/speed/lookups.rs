@@ -12,8 +12,8 @@ use fwlab_net::placement::{self, Placement, Watch};
 use fwlab_results::{Better, Quantity, Role, Series};
 use nix::unistd::Pid;
 use skipstep_abi::limits::MAX_RULES;
-use skipstep_classifier::sample::ListShape;
-use skipstep_kernel::testing::{Lookup, Lookups, PACKETS};
+use skipstep_samples::ListShape;
+use skipstep_testing::{Lookup, Lookups, PACKETS};
 
 use crate::study::{Extent, Study};
 
@@ -38,7 +38,7 @@ pub(super) const HASH: &str = "hash-map";
 pub(super) const INET: &str = "lookup";
 pub(super) const INET6: &str = "lookup-inet6";
 
-/// Returns the title of the series of a sample of `skipstep_classifier`.
+/// Returns the title of the series of a sample of `skipstep_samples`.
 pub(super) fn title(kind: ListShape) -> String {
     format!("Lookups, sample {}", kind.name())
 }

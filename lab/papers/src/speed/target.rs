@@ -3,7 +3,7 @@
 use fwlab_results::stats::{Interval, change_interval, median, ratio_interval};
 use fwlab_results::summary::paired;
 use fwlab_results::{Run, Sample, Table};
-use skipstep_classifier::sample::ListShape;
+use skipstep_samples::ListShape;
 
 use super::cores;
 use super::loading::{CARGOES, Cargo, NFT, PFCTL};

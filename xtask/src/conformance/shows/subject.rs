@@ -2,10 +2,10 @@
 
 use anyhow::bail;
 use pfctl::filter::Filter;
-use skipstep_kernel::testing::TestInstance;
 use skipstep_model::{Carried, Draw, LinkHeader, Packet};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Evaluator, Ruleset};
+use skipstep_testing::TestInstance;
 
 use super::model::ShownModel;
 use crate::conformance::vector;

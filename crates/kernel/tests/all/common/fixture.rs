@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use skipstep_kernel::Instance;
-use skipstep_kernel::network::TestNetwork;
 use skipstep_ruleset::interface::Host;
+use skipstep_testing::TestNetwork;
 use skipstep_views::StateView;
 
 use super::{host, ruleset};

@@ -9,8 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{LazyLock, Mutex};
 
-use skipstep_kernel::testing::TestEngine;
 use skipstep_ruleset::Evaluator;
+use skipstep_testing::TestEngine;
 
 /// One engine for each evaluator.
 pub static ENGINES: LazyLock<[SharedEngine; 3]> = LazyLock::new(|| {

@@ -3,13 +3,13 @@
 
 use skipstep_abi as abi;
 use skipstep_abi::pool::route_kind;
+use skipstep_kernel::Result;
 use skipstep_model::{Fate, ForwardRoute, Forwarded, LinkHeader, Packet, Verdict};
 use skipstep_reassembly::{fragments, refragment, refragment_ipv4};
 use skipstep_ruleset::Direction;
 use skipstep_wire::checksum;
 
-use super::passage::Passage;
-use crate::error::Result;
+use crate::passage::Passage;
 
 /// The route of a packet or of its copy.
 struct Sent {
@@ -20,7 +20,7 @@ struct Sent {
 
 impl Passage<'_> {
     /// Continues with a routed packet; `after` is the packet after the program.
-    pub(super) fn carry_on(
+    pub(crate) fn carry_on(
         &mut self,
         packet: &Packet,
         after: &[u8],
@@ -80,7 +80,7 @@ impl Passage<'_> {
     }
 
     /// Returns the packets that leave after a packet has crossed to the other family.
-    pub(super) fn crossed(&self, after: &[u8], outcome: &abi::Outcome) -> Vec<Forwarded> {
+    pub(crate) fn crossed(&self, after: &[u8], outcome: &abi::Outcome) -> Vec<Forwarded> {
         let sent = self.sent(outcome).filter(|_| outcome.route != route_kind::NO);
         let way = sent.map_or(ForwardRoute::Forward, |sent| ForwardRoute::Route {
             interface: sent.interface,

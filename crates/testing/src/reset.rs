@@ -1,19 +1,16 @@
 //! The reset of maps to their initial state, for the next test.
 
-use std::collections::BTreeMap;
-
-use libbpf_rs::{MapCore, MapHandle};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use skipstep_abi as abi;
-
-use crate::error::{Context, Result};
-use crate::object::{Maps, Programs};
-use crate::record::{Memory, Record};
-use crate::table_index::{self, Edition};
-use crate::{contents, limiter, map, pool};
+use skipstep_kernel::error::Context;
+use skipstep_kernel::map::{Map, Plain};
+use skipstep_kernel::object::{Maps, Programs};
+use skipstep_kernel::record::{Memory, Record};
+use skipstep_kernel::{Result, contents, limiter};
 
 /// Empties the maps that packets and loads have filled, according to `memory` and `record`.
 /// Afterwards the data plane does not run.
-pub(super) fn maps(
+pub(crate) fn maps(
     maps: &Maps,
     programs: &Programs,
     memory: &Memory,
@@ -26,23 +23,12 @@ pub(super) fn maps(
     }
     empty(&maps.leaving)?;
     empty(&maps.limited_turns)?;
-    for key in maps.limited_sources.keys().collect::<Vec<_>>() {
-        maps.limited_sources.remove(&key)?;
-    }
+    remove_all(&maps.limited_sources)?;
     let slots: Vec<u32> = (0..memory.slots_used.max(1)).collect();
     maps.rule_stats.clear_many(&slots)?;
     maps.rule_states.set_many(&slots, &vec![abi::RuleStates::default(); slots.len()])?;
     for table in record.all_tables_mut() {
-        let edition = Edition::current(maps, table.slot)?;
-        if edition.is_indexed() {
-            table_index::remove(maps, &[edition])?;
-            continue;
-        }
-        let entries = match &table.contents {
-            Some(entries) => entries.clone(),
-            None => contents::read(maps, edition)?,
-        };
-        contents::remove(maps, edition.version, &entries)?;
+        contents::clear(maps, table)?;
     }
     // also the tables of earlier rule sets
     for (slot, table) in (0..).zip(maps.tables.first(maps.tables.capacity())?) {
@@ -51,26 +37,17 @@ pub(super) fn maps(
             maps.table_stats.set(&table.stats, &abi::TableStats::default())?;
         }
     }
-    for key in maps.entry_stats.keys().collect::<Vec<_>>() {
-        maps.entry_stats.remove(&key)?;
-    }
-    for key in maps.pools.keys().collect::<Vec<_>>() {
-        maps.pools.remove(&key)?;
-    }
-    for key in maps.mappings.keys().collect::<Vec<_>>() {
-        maps.mappings.remove(&key)?;
-    }
-    for key in maps.flushes.keys().collect::<Vec<_>>() {
-        maps.flushes.remove(&key)?;
-    }
-    for key in maps.pool_members.keys().collect::<Vec<_>>() {
-        maps.pool_members.remove(&key)?;
-    }
-    pool::remove_unused(maps, &BTreeMap::new())?;
+    remove_all(&maps.entry_stats)?;
+    remove_all(&maps.pools)?;
+    remove_all(&maps.mappings)?;
+    remove_all(&maps.flushes)?;
+    remove_all(&maps.pool_members)?;
+    remove_all(&maps.pool_blocks)?;
+    remove_all(&maps.pool_loads)?;
     for (_, id) in memory.names.interfaces.iter() {
         maps.interface_stats.set(&id, &abi::InterfaceStats::default())?;
     }
-    map::clear_per_cpu(&maps.scratch)?;
+    clear_scratch(&maps.scratch)?;
     maps.counters.set(&0, &abi::Counters::default())?;
     // the flow cache is tied to a generation, so no generation may come twice
     let status = maps.status.at(0)?;
@@ -105,9 +82,7 @@ fn states(maps: &Maps, programs: &Programs) -> Result<()> {
         }
         maps.states.set(&index, &abi::State::default())?;
     }
-    for index in maps.extensions.keys().collect::<Vec<_>>() {
-        maps.extensions.remove(&index)?;
-    }
+    remove_all(&maps.extensions)?;
     empty(&maps.free_states)
 }
 
@@ -118,6 +93,20 @@ fn sources(maps: &Maps) -> Result<()> {
         maps.source_nodes.set(&(index as u32), &abi::SourceNode::default())?;
     }
     empty(&maps.free_sources)
+}
+
+fn remove_all<K: Plain, V: Plain>(map: &Map<K, V>) -> Result<()> {
+    map.keys().collect::<Vec<_>>().iter().try_for_each(|key| map.remove(key).map(drop))
+}
+
+/// Sets the values of all CPUs to zeros.
+fn clear_scratch(map: &MapHandle) -> Result<()> {
+    let cpus = libbpf_rs::num_possible_cpus().context(|| "possible CPUs".to_owned())?;
+    let zeros = vec![vec![0; map.value_size() as usize]; cpus];
+    (0..map.max_entries()).try_for_each(|key| {
+        map.update_percpu(&key.to_ne_bytes(), &zeros, MapFlags::ANY)
+            .context(|| "map scratch: clear".to_owned())
+    })
 }
 
 fn empty(stack: &MapHandle) -> Result<()> {

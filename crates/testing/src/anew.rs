@@ -4,15 +4,14 @@
 use std::os::fd::{AsFd, AsRawFd};
 
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder};
+use skipstep_kernel::error::Context;
+use skipstep_kernel::object::{find_map, find_program};
+use skipstep_kernel::program::{Program, SkBuff};
+use skipstep_kernel::{Instance, Result};
 
-use super::TimedRun;
-use crate::error::{Context, Result};
-use crate::instance::Instance;
-use crate::object::{find_map, find_program};
-use crate::program::{Program, SkBuff};
-use crate::xdp_fast_path::XdpFastPath;
+use crate::engine::TimedRun;
 
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lab/anew.bpf.o"));
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OBJECTS"), "/lab/anew.bpf.o"));
 
 /// Bytes of Ethernet and IPv4 headers.
 const HEADERS: usize = 34;
@@ -52,11 +51,9 @@ impl FrameRestorer {
             .and_then(libbpf_rs::OpenObject::load)
             .context(|| "programs that make frames anew: load".to_owned())?;
         if let Some(instance) = instance {
-            let programs = &instance.programs;
-            let xdp_fast_path = XdpFastPath::open_or_load(&instance.directory)?;
-            for (map, program) in
-                [("anew_tcx", &programs.ingress), ("anew_xdp", &xdp_fast_path.card)]
-            {
+            let ingress = &instance.programs().ingress;
+            let card = instance.xdp_fast_path()?.card;
+            for (map, program) in [("anew_tcx", ingress), ("anew_xdp", &card)] {
                 let fd = program.as_fd().as_raw_fd().to_ne_bytes();
                 find_map(&object, map)?
                     .update(&0u32.to_ne_bytes(), &fd, MapFlags::ANY)

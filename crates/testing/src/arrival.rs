@@ -3,22 +3,22 @@
 
 use skipstep_abi as abi;
 use skipstep_classifier::Names;
+use skipstep_kernel::program::{Program, Run, SkBuff};
+use skipstep_kernel::{Error, Result};
 use skipstep_model::{Carried, Hiding, LinkHeader, Packet, VlanTag};
 use skipstep_ruleset::Direction;
 use skipstep_ruleset::interface::Host;
 
-use crate::error::{Error, Result};
 use crate::network::LINK_ADDRESS;
-use crate::program::{Program, Run, SkBuff};
 
 /// Bytes of an Ethernet header without tags.
-pub(super) const LINK_HEADER: usize = 14;
+pub(crate) const LINK_HEADER: usize = 14;
 
 /// Link address of a station other than this host.
 const OTHER_STATION: [u8; 6] = [2, 0, 0, 0, 0, 9];
 
 /// Runs `program` `repeat` times on `packet`, which is on an interface of `host`.
-pub(super) fn run(
+pub(crate) fn run(
     program: &Program,
     packet: &Packet,
     host: &Host,
@@ -30,7 +30,7 @@ pub(super) fn run(
 }
 
 /// Returns the kernel's context of the packet.
-pub(super) fn context(packet: &Packet, host: &Host, names: &Names) -> Result<SkBuff> {
+pub(crate) fn context(packet: &Packet, host: &Host, names: &Names) -> Result<SkBuff> {
     let here = index_of(host, &packet.interface)?;
     let arrived = match (&packet.received_on, packet.direction) {
         (Some(name), _) => index_of(host, name)?,
@@ -49,7 +49,7 @@ pub(super) fn context(packet: &Packet, host: &Host, names: &Names) -> Result<SkB
 }
 
 /// Returns the marks that the packet carries to the next hook.
-pub(super) fn carried(run: &Run, names: &Names) -> Carried {
+pub(crate) fn carried(run: &Run, names: &Names) -> Carried {
     let (tag, prio) = abi::mark::split(run.context.mark);
     let tag = names.tags.name(u32::from(tag)).map(str::to_owned);
     let queue = abi::queue::number(run.context.priority);
@@ -61,7 +61,7 @@ pub(super) fn carried(run: &Run, names: &Names) -> Carried {
     Carried { tag, prio, queue, delay, ..Carried::default() }
 }
 
-pub(super) fn index_of(host: &Host, name: &str) -> Result<u32> {
+pub(crate) fn index_of(host: &Host, name: &str) -> Result<u32> {
     let interface = host.interface(name);
     interface.map(|interface| interface.index).ok_or_else(|| Error::Bpf {
         operation: format!("interface {name}"),
@@ -71,7 +71,7 @@ pub(super) fn index_of(host: &Host, name: &str) -> Result<u32> {
 
 /// Returns the link header of a packet up to its last EtherType. On a port of a bridge every frame
 /// is for another station, because frames for this host are not bridged.
-pub(super) fn link_header(packet: &Packet, host: &Host) -> Vec<u8> {
+pub(crate) fn link_header(packet: &Packet, host: &Host) -> Vec<u8> {
     let interface = host.interface(&packet.interface);
     let is_port = interface.is_some_and(|interface| interface.port);
     let is_loopback = interface.is_some_and(|interface| interface.loopback);
@@ -98,7 +98,7 @@ pub(super) fn link_header(packet: &Packet, host: &Host) -> Vec<u8> {
 }
 
 /// Returns the bytes that `link_header` puts between the addresses and the last EtherType.
-pub(super) fn length_of_tags(link: &LinkHeader) -> usize {
+pub(crate) fn length_of_tags(link: &LinkHeader) -> usize {
     let hiding = match link.hiding {
         Some(Hiding::Snap) => 8,
         Some(Hiding::Label) => 6,
@@ -108,12 +108,12 @@ pub(super) fn length_of_tags(link: &LinkHeader) -> usize {
 }
 
 /// Returns the link header of a frame for a link address, without tags, up to its EtherType.
-pub(super) fn link_header_to(destination: [u8; 6]) -> Vec<u8> {
+pub(crate) fn link_header_to(destination: [u8; 6]) -> Vec<u8> {
     [destination, [2, 0, 0, 0, 0, 2]].concat()
 }
 
 /// Returns the frame of a packet: link header, EtherType, packet.
-pub(super) fn frame(link_header: &[u8], packet: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(link_header: &[u8], packet: &[u8]) -> Vec<u8> {
     let version = packet.first().map_or(4, |byte| byte >> 4);
     let ether_type: u16 = if version == 6 { 0x86dd } else { 0x0800 };
     [link_header, &ether_type.to_be_bytes(), packet].concat()

@@ -2,14 +2,14 @@
 
 use libbpf_rs::{MapCore, MapHandle};
 use skipstep_abi as abi;
-
-use crate::error::{Context, Result};
-use crate::object::{self, Maps, Programs, Sizes};
+use skipstep_kernel::Result;
+use skipstep_kernel::error::Context;
+use skipstep_kernel::object::{self, Maps, Programs, Sizes};
 
 /// The data plane, with the map of its timer open in this thread or not.
 pub struct LoneTimer {
     programs: Programs,
-    status: crate::shared::Shared,
+    status: skipstep_kernel::shared::Shared,
     id: u32,
     map: Option<MapHandle>,
 }

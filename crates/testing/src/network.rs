@@ -18,10 +18,10 @@ use netlink_packet_route::route::{
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use nix::sched::{CloneFlags, unshare};
+use skipstep_kernel::error::Context;
+use skipstep_kernel::netlink::Rtnetlink;
+use skipstep_kernel::{Result, host};
 use skipstep_ruleset::interface::{Host, Interface, InterfaceAddress, Route};
-
-use crate::error::{Context, Result};
-use crate::netlink::Rtnetlink;
 
 /// The network of this thread. A thread may make several, one after the other.
 pub struct TestNetwork {
@@ -146,7 +146,7 @@ impl TestNetwork {
 
     /// Removes the routes that only the host before had, and adds those that are missing.
     fn change_routes(&self, netlink: &mut Rtnetlink, before: &Host) -> Result<()> {
-        let present = crate::host::read()?.routes;
+        let present = host::read()?.routes;
         let is_same = |a: &Route, b: &Route| {
             (a.destination, &a.interface, a.gateway, a.table)
                 == (b.destination, &b.interface, b.gateway, b.table)
@@ -232,8 +232,8 @@ fn add_veth(netlink: &mut Rtnetlink, interface: &Interface, peer_index: u32) -> 
 /// addresses, in this order: the first address of a network is the source of packets.
 fn change_addresses(netlink: &mut Rtnetlink, previous: &Interface, new: &Interface) -> Result<()> {
     let present = |name: &str| -> Result<Vec<InterfaceAddress>> {
-        let host = crate::host::read()?;
-        Ok(host.interface(name).map(|found| found.addresses.clone()).unwrap_or_default())
+        let present = host::read()?;
+        Ok(present.interface(name).map(|found| found.addresses.clone()).unwrap_or_default())
     };
     let kernel = present(&new.name)?;
     for gone in previous

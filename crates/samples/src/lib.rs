@@ -2,8 +2,7 @@
 //! that people write, others those of an adversary.
 
 use fastrand::Rng;
-
-use crate::tree::{Covering, INET6, Rect};
+use skipstep_classifier::tree::{Covering, INET6, Rect};
 
 /// The shape of a list of rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,25 +2,25 @@
 
 use skipstep_abi as abi;
 use skipstep_abi::handoff::{HANDOFF_NO_REASON, handoff_order};
+use skipstep_kernel::Result;
+use skipstep_kernel::device::{self, FragmentCounters};
 use skipstep_model::{Carried, Fate, ForwardRoute, Forwarded, Packet, Verdict};
 use skipstep_reassembly::{FragmentFate, Piece, refragment};
 use skipstep_ruleset::{Direction, Reason};
 use skipstep_wire::checksum;
 use zerocopy::IntoBytes;
 
-use super::arrival;
-use super::hook::Hook;
-use super::passage::Passage;
-use crate::device::{self, FragmentCounters};
-use crate::error::Result;
+use crate::arrival;
+use crate::hook::Hook;
 use crate::network::LINK_ADDRESS;
+use crate::passage::Passage;
 
 /// Nonce of the frames.
 const NONCE: u64 = 0x0706_0504_0302_0100;
 
 impl Passage<'_> {
     /// Adds a fragment to the others of its datagram.
-    pub(super) fn reassemble(&mut self, packet: &Packet) -> Result<Fate> {
+    pub(crate) fn reassemble(&mut self, packet: &Packet) -> Result<Fate> {
         let outcome = match Piece::parse(&packet.bytes, self.host.rdomain(&packet.interface)) {
             Some(piece) => self.machine.fragments.add(piece, self.machine.test.now),
             None => FragmentFate::Dropped(Some(Reason::Fragment)),
@@ -70,7 +70,7 @@ impl Passage<'_> {
 
     /// Fragments a forwarded IPv6 datagram again. For a datagram of this host the IP output would
     /// do so: pf runs before it, the hook after it.
-    pub(super) fn fragment_again(&self, packet: &Packet, mut fate: Fate) -> Fate {
+    pub(crate) fn fragment_again(&self, packet: &Packet, mut fate: Fate) -> Fate {
         let how = packet.carried.fragmentation.filter(|_| packet.received_on.is_some());
         let Some(how) = how else {
             return fate;

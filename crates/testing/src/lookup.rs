@@ -5,22 +5,21 @@ use std::collections::BTreeMap;
 
 use libbpf_rs::Object;
 use skipstep_abi as abi;
+use skipstep_kernel::map::{self, Map};
+use skipstep_kernel::object::{self, Sizes, find_map, find_program, slots_for};
+use skipstep_kernel::program::{Program, SkBuff};
+use skipstep_kernel::{Error, Indexing, Result};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Evaluator, Ruleset};
 use skipstep_scenario::Engine as _;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use super::TestEngine;
-use super::arrival;
-use crate::error::{Error, Result};
-use crate::indexing::Indexing;
-use crate::map::{self, Map};
+use crate::arrival;
+use crate::engine::TestEngine;
 use crate::network::LINK_ADDRESS;
-use crate::object::{self, Sizes, find_map, find_program, slots_for};
-use crate::program::{Program, SkBuff};
 
 /// The object of bpf/lookup.bpf.c.
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lookup.bpf.o"));
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OBJECTS"), "/lookup.bpf.o"));
 
 /// Number of packets in the list (`LOOKUP_PACKETS`).
 pub const PACKETS: usize = 65_536;

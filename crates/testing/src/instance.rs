@@ -4,19 +4,18 @@
 use std::ops::{Deref, DerefMut};
 
 use skipstep_abi as abi;
+use skipstep_kernel::device::{self, FragmentCounters};
+use skipstep_kernel::object::Sizes;
+use skipstep_kernel::record::{Memory, Record};
+use skipstep_kernel::{Instance, Result};
 use skipstep_model::{Carried, Draw, Packet};
 use skipstep_ruleset::Ruleset;
 use skipstep_ruleset::interface::Host;
 
-use super::machine::Machine;
-use super::passage::Passage;
-use super::{copies, reset};
-use crate::device::{self, FragmentCounters};
-use crate::error::Result;
-use crate::instance::Instance;
+use crate::machine::Machine;
 use crate::network::TestNetwork;
-use crate::object::Sizes;
-use crate::record::{Memory, Record};
+use crate::passage::Passage;
+use crate::{copies, reset};
 
 /// An instance that filters only the packets of a test, and that is removed when the value is
 /// dropped.
@@ -37,7 +36,7 @@ impl TestInstance {
         let network = TestNetwork::enter(host)?;
         copies::listen()?;
         let instance = Instance::open_or_create(name, Sizes::test().states)?;
-        let machine = Machine::new(&instance.maps, &instance.programs)?;
+        let machine = Machine::new(instance.maps(), instance.programs())?;
         Ok(TestInstance { instance, network, machine })
     }
 
@@ -52,7 +51,7 @@ impl TestInstance {
         let mut change = self.instance.begin()?;
         change.memory.hostid = hostid;
         change.keep()?;
-        let maps = &self.instance.maps;
+        let maps = self.instance.maps();
         let status = abi::Status {
             running: 1,
             since: 0,
@@ -67,7 +66,7 @@ impl TestInstance {
 
     fn forget(&mut self) -> Result<()> {
         let mut change = self.instance.begin()?;
-        let Instance { maps, programs, .. } = &self.instance;
+        let (maps, programs) = (self.instance.maps(), self.instance.programs());
         reset::maps(maps, programs, &change.memory, &mut change.record)?;
         let Memory { namespace, processes, hostid, created_at, .. } = change.memory;
         change.memory = Memory { namespace, processes, hostid, created_at, ..Memory::default() };
@@ -87,7 +86,7 @@ impl TestInstance {
     pub fn set_time(&mut self, seconds: u32) -> Result<()> {
         self.machine.set_time(seconds);
         self.publish_fragments()?;
-        self.instance.programs.sweep.call(&()).map(drop)
+        self.instance.programs().sweep.call(&()).map(drop)
     }
 
     /// Sets the value of the following random draws.
@@ -105,10 +104,10 @@ impl TestInstance {
             return Ok(None);
         }
         let mut passage = Passage {
-            maps: &self.instance.maps,
-            programs: &self.instance.programs,
+            maps: self.instance.maps(),
+            programs: self.instance.programs(),
             host: self.network.host(),
-            names: &self.instance.run.memory()?.names,
+            names: &self.instance.names()?,
             machine: &mut self.machine,
         };
         let fate = passage.packet(packet)?;
@@ -120,7 +119,7 @@ impl TestInstance {
     fn publish_fragments(&self) -> Result<()> {
         let fragments = &self.machine.fragments;
         let counters = FragmentCounters::new(fragments.pieces(), fragments.counters(), 0);
-        device::publish(&self.instance.maps, (0, 0), counters, 0)
+        device::publish(self.instance.maps(), (0, 0), counters, 0)
     }
 }
 

@@ -7,24 +7,24 @@ use skipstep_abi::rule::divert_kind;
 use skipstep_abi::status::decision;
 use skipstep_abi::verdict::verdict;
 use skipstep_classifier::Names;
+use skipstep_kernel::Result;
+use skipstep_kernel::object::{Maps, Programs};
+use skipstep_kernel::program::Run;
 use skipstep_model::{Carried, Decision, Diverted, Fate, LogRecord, Packet, SocketOwner, Verdict};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Action, Direction, Owner, Reason, RuleId};
 
-use super::hook::Hook;
-use super::machine::{Machine, NOBODY};
-use super::{arrival, copies};
-use crate::error::Result;
-use crate::object::{Maps, Programs};
-use crate::program::Run;
+use crate::hook::Hook;
+use crate::machine::{Machine, NOBODY};
+use crate::{arrival, copies};
 
 /// Return value of a program that drops a packet.
-pub(super) const TCX_DROP: u32 = 2;
+pub(crate) const TCX_DROP: u32 = 2;
 /// Mark beside a packet that the data plane has sent to its egress interface (`ROUTED_MAGIC`).
 const ROUTED_MAGIC: u32 = 0x7066_7274;
 
 /// The surroundings of a packet.
-pub(super) struct Passage<'a> {
+pub(crate) struct Passage<'a> {
     pub maps: &'a Maps,
     pub programs: &'a Programs,
     pub host: &'a Host,
@@ -179,7 +179,7 @@ impl Passage<'_> {
     /// # Errors
     /// Fails if the map cannot be read.
     pub fn outcome(&self) -> Result<abi::Outcome> {
-        self.machine.outcome(&self.maps.scratch)
+        self.machine.outcome(self.maps)
     }
 
     fn log_records(&mut self, outcome: &abi::Outcome) -> Result<Vec<LogRecord>> {

@@ -3,10 +3,11 @@
 
 use std::cell::RefCell;
 
+use skipstep_kernel::Error;
+use skipstep_kernel::Result;
 use skipstep_ruleset::interface::Host;
 
-use super::copies;
-use crate::error::Result;
+use crate::copies;
 use crate::network::TestNetwork;
 
 /// A network, the host for which it was made, and its current host.
@@ -22,7 +23,7 @@ thread_local! {
 
 /// Makes the network that of `host`. Returns the host with the indices of its interfaces. Networks
 /// are slow to build, so most tests reuse the network, restored to its first host.
-pub(super) fn enter(host: &Host) -> Result<Host> {
+pub(crate) fn enter(host: &Host) -> Result<Host> {
     let is_mine = HERE.with_borrow(|here| {
         here.as_ref().is_some_and(|here| here.made_for == *host || here.now == *host)
     });
@@ -37,8 +38,8 @@ pub(super) fn enter(host: &Host) -> Result<Host> {
 }
 
 /// Changes the network to that of `host`. A network that cannot be changed is given up.
-pub(super) fn change(host: &Host) -> Result<Host> {
-    let mut here = HERE.take().ok_or_else(super::no_network)?;
+pub(crate) fn change(host: &Host) -> Result<Host> {
+    let mut here = HERE.take().ok_or_else(no_network)?;
     if here.now != *host {
         here.network.change(host)?;
         here.now.clone_from(host);
@@ -46,4 +47,9 @@ pub(super) fn change(host: &Host) -> Result<Host> {
     let known = here.network.host().clone();
     HERE.set(Some(here));
     Ok(known)
+}
+
+/// Returns the error of an engine that has no rule set yet.
+pub(crate) fn no_network() -> Error {
+    Error::Bpf { operation: "test".to_owned(), cause: "no rule set was loaded".to_owned() }
 }

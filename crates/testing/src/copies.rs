@@ -8,10 +8,11 @@ use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, LinkAddr, SockFlag, SockProtocol, SockType, recvfrom, socket,
 };
+use skipstep_kernel::Result;
+use skipstep_kernel::error::Context;
 use skipstep_wire::protocol;
 
-use super::arrival::LINK_HEADER;
-use crate::error::{Context, Result};
+use crate::arrival::LINK_HEADER;
 
 thread_local! {
     /// The socket in this thread's network. Test runs of all its engines use this network,
@@ -26,7 +27,7 @@ const LONGEST: usize = 4096;
 const PACKET_OUTGOING: u8 = 4;
 
 /// Opens the socket in the current network of this thread.
-pub(super) fn listen() -> Result<()> {
+pub(crate) fn listen() -> Result<()> {
     let socket = socket(
         AddressFamily::Packet,
         SockType::Raw,
@@ -39,13 +40,13 @@ pub(super) fn listen() -> Result<()> {
 }
 
 /// Discards the packets that have left so far.
-pub(super) fn forget() -> Result<()> {
+pub(crate) fn forget() -> Result<()> {
     sent_by(0).map(drop)
 }
 
 /// Returns the TCP segments that left by an interface since the last call, from the IP header on.
 /// Other packets come from the network itself.
-pub(super) fn sent_by(index: u32) -> Result<Vec<Vec<u8>>> {
+pub(crate) fn sent_by(index: u32) -> Result<Vec<Vec<u8>>> {
     let mut sent = Vec::new();
     let mut frame = vec![0; LONGEST];
     loop {

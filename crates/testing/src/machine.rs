@@ -3,31 +3,29 @@
 
 use std::cell::RefCell;
 
-use libbpf_rs::MapHandle;
 use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};
 use nix::unistd::Pid;
 use skipstep_abi as abi;
+use skipstep_kernel::Result;
+use skipstep_kernel::error::Context;
+use skipstep_kernel::object::{Maps, Programs};
+use skipstep_kernel::program::{Run, SkBuff};
+use skipstep_kernel::ring::LogReader;
+use skipstep_kernel::shared::Shared;
 use skipstep_model::{Draw, Packet};
 use skipstep_reassembly::{FragmentFate, Piece, Reassembler};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Owner, Ruleset, Timeout};
-use zerocopy::FromBytes;
 
-use super::arrival;
-use super::hook::Hook;
-use super::odd_length::{self, OddLength};
-use crate::error::{Context, Error, Result};
-use crate::map;
-use crate::object::{Maps, Programs};
-use crate::program::{Run, SkBuff};
-use crate::ring::LogReader;
-use crate::shared::Shared;
+use crate::arrival;
+use crate::hook::Hook;
+use crate::odd_length::{self, OddLength};
 
 /// User id of packets without a socket.
-pub(super) const NOBODY: u32 = Owner::UNKNOWN;
+pub(crate) const NOBODY: u32 = Owner::UNKNOWN;
 
 /// The surroundings of the programs of one thread.
-pub(super) struct Machine {
+pub(crate) struct Machine {
     /// The settings of the test that the programs read.
     pub test: abi::Test,
     shared_settings: Shared,
@@ -142,17 +140,8 @@ impl Machine {
     ///
     /// # Errors
     /// Fails if the map cannot be read.
-    pub fn outcome(&self, scratch: &MapHandle) -> Result<abi::Outcome> {
-        let mut values = self.scratch.borrow_mut();
-        map::read_per_cpu(scratch, &mut values)?;
-        let stride = values.len() / map::cpus()?;
-        let outcome = values.get(self.cpu * stride..).and_then(|bytes| {
-            abi::Outcome::read_from_prefix(bytes).ok().map(|(outcome, _)| outcome)
-        });
-        outcome.ok_or_else(|| Error::Bpf {
-            operation: "map scratch: read".to_owned(),
-            cause: "smaller than struct pf_outcome".to_owned(),
-        })
+    pub fn outcome(&self, maps: &Maps) -> Result<abi::Outcome> {
+        maps.outcome(self.cpu, &mut self.scratch.borrow_mut())
     }
 
     /// Writes the settings of the test for the programs.

@@ -4,19 +4,20 @@
 use std::os::fd::{AsFd, AsRawFd};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
+use skipstep_kernel::error::Context;
+use skipstep_kernel::object::{Programs, find_map, find_program};
+use skipstep_kernel::program::{Program, Run, SkBuff};
+use skipstep_kernel::{Error, Result};
 use skipstep_ruleset::Direction;
 
-use super::arrival;
-use super::hook::Hook;
-use crate::error::{Context, Error, Result};
-use crate::object::{Programs, find_map, find_program};
-use crate::program::{Program, Run, SkBuff};
+use crate::arrival;
+use crate::hook::Hook;
 
 /// The object of bpf/odd_length.bpf.c.
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/odd_length.bpf.o"));
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OBJECTS"), "/odd_length.bpf.o"));
 
 /// Longest packet that a program can make, in bytes.
-pub(super) const LONGEST: usize = 16_000;
+pub(crate) const LONGEST: usize = 16_000;
 /// Longest packet that the kernel accepts for a test run, in bytes: it must fit into a page beside
 /// the kernel's own data.
 const LONGEST_PLAIN: usize = 3600;
@@ -24,7 +25,7 @@ const LONGEST_PLAIN: usize = 3600;
 const NOT_REACHED: u32 = 0xff;
 
 /// The programs and the bytes they read.
-pub(super) struct OddLength {
+pub(crate) struct OddLength {
     packet: MapHandle,
     ingress: Program,
     egress: Program,

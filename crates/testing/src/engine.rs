@@ -1,27 +1,18 @@
 //! The data plane under test. `BPF_PROG_TEST_RUN` runs the programs that filter real packets, on
 //! packets, a clock, random draws, interfaces and routes that the test chooses.
 
-mod anew;
-mod arrival;
-mod copies;
-mod crowd;
-mod daemon;
-mod here;
-mod hook;
-mod instance;
-mod key_table;
-mod lookup;
-mod machine;
-mod odd_length;
-mod passage;
-mod reset;
-mod route;
-mod timer;
-
 use std::time::Duration;
 
 use skipstep_abi as abi;
 use skipstep_classifier::Planner;
+use skipstep_kernel::contents::{EntryInfo, EntryTraffic};
+use skipstep_kernel::object::{self, Maps, Programs, Sizes};
+use skipstep_kernel::program::{self, Program, Run};
+use skipstep_kernel::record::{Memory, Record};
+use skipstep_kernel::rule_home::RuleHome;
+use skipstep_kernel::{
+    Indexing, Result, commit, contents, counters, limiter, source, state, table,
+};
 use skipstep_model::{Draw, Fate, Packet, TableCounters, TableTraffic};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Evaluator, FastForward, Next, RuleId, RulesChange, Ruleset, TableName};
@@ -30,24 +21,10 @@ use skipstep_views::{
     InterfaceCounters, LimiterView, RuleCounters, SourceView, StateView, Status, TableEdit,
 };
 
-use self::machine::Machine;
-use self::passage::{Passage, TCX_DROP};
-use crate::commit;
-use crate::contents::{EntryInfo, EntryTraffic};
-use crate::error::{Error, Result};
-use crate::indexing::Indexing;
-use crate::object::{self, Maps, Programs};
-use crate::program::{self, Program, Run};
-use crate::record::{Memory, Record};
-use crate::rule_home::RuleHome;
-use crate::{contents, counters, limiter, source, state, table};
-
-pub use self::anew::{FRAME, FrameRestorer, TimedHook};
-pub use self::instance::TestInstance;
-pub use self::key_table::KeyTable;
-pub use self::lookup::{FAILED, Lookup, LookupPacket, Lookups, NO_RULE, PACKETS};
-pub use self::timer::LoneTimer;
-pub use crate::object::Sizes;
+use crate::here::no_network;
+use crate::machine::Machine;
+use crate::passage::{Passage, TCX_DROP};
+use crate::{arrival, copies, here, reset};
 
 /// The data plane, loaded for this thread and not pinned.
 ///
@@ -55,23 +32,23 @@ pub use crate::object::Sizes;
 /// its CPU, because results of packets are stored per CPU. The engine must stay on that thread.
 pub struct TestEngine {
     evaluator: Evaluator,
-    maps: Maps,
-    programs: Programs,
+    pub(crate) maps: Maps,
+    pub(crate) programs: Programs,
     rules: RuleHome,
     empty: Program,
-    machine: Machine,
+    pub(crate) machine: Machine,
     /// The host, with the indices of its interfaces in this thread's network.
     host: Option<Host>,
-    memory: Memory,
+    pub(crate) memory: Memory,
     planner: Planner,
     indexing: Indexing,
-    record: Record,
+    pub(crate) record: Record,
     /// The states, as long as no program ran that could change them.
-    known: Option<Known>,
+    pub(crate) known: Option<Known>,
 }
 
 /// Summary of the states, for the clock.
-struct Known {
+pub(crate) struct Known {
     /// Ids of the states, in order of creation.
     ids: Vec<u64>,
     /// Second when the first state expires.
@@ -123,7 +100,11 @@ impl TestEngine {
         Self::with_programs(evaluator, sizes, maps, programs)
     }
 
-    fn with_programs(
+    /// Wraps a data plane that is loaded already.
+    ///
+    /// # Errors
+    /// Fails if the maps of rules cannot be made, or as [`Machine::new`] does.
+    pub(crate) fn with_programs(
         evaluator: Evaluator,
         sizes: &Sizes,
         maps: Maps,
@@ -432,8 +413,4 @@ fn without_xpass(counts: [[u64; 3]; 2]) -> [[u64; 4]; 2] {
 
 fn certain<T>(result: Result<T>) -> T {
     result.unwrap_or_else(|error| panic!("data plane under test: {error}"))
-}
-
-fn no_network() -> Error {
-    Error::Bpf { operation: "test".to_owned(), cause: "no rule set was loaded".to_owned() }
 }

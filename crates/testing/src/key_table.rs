@@ -1,11 +1,10 @@
 //! The key table alone: any number of threads insert and remove states.
 
 use skipstep_abi as abi;
-
-use crate::error::Result;
-use crate::map::Map;
-use crate::object::{self, Maps, Programs, Sizes};
-use crate::program::Program;
+use skipstep_kernel::Result;
+use skipstep_kernel::map::Map;
+use skipstep_kernel::object::{self, Maps, Programs, Sizes};
+use skipstep_kernel::program::Program;
 
 /// The data plane's table of states, without the filter.
 pub struct KeyTable {

@@ -3,10 +3,11 @@
 
 use libbpf_rs::{MapCore, MapFlags};
 use skipstep_abi as abi;
+use skipstep_kernel::Result;
+use skipstep_kernel::error::Context;
 use zerocopy::IntoBytes;
 
-use super::TestEngine;
-use crate::error::{Context, Result};
+use crate::engine::TestEngine;
 
 /// States written to the map by one call.
 const BATCH: u32 = 65_536;

@@ -1,7 +1,7 @@
 //! Tests that a search finds the rule that a linear evaluation finds.
 
-use super::*;
-use crate::sample::{ListShape, packets, rules, rules6};
+use skipstep_classifier::tree::{Covering, INET, INET6, Size, Space, TreeSet};
+use skipstep_samples::{ListShape, packets, rules, rules6};
 
 /// Returns the rank of the first rule whose rectangle has the point and whose other criteria match.
 fn linear<const N: usize>(
