@@ -5,7 +5,6 @@
 //! code and nearly all need of root are in this crate. Every call blocks, and returns an [`Error`]
 //! of one line that names the object and the cause.
 
-pub mod allocator;
 mod attach;
 mod attacher;
 pub mod bridge;
