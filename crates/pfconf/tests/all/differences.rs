@@ -24,7 +24,7 @@ struct Names {
 }
 
 impl Names {
-    fn of(text: &str) -> Names {
+    fn read(text: &str) -> Names {
         let mut names = Names::default();
         let mut name: Option<String> = None;
         let mut heading: Option<String> = None;
@@ -92,7 +92,7 @@ fn sources() -> Vec<PathBuf> {
 #[test]
 fn differences_from_openbsd_are_described_and_marked() {
     let page = std::fs::read_to_string(common::root().join("docs/reference/linux.md")).unwrap();
-    let names = Names::of(&page);
+    let names = Names::read(&page);
     let unique: BTreeSet<&String> = names.all.iter().collect();
     assert_eq!(unique.len(), names.all.len(), "two differences have one name: {:?}", names.all);
 
@@ -116,7 +116,7 @@ fn differences_from_openbsd_are_described_and_marked() {
 
 #[test]
 fn names_are_headings_and_bold_beginnings() {
-    let names = Names::of(
+    let names = Names::read(
         "# Title\n\nText.\n\n## One\n\nText, **bold**.\n\n## Two\n\n**A `b`.** Text.\n\n\
          - **In a list.** Text\n- text\n\n## Three\n\n| a | b |\n|---|---|\n| **Cell**, c | d |\n",
     );
