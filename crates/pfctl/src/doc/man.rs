@@ -46,7 +46,9 @@ The order of flags does not matter.
 first disables the filter, shows, flushes, and kills states and source tracking entries.
 If there is a
 .Fl T ,
-its command comes next, and is the last.
+its command comes next, and
+.Nm
+then ends.
 Otherwise
 .Nm
 loads rules, enables the filter, sets the debug level, stores states, and loads states.
