@@ -214,7 +214,7 @@ enum pf_other_state {	/* of protocols other than TCP and ICMP */
 
 /* ---- names of the maps --------------------------------------------------------------------- *
  * rulesets         array of 2 maps   generation & 1 -> array of struct pf_rule
- * tree_sets        array of maps     generation & 1, chunk -> array of struct pf_node
+ * tree_sets        array of maps     generation & 1, chunk -> struct pf_chunk (search.h): nodes
  * configs          array of 2        generation & 1 -> struct pf_config
  * status           array of 1        struct pf_status
  * counters         per-CPU array     struct pf_counters

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * The state that a plain rule makes of an ordinary datagram: what create.h and new_state.h do for
- * any packet and any rule, where nothing is translated, limited or remembered but the connection,
- * and no state is in the way. Whatever else turns up is for them.
+ * The state that a plain rule makes of an ordinary UDP datagram: the work of create.h and
+ * new_state.h where nothing is translated, limited or remembered but the connection, and no state
+ * is in the way. A SYN and all other packets go to create.h, because is_plain() (plain.h) refuses
+ * them.
  */
 #ifndef PF_KEEP_H
 #define PF_KEEP_H

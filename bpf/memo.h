@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: (ISC OR GPL-2.0-only) */
 /*
- * Memos of packets like this one a moment ago: of flows that no state knows, each CPU remembers the
- * verdict of the rules and the way that the kernel would have sent them. A plain walk (plain.h)
- * that asked no table comes to the same end for all packets that have the same in what is a memo's
- * key, so the end is taken for theirs, and what the walk has met is counted as if they had met it.
+ * The flow cache. A memo is a cached verdict: for a flow without a state, each CPU remembers the
+ * verdict of the rules and the route that the kernel would have chosen. A plain walk (plain.h) that
+ * asked no table has the same result for all packets with the same key. So later packets take the
+ * result from the memo, and count the rules that the walk has evaluated.
  *
- * A memo stands where the hash of its key says or, if another stands there, beside that place,
- * where it drives out whatever does: two flows that meet do not drive out each other at every
- * packet. It needs no end: another generation of the rules has other keys.
+ * The hash of the key names the place of a memo. If another memo is there, the memo takes the place
+ * beside it, and replaces the memo of that place. So two flows with one hash do not replace each
+ * other at every packet. The verdict of a memo does not expire, because another generation of the
+ * rules has other keys. The route in a memo does (path.h).
  *
- * Of each memo a byte of its hash stands by itself, 4 kB of them that are always in the cache: the
- * packet that has no memo, as has none that makes a state, does not wait for the memory to say so.
+ * memo_tags has one byte of the hash of each memo: 4 kB that are always in the CPU's cache. So a
+ * packet without a memo, such as one that makes a state, does not wait for main memory.
  */
 #ifndef PF_MEMO_H
 #define PF_MEMO_H

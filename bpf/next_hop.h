@@ -12,9 +12,9 @@
 #include "state.h"
 #include "sticky.h"
 
-/* Chooses who is next for packets of the state in s->ref: for the packet's own source, as rules may
- * have translated it. If packets cross to the other family, those that go on have a next hop of
- * that one. Returns 1, or 0 if the pool has no address left. */
+/* Chooses the next hop of packets of the state in s->ref, by the source before rules translated it.
+ * If packets cross to the other family, those that leave have a next hop of that family. Returns 1,
+ * or 0 if the pool has no address left. */
 __global int choose_next_hop(struct pf_scratch *s, __u32 slot)
 {
 	struct pf_pool *pool = pool_of(slot, PF_POOL_ROUTE);

@@ -70,7 +70,7 @@ pub mod superblock_metadata {
     pub const GROUP: u32 = 3;
 }
 
-/// `struct pf_node`: a cache line of a tree; value of the tree sets map.
+/// `struct pf_node`: a cache line of a tree. A value of the tree sets map is a chunk of nodes.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
