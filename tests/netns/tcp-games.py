@@ -32,7 +32,7 @@ CASES = [
      [*OPEN, "> PA 1 1 100", "< A 1 101", "< FA 1 101", "> A 101 2", "> FA 101 2", "< A 2 102"],
      "FIN_WAIT_2 FIN_WAIT_2"),
     ("no state, and no SYN", ["> A 1 1 blocked", "> SA 0 1 blocked", "> R 1 blocked"], None),
-    ("a SYN into a living connection is challenged",
+    ("a SYN into an established connection is dropped and gets an acknowledgment",
      [*OPEN, "> S 98999 blocked = A 1 0", LIVES], "ESTABLISHED ESTABLISHED"),
     ("each time, with any number",
      [*OPEN, "> S 0 blocked = A 1 0", "> S 1 blocked = A 1 0", LIVES, "> S 5 blocked = A 1 11"],

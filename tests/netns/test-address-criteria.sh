@@ -19,7 +19,7 @@ criteria() {
 		block in quick on lan0 from urpf-failed
 	END
 	converse <<-END
-		# urpf-failed: the way back leaves by another interface, or there is none
+		# urpf-failed: the route back is on another interface, or missing
 		client sends 5 times c4 s4 udp 1000 50
 		server hears 5 times c4 s4 udp 1000 50
 		client sends 5 times beyond s4 udp 1000 50
