@@ -492,8 +492,8 @@ impl Instance {
     /// Begins a change: takes the lock, recovers from a killed process, and opens the records.
     ///
     /// # Errors
-    /// Fails if the lock cannot be taken, or if the records cannot be read or written. Fails also if
-    /// the instance filters another network namespace.
+    /// Fails if the lock cannot be taken, or if the records cannot be read or written. Fails also
+    /// if the instance filters another network namespace.
     pub fn begin(&self) -> Result<Change> {
         let lock = self.run.lock()?;
         self.revive_timer()?;

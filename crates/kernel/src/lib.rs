@@ -1,9 +1,9 @@
 //! The kernel side of skipstep: loads the data plane, attaches it, fills and reads its maps.
 //!
 //! An [`Instance`] is the filter of one network namespace, pinned under a name; it works without
-//! any process. The crate `skipstep-testing` runs the same programs on made-up packets. All `unsafe`
-//! code and nearly all need of root are in this crate. Every call blocks, and returns an [`Error`]
-//! of one line that names the object and the cause.
+//! any process. The crate `skipstep-testing` runs the same programs on made-up packets. All
+//! `unsafe` code and nearly all need of root are in this crate. Every call blocks, and returns an
+//! [`Error`] of one line that names the object and the cause.
 
 mod attach;
 mod attacher;

@@ -339,8 +339,8 @@ pub fn needs_other_trees(maps: &Maps, record: &mut Record, edit: &TableEdit) -> 
 /// Changes the contents of an existing table for a test, without a lock.
 ///
 /// # Errors
-/// Fails if the table does not exist or is constant, if it would exceed the limit of entries, or if a
-/// map cannot be read or written.
+/// Fails if the table does not exist or is constant, if it would exceed the limit of entries, or if
+/// a map cannot be read or written.
 pub fn edit(maps: &Maps, memory: &mut Memory, record: &mut Record, edit: &TableEdit) -> Result<()> {
     change_contents(maps, memory, record, &edit.table, |before| step_of(edit, before))
 }

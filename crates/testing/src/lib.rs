@@ -1,8 +1,9 @@
-//! The data plane under test, driven by scenarios. `BPF_PROG_TEST_RUN` runs the programs that filter
-//! real packets, on packets, a clock, random draws, interfaces and routes that the test chooses.
+//! The data plane under test, driven by scenarios. `BPF_PROG_TEST_RUN` runs the programs that
+//! filter real packets, on packets, a clock, random draws, interfaces and routes that the test
+//! chooses.
 //!
-//! A [`TestEngine`] is not pinned, and implements the trait [`Engine`](skipstep_scenario::Engine) of
-//! scenarios. A [`TestInstance`] is pinned and recorded like any instance.
+//! A [`TestEngine`] is not pinned, and implements the trait [`Engine`](skipstep_scenario::Engine)
+//! of scenarios. A [`TestInstance`] is pinned and recorded like any instance.
 
 mod anew;
 mod arrival;
