@@ -208,3 +208,41 @@ fn receive(server: SocketAddr, duration: Duration, interrupt: &Interrupt) -> any
 fn megabits(bytes: u64, elapsed: Duration) -> f64 {
     bytes as f64 * 8.0 / 1e6 / elapsed.as_secs_f64()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+    use std::thread;
+
+    use super::super::server::{once, page};
+    use super::*;
+
+    /// Serves one connection for each size, and has it used.
+    fn with_sizes(
+        serve: fn(&mut TcpStream, &mut [u8]) -> std::io::Result<()>,
+        ask: fn(SocketAddr, usize) -> anyhow::Result<()>,
+    ) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let sizes = [0, 1, BLOCK, BLOCK + 1, 1_000_000];
+        let server = thread::spawn(move || {
+            for _ in sizes {
+                serve(&mut listener.accept().unwrap().0, &mut vec![0; BLOCK]).unwrap();
+            }
+        });
+        for size in sizes {
+            ask(address, size).unwrap();
+        }
+        server.join().unwrap();
+    }
+
+    #[test]
+    fn a_page_may_be_longer_than_a_block() {
+        with_sizes(page, fetch);
+    }
+
+    #[test]
+    fn a_request_may_be_longer_than_a_block() {
+        with_sizes(once, connect_and_ask);
+    }
+}

@@ -27,6 +27,9 @@ const FIRST_OF_CLIENTS: u16 = 1024;
 /// Size of a read or write in bytes.
 pub(super) const BLOCK: usize = 128 * 1024;
 
+/// Most bytes of a request that is sent back as a whole.
+const LONGEST_REQUEST: usize = 64 << 20;
+
 /// Interval at which the datagram thread checks if it should end.
 const TURN: Duration = Duration::from_millis(100);
 
@@ -185,12 +188,13 @@ fn discard(client: &mut TcpStream, buffer: &mut [u8]) -> std::io::Result<()> {
     }
 }
 
-fn once(client: &mut TcpStream, buffer: &mut [u8]) -> std::io::Result<()> {
+pub(super) fn once(client: &mut TcpStream, buffer: &mut [u8]) -> std::io::Result<()> {
     client.read_exact(&mut buffer[..4])?;
     let length = u32::from_be_bytes([buffer[0], buffer[1], buffer[2], buffer[3]]) as usize;
-    let length = length.clamp(4, buffer.len());
-    client.read_exact(&mut buffer[4..length])?;
-    client.write_all(&buffer[..length])
+    let mut request = vec![0; length.clamp(4, LONGEST_REQUEST)];
+    request[..4].copy_from_slice(&buffer[..4]);
+    client.read_exact(&mut request[4..])?;
+    client.write_all(&request)
 }
 
 fn chargen(client: &mut TcpStream, buffer: &mut [u8]) -> std::io::Result<()> {
@@ -199,7 +203,7 @@ fn chargen(client: &mut TcpStream, buffer: &mut [u8]) -> std::io::Result<()> {
     }
 }
 
-fn page(client: &mut TcpStream, buffer: &mut [u8]) -> std::io::Result<()> {
+pub(super) fn page(client: &mut TcpStream, buffer: &mut [u8]) -> std::io::Result<()> {
     let mut length = 0;
     while !buffer[..length].ends_with(b"\r\n\r\n") {
         match client.read(&mut buffer[length..])? {
@@ -209,10 +213,15 @@ fn page(client: &mut TcpStream, buffer: &mut [u8]) -> std::io::Result<()> {
     }
     let request = String::from_utf8_lossy(&buffer[..length]).into_owned();
     let size = request.strip_prefix("GET /").and_then(|rest| rest.split(' ').next()?.parse().ok());
-    let size: usize = size.unwrap_or(0).min(buffer.len());
-    let head = format!("HTTP/1.0 200 OK\r\nContent-Length: {size}\r\n\r\n");
+    let mut left = size.unwrap_or(0u32) as usize;
+    let head = format!("HTTP/1.0 200 OK\r\nContent-Length: {left}\r\n\r\n");
     client.write_all(head.as_bytes())?;
-    client.write_all(&buffer[..size])
+    while left > 0 {
+        let block = left.min(buffer.len());
+        client.write_all(&buffer[..block])?;
+        left -= block;
+    }
+    Ok(())
 }
 
 fn answer(socket: &UdpSocket, over: &AtomicBool) {
