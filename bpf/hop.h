@@ -164,7 +164,7 @@ __inline bool find_hop(void *ctx, struct pf_scratch *s, const struct net_device 
 	if (memo && recall_hop(s, memo, ifindex, routes, strict, hook))
 		return true;
 	if (s->pd.ttl <= 1 || !is_for_forwarding(s->pd.family, &s->pd.source) ||
-	    !is_for_forwarding(s->pd.family, &s->pd.destination) ||
+	    !is_for_forwarding(s->pd.family, &s->pd.destination) || !is_router(net, s->pd.family) ||
 	    !may_come_from_there(ctx, s, strict, ifindex))
 		return false;
 	set_flow_lookup(s, ifindex);

@@ -113,7 +113,12 @@ struct netns_ipv4 {
 	atomic_t rt_genid;
 } __kptr_access;
 
+struct ipv6_devconf {
+	__s32 forwarding;
+} __kptr_access;
+
 struct netns_ipv6 {
+	struct ipv6_devconf *devconf_all;
 	atomic_t fib6_sernum;
 } __kptr_access;
 
@@ -253,6 +258,13 @@ extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym;
 
 #define AF_INET			2
 #define AF_INET6		10
+
+/* True if the kernel forwards packets of a family where their interface lets it. bpf_fib_lookup
+ * asks the interface alone; ip6_forward() asks the setting of all interfaces. */
+__inline bool is_router(const struct net *net, __u8 family)
+{
+	return family == AF_INET || net->ipv6.devconf_all->forwarding;
+}
 
 /* Frames of these devices begin with an Ethernet header, all others with the IP header. So does a
  * multicast or broadcast that comes back in by the device that it leaves by, because programs of

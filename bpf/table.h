@@ -241,13 +241,15 @@ __inline enum pf_route find_route_in(struct __sk_buff *skb, struct bpf_fib_looku
 				     __u8 family, const struct pf_addr *address, __u32 flags,
 				     __u32 table)
 {
+	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);
 	struct pf_table_entry *self;
 	bool forwards = flags & FORWARDS;
 	long result;
 
 	flags &= ~FORWARDS;
 	__builtin_memset(params, 0, sizeof(*params));
-	if (is_everywhere(family, address))
+	if (is_everywhere(family, address) ||
+	    (forwards && !is_router(kern->dev->nd_net.net, family)))
 		return PF_ROUTE_UNKNOWN;
 	params->family = family;
 	params->ifindex = skb->ifindex;

@@ -1,6 +1,7 @@
 # A host that does not forward. As on OpenBSD it forwards no reassembled fragments, forwards by no
 # table of an `rtable` rule, and translates nothing to the other family. A route-to rule still sends
-# packets on. A router with the same rules forwards all of them.
+# packets on. A router with the same rules forwards all of them. If one interface alone has
+# `forwarding`, the host is no router of IPv6: Linux asks the setting of all interfaces.
 . "$(dirname "$0")/lab.sh"
 gateway_between_client_and_server
 on gateway ip route add 192.168.10.0/24 dev wan0 table 7
@@ -54,6 +55,24 @@ for router in 1 0; do
 done
 same "a warning names the setting" "sysctl -w net.ipv4.ip_forward=1" \
 	"$(echo "pass in inet6 af-to inet from 192.0.2.1" | pf gateway -f - 2>&1 | grep -o 'sysctl.*')"
+one_by_one_server server "$SERVER6"
+for fast in yes no; do
+	filter gateway <<-END_OF_RULES
+		set fast-forward $fast
+		set skip on lo
+		pass no state
+	END_OF_RULES
+	forwards 1
+	same "UDP over IPv6, a router, fast-forward $fast" 20 \
+		"$(one_by_one client "$SERVER6" 20 | cut -d " " -f 1)"
+	on gateway sysctl -qw net.ipv6.conf.all.forwarding=0 net.ipv6.conf.lan0.forwarding=1 \
+		net.ipv6.conf.wan0.forwarding=1
+	same "UDP over IPv6, lan0 forwards alone, fast-forward $fast" 0 \
+		"$(one_by_one client "$SERVER6" 3 | cut -d " " -f 1)"
+	same "IPv6, lan0 forwards alone, fast-forward $fast" 0 "$(arrivals "$SERVER6")"
+	same "fragments of IPv6, lan0 forwards alone, fast-forward $fast" 0 \
+		"$(arrivals -s 5000 "$SERVER6")"
+done
 forwards 1
 same "a router is not warned" "" \
 	"$(echo "pass in inet6 af-to inet from 192.0.2.1" | pf gateway -f - 2>&1 | grep warning)"
