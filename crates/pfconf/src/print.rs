@@ -104,10 +104,7 @@ pub fn rule(rule: &Rule, options: &PrintOptions) -> String {
         text += &format!(" label {}", quoted(label));
     }
     text += if rule.once { " once" } else { "" };
-    text += &rule.tag.as_ref().map(|tag| format!(" tag {}", words(tag))).unwrap_or_default();
-    if let Some(Not { negated, value }) = rule.tagged.as_deref() {
-        text += &format!("{} tagged {}", if *negated { " !" } else { "" }, words(value));
-    }
+    text += &tags(rule);
     text += &rule.rtable.map(|number| format!(" rtable {number}")).unwrap_or_default();
     text + &pool::translation(rule, options)
 }
@@ -190,6 +187,18 @@ fn statement(table: &Table) -> String {
         text += &network(entry.net);
     }
     text + " }"
+}
+
+/// Returns `tag` and `tagged`.
+fn tags(rule: &Rule) -> String {
+    let mut text = String::new();
+    if let Some(tag) = &rule.tag {
+        text += &format!(" tag {}", words(tag));
+    }
+    if let Some(Not { negated, value }) = rule.tagged.as_deref() {
+        text += &format!("{} tagged {}", if *negated { " !" } else { "" }, words(value));
+    }
+    text
 }
 
 fn action(rule: &Rule) -> String {

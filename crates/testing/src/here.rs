@@ -3,8 +3,7 @@
 
 use std::cell::RefCell;
 
-use skipstep_kernel::Error;
-use skipstep_kernel::Result;
+use skipstep_kernel::{Error, Result};
 use skipstep_ruleset::interface::Host;
 
 use crate::copies;

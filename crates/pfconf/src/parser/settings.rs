@@ -31,17 +31,9 @@ const RESERVED: [&str; 14] = [
     "fingerprints",
     "syncookies",
 ];
-/// Names of settings that are not reserved words: those of skipstep and of FreeBSD.
-const NOT_RESERVED: [&str; 7] = [
-    "evaluator",
-    "fast-forward",
-    "unattached",
-    "xdp",
-    "fail-policy",
-    "keepcounters",
-    "require-order",
-];
-/// Settings of FreeBSD that OpenBSD refuses.
+/// Names of settings that only skipstep has. They are not reserved words.
+const SKIPSTEP: [&str; 4] = ["evaluator", "fast-forward", "unattached", "xdp"];
+/// Names of settings of FreeBSD, which OpenBSD refuses. They are not reserved words.
 const FREEBSD: [&str; 3] = ["fail-policy", "keepcounters", "require-order"];
 
 impl Parser<'_> {
@@ -49,9 +41,13 @@ impl Parser<'_> {
         self.expect("set")?;
         let word = match self.peek().kind.clone() {
             TokenKind::Keyword(word) => word.to_string(),
-            TokenKind::String(word) if NOT_RESERVED.contains(&word.as_str()) => word,
+            TokenKind::String(word)
+                if SKIPSTEP.contains(&word.as_str()) || FREEBSD.contains(&word.as_str()) =>
+            {
+                word
+            }
             _ => {
-                let all = RESERVED.into_iter().chain(NOT_RESERVED);
+                let all = RESERVED.into_iter().chain(SKIPSTEP).chain(FREEBSD);
                 all.for_each(|word| self.expected.note(word));
                 return self.syntax_error();
             }

@@ -1,9 +1,9 @@
 //! Prints legacy rules as FreeBSD's pfctl does.
 
-use skipstep_ruleset::{LegacyKind, LegacyRule, Not};
+use skipstep_ruleset::{LegacyKind, LegacyRule};
 
 use super::pool::{PoolUse, pool};
-use super::{PrintOptions, head, quoted, words};
+use super::{PrintOptions, head, quoted, tags};
 
 /// Returns a legacy rule as one line without line end.
 pub fn rule(legacy: &LegacyRule, options: &PrintOptions) -> String {
@@ -25,10 +25,7 @@ pub fn rule(legacy: &LegacyRule, options: &PrintOptions) -> String {
     text += if legacy.pass { " pass" } else { "" };
     text += &head(rule, options);
     text += &scrub(legacy);
-    text += &rule.tag.as_ref().map(|tag| format!(" tag {}", words(tag))).unwrap_or_default();
-    if let Some(Not { negated, value }) = rule.tagged.as_deref() {
-        text += &format!("{} tagged {}", if *negated { " !" } else { "" }, words(value));
-    }
+    text += &tags(rule);
     text += &rule.rtable.map(|rtable| format!(" rtable {rtable}")).unwrap_or_default();
     let source = rule.nat.as_ref().map(|nat| (nat, PoolUse::Source));
     let destination = rule.rdr.as_ref().map(|rdr| (rdr, PoolUse::Destination));
