@@ -43,7 +43,8 @@ The flags of a verb stand between the verb and its operands.
 .Pp
 The order of flags does not matter.
 .Nm
-first disables the filter, shows, flushes, and kills states and source tracking entries.
+first disables the filter, shows parts of it, flushes parts of it, and kills states and source
+tracking entries.
 If there is a
 .Fl T ,
 its command comes next, and
