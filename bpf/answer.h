@@ -99,7 +99,7 @@ __inline bool is_challenge(const struct pf_reply *reply)
 }
 
 /* A test has no wires: its answers go back. */
-/* Differs from OpenBSD: linux.md, "Reply packets" */
+/* Differs from OpenBSD: linux.md, "Answers" */
 /* Differs from OpenBSD: linux.md, "Rejections on a bridge" */
 __inline enum pf_answer_way find_answer_way(struct __sk_buff *skb, const struct pf_scratch *s)
 {

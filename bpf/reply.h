@@ -93,7 +93,7 @@ __inline bool is_forwarded(const struct pf_scratch *s)
  * Linux refuses IPv4 packets that come in with an address of its own, so what one of our own
  * programs sent over IPv4 is answered in the name of its destination.
  */
-/* Differs from OpenBSD: linux.md, "Reply packets" */
+/* Differs from OpenBSD: linux.md, "Answers" */
 __inline bool own_address(struct __sk_buff *skb, struct pf_scratch *s, struct pf_addr *own)
 {
 	const struct pf_pdesc *pd = &s->pd;

@@ -231,7 +231,7 @@ fn is_answerable_ipv4(address: Ipv4Addr) -> bool {
 /// an address that is valid on one link only. If the host has no address, the error names the
 /// packet's destination. So does an error on a port of a bridge, because a bridge shows no other
 /// address of this host.
-// Differs from OpenBSD: linux.md, "Reply packets"
+// Differs from OpenBSD: linux.md, "Answers"
 // Differs from OpenBSD: linux.md, "Rejections on a bridge"
 fn source_address(packet: &Descriptor, world: &World) -> Option<IpAddr> {
     let is_own = |address| world.is_local(address) && !is_on_every_link(address);
