@@ -73,7 +73,7 @@ fn compile(clang: &str, include: &Path, source: &Path, object: &Path) {
     }
 }
 
-/// What CLANG says, or the newest clang there is.
+/// Returns the compiler: the value of CLANG, or else the newest clang there is.
 fn find_clang() -> String {
     if let Ok(clang) = env::var("CLANG") {
         return clang;
