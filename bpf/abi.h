@@ -14,7 +14,7 @@
 #define SKIPSTEP_ABI_H
 
 /* Raised with each change of these files: pfctl refuses pins of another version. */
-#define PF_ABI_VERSION		71
+#define PF_ABI_VERSION		72
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -213,9 +213,9 @@ enum pf_other_state {	/* of protocols other than TCP and ICMP */
 #include "abi/bridge.h"
 
 /* ---- names of the maps --------------------------------------------------------------------- *
- * rulesets         array of 2 maps   generation & 1 -> array of struct pf_rule
- * tree_sets        array of maps     generation & 1, chunk -> struct pf_chunk (search.h): nodes
- * configs          array of 2        generation & 1 -> struct pf_config
+ * rulesets         array of maps     copy -> array of struct pf_rule
+ * tree_sets        array of maps     copy, chunk -> struct pf_chunk (search.h): nodes
+ * configs          array             copy -> struct pf_config
  * status           array of 1        struct pf_status
  * counters         per-CPU array     struct pf_counters
  * rule_stats       per-CPU array     slot -> struct pf_rule_stats
@@ -245,8 +245,8 @@ enum pf_other_state {	/* of protocols other than TCP and ICMP */
  * source_keys      hash              struct pf_source_key -> index
  * source_nodes     array             index -> struct pf_source_node
  * free_sources     stack             freed index of source_nodes
- * fingerprints     array             generation & 1, order -> struct pf_fingerprint
- * limiters         array             generation & 1, kind, number -> struct pf_limiter
+ * fingerprints     array             copy, order -> struct pf_fingerprint
+ * limiters         array             copy, kind, number -> struct pf_limiter
  * limiter_uses     array             kind, number -> struct pf_limiter_use
  * limited_sources  hash              struct pf_limited_key -> struct pf_limited_source
  * limited_turns    queue             struct pf_limited_turn

@@ -17,7 +17,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 2);
+	__uint(max_entries, PF_COPIES);
 	__type(key, __u32);
 	__type(value, struct pf_config);
 } configs SEC(".maps");
@@ -31,7 +31,7 @@ __inline struct pf_status *pf_status(void)
 
 __inline struct pf_config *pf_config(__u32 generation)
 {
-	__u32 index = generation & 1;
+	__u32 index = pf_copy(generation);
 
 	return bpf_map_lookup_elem(&configs, &index);
 }

@@ -435,7 +435,7 @@ __global int test_rules(struct __sk_buff *skb, struct pf_scratch *s)
 
 	if (!s)
 		return 0;
-	generation = s->generation & 1;
+	generation = pf_copy(s->generation);
 	config = pf_config(generation);
 	rules = bpf_map_lookup_elem(&rulesets, &generation);
 	if (!config || !rules) {

@@ -14,7 +14,7 @@
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 2 * PF_FINGERPRINTS);
+	__uint(max_entries, PF_COPIES * PF_FINGERPRINTS);
 	__type(key, __u32);
 	__type(value, struct pf_fingerprint);
 } fingerprints SEC(".maps");
@@ -112,7 +112,7 @@ __inline bool fits_window(const struct pf_fingerprint *known, const struct pf_sy
 static int compare_fingerprint(__u32 i, void *arg)
 {
 	struct pf_scratch *s = ((struct pf_loop *)arg)->s;
-	__u32 index = (s->generation & 1) * PF_FINGERPRINTS + i;
+	__u32 index = pf_copy(s->generation) * PF_FINGERPRINTS + i;
 	const struct pf_fingerprint *known = bpf_map_lookup_elem(&fingerprints, &index);
 	const struct pf_syn *syn = &s->syn;
 

@@ -12,6 +12,7 @@
 #include "config.h"
 #include "kern.h"
 #include "key_table.h"
+#include "timeout.h"
 
 /* sources that are flushed at once; further ones keep their other states */
 /* Differs from OpenBSD: linux.md, "Flushing a source" */
@@ -54,7 +55,16 @@ __inline void end_now(__u32 index, __u32 serial)
 		__sync_fetch_and_sub(&status->half_open, 1);
 }
 
-/* Ends the state in a slot if its source was flushed since it was made. Returns 1 if so. */
+/* True if the states of a rule end when the trial of its rule set fails (trial.h). */
+__inline bool is_on_trial(__u32 rule_slot)
+{
+	const struct pf_rule_states *rule = bpf_map_lookup_elem(&rule_states, &rule_slot);
+
+	return rule && rule->trial;
+}
+
+/* Ends the state in a slot if its source was flushed since it was made, or if the trial of its rule
+ * has failed. Returns 1 if so. */
 __global int end_flushed(__u32 index, __u32 serial)
 {
 	const struct pf_state *state = bpf_map_lookup_elem(&states, &index);
@@ -64,6 +74,10 @@ __global int end_flushed(__u32 index, __u32 serial)
 
 	if (!state || !status || state->timeout >= PF_TIMEOUT_PURGE)
 		return 0;
+	if (status->ending && is_on_trial(state->rule_slot)) {
+		end_now(index, serial);
+		return 1;
+	}
 	flush.family = state->key[PF_WIRE].family;
 	for (__u32 kind = 0; kind < FLUSH_KINDS; kind++) {
 		if (!(status->flush_kinds & 1 << kind))

@@ -61,7 +61,7 @@ __inline void find_interface(struct pf_interface *to, __u32 ifindex)
 
 __inline bool skipped(const struct pf_interface *interface, __u32 generation)
 {
-	return interface->flags & (PF_INTERFACE_SKIP_0 << (generation & 1));
+	return interface->flags & (PF_INTERFACE_SKIP << pf_copy(generation));
 }
 
 /* Whether it is a port of a bridge, ours or the kernel's. */

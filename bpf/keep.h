@@ -79,7 +79,7 @@ __global int keep_plainly(struct pf_scratch *s, __u32 has_path)
 
 	if (!s || !status)
 		return PF_REASON_MEMORY;
-	generation = s->generation & 1;
+	generation = pf_copy(s->generation);
 	walk = &s->plain[s->pd.direction == PF_OUT];
 	rules = bpf_map_lookup_elem(&rulesets, &generation);
 	rule = rules ? bpf_map_lookup_elem(rules, &walk->decided) : NULL;

@@ -23,7 +23,7 @@
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 2 * PF_LIMITER_KINDS * PF_LIMITERS);
+	__uint(max_entries, PF_COPIES * PF_LIMITER_KINDS * PF_LIMITERS);
 	__type(key, __u32);
 	__type(value, struct pf_limiter);
 } limiters SEC(".maps");
@@ -63,7 +63,7 @@ struct {
 /* A limiter of a generation, NULL if there is none of this number. */
 __inline struct pf_limiter *find_limiter(__u32 generation, __u32 kind, __u32 id)
 {
-	__u32 index = ((generation & 1) * PF_LIMITER_KINDS + kind) * PF_LIMITERS + id;
+	__u32 index = (pf_copy(generation) * PF_LIMITER_KINDS + kind) * PF_LIMITERS + id;
 	struct pf_limiter *limiter = bpf_map_lookup_elem(&limiters, &index);
 
 	return limiter && limiter->limit ? limiter : NULL;

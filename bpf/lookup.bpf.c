@@ -111,7 +111,7 @@ __inline __u32 search_trees(struct pf_scratch *s, __u32 superblock)
 
 __inline __u32 walk(struct pf_scratch *s)
 {
-	__u32 generation = s->generation & 1;
+	__u32 generation = pf_copy(s->generation);
 	struct pf_config *config = pf_config(generation);
 	void *rules = bpf_map_lookup_elem(&rulesets, &generation);
 

@@ -151,7 +151,7 @@ __global int judge_plainly(struct pf_scratch *s)
 
 	if (!s)
 		return PF_PLAINLY_UNKNOWN;
-	generation = s->generation & 1;
+	generation = pf_copy(s->generation);
 	config = pf_config(generation);
 	rules = bpf_map_lookup_elem(&rulesets, &generation);
 	if (!config || !config->fast_path || !rules)

@@ -46,7 +46,7 @@ struct rules_of_one_set {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 2);
+	__uint(max_entries, PF_COPIES);
 	__type(key, __u32);
 	__array(values, struct rules_of_one_set);
 } rulesets SEC(".maps");

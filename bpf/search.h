@@ -41,7 +41,7 @@ struct array_of_a_chunk {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 2 * PF_CHUNKS);
+	__uint(max_entries, PF_COPIES * PF_CHUNKS);
 	__type(key, __u32);
 	__array(values, struct array_of_a_chunk);
 } tree_sets SEC(".maps");
@@ -482,7 +482,7 @@ __global __u32 next_candidate(struct pf_scratch *s)
 	if (!s)
 		return NO_RULE;
 	search = &s->search;
-	search->chunks = s->generation & 1 ? PF_CHUNKS : 0;
+	search->chunks = pf_copy(s->generation) * PF_CHUNKS;
 	first = chunk_at(search, 0);
 	if (!first) {
 		search->at = SEARCH_FAILED;

@@ -15,6 +15,7 @@
 #include "sweeper.h"
 #include "syncookie.h"
 #include "time.h"
+#include "trial.h"
 
 #include <linux/errno.h>
 
@@ -142,12 +143,14 @@ __global int sweep_states(void)
 {
 	struct pf_sweep_loop loop = { .most = ~0u };
 	struct pf_status *status = pf_status();
-	__u32 until;
+	__u32 until, ending;
 	int i, parts;
 
 	if (!status)
 		return 0;
+	go_back_if_due(status);
 	until = status->flush_number;
+	ending = status->ending;
 	begin_sweep(status, &loop);
 	parts = loop.places / MAX_ROUNDS + 1;
 	bpf_for(i, 0, parts) {
@@ -158,6 +161,8 @@ __global int sweep_states(void)
 		loop.first = i * MAX_ROUNDS;
 		bpf_loop(min(loop.places - loop.first, MAX_ROUNDS), remove_marked, &loop, 0);
 	}
+	if (ending)
+		note_ended(status);
 	forget_flushes(status, until);
 	return loop.removed;
 }
@@ -188,6 +193,7 @@ __inline int flush_slice(struct pf_sweeper *sweeper)
 		sweeper->flush_begun = 1;
 		sweeper->flush_cursor = 0;
 		sweeper->flush_until = status->flush_number;
+		sweeper->ending = status->ending;
 		return 0;
 	}
 	loop.places = min(status->states_used, status->capacity);
@@ -199,6 +205,8 @@ __inline int flush_slice(struct pf_sweeper *sweeper)
 		return 0;
 	}
 	sweeper->flush_begun = 0;
+	if (sweeper->ending)
+		note_ended(status);
 	forget_flushes(status, sweeper->flush_until);
 	return 0;
 }
@@ -351,6 +359,7 @@ static int on_timer(__unused void *map, __unused __u32 *key, struct pf_sweeper *
 
 	if (!status)
 		return 0;
+	go_back_if_due(status);
 	if (status->second != (__u32)(bpf_ktime_get_boot_ns() / NSEC_PER_SEC))
 		begin_second(status, sweeper);
 	work(status, sweeper);
@@ -393,6 +402,16 @@ int pf_sweep(__unused void *ctx)
 	if (status)
 		turn_cookie_keys(status->generation, uptime());
 	return removed;
+}
+
+/* Ends the trial of the rules in force, as the timer does when the time is over. Returns 1, or 0 if
+ * there is no trial. */
+SEC("syscall")
+int pf_go_back(__unused void *ctx)
+{
+	struct pf_status *status = pf_status();
+
+	return status ? go_back(status) : 0;
 }
 
 /* Does a slice of a sweep, as the timer does: of states, or of limiters' sources. Returns how many

@@ -21,6 +21,7 @@ struct pf_sweeper {
 	__u32 flush_until;		/* the flushes in hand have lower numbers */
 	__u32 flush_cursor;		/* slot where the next slice goes on to end their states */
 	__u32 flush_begun;
+	__u32 ending;			/* the flush in hand ends the states of a trial, too */
 };
 
 struct {

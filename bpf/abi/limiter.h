@@ -15,7 +15,7 @@ enum pf_limiter_kind {
  * dropped. */
 #define PF_LIMITER_NO_MATCH	0x100
 
-/* The settings of a limiter, by generation & 1, kind and number. Times are in nanoseconds. */
+/* The settings of a limiter, by copy, kind and number. Times are in nanoseconds. */
 struct pf_limiter {
 	__u64 token;			/* rate: time until one more state is allowed */
 	__u64 bucket;			/* rate: time whose states can be saved up; 0: no rate */

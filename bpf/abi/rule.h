@@ -18,9 +18,9 @@ enum pf_interface_flags {
 	/* frames begin with the IP header; for userland, the data plane reads the kernel's
 	 * device */
 	PF_INTERFACE_NO_LINK = 1 << 1,
-	PF_INTERFACE_SKIP_0 = 1 << 2,	/* `set skip on` in even generations */
-	PF_INTERFACE_SKIP_1 = 1 << 3,	/* `set skip on` in odd generations */
-	PF_INTERFACE_PORT = 1 << 4,	/* of a bridge, ours or the kernel's */
+	PF_INTERFACE_PORT = 1 << 2,	/* of a bridge, ours or the kernel's */
+	/* `set skip on` in copy 0; the bits of the other copies follow */
+	PF_INTERFACE_SKIP = 1 << 3,
 };
 
 /* Value of the interfaces map, whose key is the ifindex. An interface without an entry is not yet
@@ -293,6 +293,8 @@ struct pf_rule_states {
 	__u8 divert_address[16];
 	__u32 flow_tos;			/* `tos` criterion of the rule, for the report */
 	__u32 old;			/* pf_action of a legacy rule, else 0 */
+	__u32 trial;			/* 1: its states end if the trial of its rule set fails */
+	__u32 pad;
 };
 
 enum pf_divert_kind {
@@ -302,7 +304,7 @@ enum pf_divert_kind {
 	PF_DIVERT_PACKET = 3,
 };
 
-/* ---- fingerprints of systems' SYNs, by generation & 1 and their order ------------------------ */
+/* ---- fingerprints of systems' SYNs, by copy and order ---------------------------------------- */
 
 enum pf_measure {
 	PF_MEASURE_ANY = 0,

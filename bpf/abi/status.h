@@ -3,7 +3,14 @@
 #ifndef SKIPSTEP_ABI_STATUS_H
 #define SKIPSTEP_ABI_STATUS_H
 
-/* ---- configuration, one for each of the two generations ------------------------------------ */
+/* ---- generations ---------------------------------------------------------------------------- */
+
+/* The maps have room for several rule sets with their settings, because packets read one while
+ * another is written. The lowest bits of the number of a generation select its copy. */
+#define PF_COPIES		4	/* a power of two */
+#define pf_copy(generation)	((generation) & (PF_COPIES - 1))
+
+/* ---- configuration, one for each copy ------------------------------------------------------- */
 
 enum pf_reassemble {			/* without a bit, each fragment is filtered alone */
 	PF_REASSEMBLE_YES = 1 << 0,	/* needs skipstepd: without it fragments are dropped */
@@ -81,7 +88,7 @@ struct pf_syncookies {
 /* Shared by all CPUs; one element. */
 struct pf_status {
 	__u32 abi_version;
-	/* of rules and settings in force; the lowest bit selects one of the two copies */
+	/* of rules and settings in force; its lowest bits select the copy (pf_copy) */
 	__u32 generation;
 	__u32 running;
 	__u32 since;			/* boot-clock second of the last enable or disable */
@@ -130,6 +137,12 @@ struct pf_status {
 	/* entries of the limited_turns queue, and those about to be added */
 	__u32 limited_turns;
 	__u32 limited_capacity;		/* maximum number of entries of that queue */
+	/* the rules in force are on trial until this second of the boot clock; 0: they are not */
+	__u32 confirm_by;
+	__u32 back;			/* generation that is in force after a trial that failed */
+	__u32 back_running;		/* value of `running` after a trial that failed */
+	/* 1: a trial has failed, and states of its rules may be left */
+	__u32 ending;
 	__u32 pad;
 };
 

@@ -6,6 +6,7 @@ _pfctl() {
         -D|-[!-]*D) return ;;
         -F|-[!-]*F) COMPREPLY=($(compgen -W "rules nat Sources states info Tables osfp Reset all" -- "$word")); return ;;
         -f|-[!-]*f) COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --confirm) return ;;
         -I|-[!-]*I) return ;;
         -i|-[!-]*i) COMPREPLY=($(compgen -W "$(ls /sys/class/net)" -- "$word")); return ;;
         -K|-[!-]*K) return ;;
@@ -15,7 +16,7 @@ _pfctl() {
         -p|-[!-]*p) return ;;
         -R|-[!-]*R) return ;;
         -S|-[!-]*S) COMPREPLY=($(compgen -f -- "$word")); return ;;
-        -s|-[!-]*s) COMPREPLY=($(compgen -W "queue rules nat Anchors Sources states info Interfaces labels timeouts memory Tables osfp LimiterStates LimiterSrcs all" -- "$word")); return ;;
+        -s|-[!-]*s) COMPREPLY=($(compgen -W "queue rules nat Anchors Sources states info Interfaces labels timeouts memory Tables osfp LimiterStates LimiterSrcs confirm all" -- "$word")); return ;;
         -T|-[!-]*T) COMPREPLY=($(compgen -W "kill flush add delete load replace show test zero expire" -- "$word")); return ;;
         -t|-[!-]*t) COMPREPLY=($(compgen -W "$(pfctl -q -s Tables 2>/dev/null)" -- "$word")); return ;;
         -V|-[!-]*V) return ;;
@@ -27,6 +28,6 @@ _pfctl() {
     case " ${COMP_WORDS[*]:1:COMP_CWORD-1} " in
         *" test "*|*" diff "*|*" fmt "*|*" import "*|*" log "*) [[ $word == -* ]] || { COMPREPLY=($(compgen -f -- "$word")); return; } ;;
     esac
-    COMPREPLY=($(compgen -W "-a -D -d -e -F -f -g -h -I -i -K -k -L -N -n -o -P -p -q -R -r -S -s -T -t -V -v -x -z --json --openbsd --help --version --junit --check --write --examples --all --remove --room-for explain test diff fmt import log bridge" -- "$word"))
+    COMPREPLY=($(compgen -W "-a -D -d -e -F -f --confirm --keep-states -g -h -I -i -K -k -L -N -n -o -P -p -q -R -r -S -s -T -t -V -v -x -z --json --openbsd --help --version --junit --check --write --examples --all --remove --room-for explain test diff fmt import log bridge confirm revert" -- "$word"))
 }
 complete -F _pfctl pfctl

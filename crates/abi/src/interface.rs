@@ -24,12 +24,10 @@ pub mod interface_flags {
     pub const LOOPBACK: u32 = 1 << 0;
     /// An interface whose frames begin with the IP header.
     pub const NO_LINK: u32 = 1 << 1;
-    /// `set skip on` in even generations.
-    pub const SKIP_0: u32 = 1 << 2;
-    /// `set skip on` in odd generations.
-    pub const SKIP_1: u32 = 1 << 3;
     /// A port of a bridge, ours or the kernel's.
-    pub const PORT: u32 = 1 << 4;
+    pub const PORT: u32 = 1 << 2;
+    /// `set skip on` in copy 0; the bits of the other copies follow.
+    pub const SKIP: u32 = 1 << 3;
 }
 
 /// `struct pf_interface`: value of the interfaces map, whose key is the ifindex.

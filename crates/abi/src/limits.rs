@@ -1,5 +1,13 @@
 //! Sizes that the data plane is built with.
 
+/// Number of rule sets that the maps have room for, a power of two (`PF_COPIES`).
+pub const COPIES: u32 = 4;
+
+/// Returns the copy of a generation: the place of its rules and settings in the maps (`pf_copy`).
+pub const fn copy_of(generation: u32) -> u32 {
+    generation & (COPIES - 1)
+}
+
 /// Bytes of an interface name with its terminating zero (`PF_IFNAMSIZ`).
 pub const IFNAMSIZ: usize = 16;
 /// Maximum number of rules in one rule set (`PF_MAX_RULES`).

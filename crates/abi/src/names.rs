@@ -49,11 +49,11 @@ pub const LIMIT_COUNTERS: [&str; LCOUNT_MAX] = [
 
 /// Names of the maps, as `bpf/abi.h` lists them.
 pub mod map {
-    /// generation & 1 -> array of `struct pf_rule`
+    /// copy -> array of `struct pf_rule`
     pub const RULESETS: &str = "rulesets";
-    /// generation & 1, chunk -> array of `struct pf_node`
+    /// copy, chunk -> array of `struct pf_node`
     pub const TREE_SETS: &str = "tree_sets";
-    /// generation & 1 -> `struct pf_config`
+    /// copy -> `struct pf_config`
     pub const CONFIGS: &str = "configs";
     /// one `struct pf_status`
     pub const STATUS: &str = "status";
@@ -111,9 +111,9 @@ pub mod map {
     pub const LOG_RING: &str = "log_ring";
     /// N of pflogN -> ring of `struct pf_log_record`, with longer data
     pub const LOG_READERS: &str = "log_readers";
-    /// generation & 1, order -> `struct pf_fingerprint`
+    /// copy, order -> `struct pf_fingerprint`
     pub const FINGERPRINTS: &str = "fingerprints";
-    /// generation & 1, kind, number -> `struct pf_limiter`
+    /// copy, kind, number -> `struct pf_limiter`
     pub const LIMITERS: &str = "limiters";
     /// kind, number -> `struct pf_limiter_use`
     pub const LIMITER_USES: &str = "limiter_uses";

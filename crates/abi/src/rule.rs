@@ -349,6 +349,10 @@ pub struct RuleStates {
     pub flow_tos: u32,
     /// [`crate::verdict::action`] of a legacy rule, else 0.
     pub old: u32,
+    /// 1: the states of the rule end if the trial of its rule set fails.
+    pub trial: u32,
+    /// Zero.
+    pub pad: u32,
 }
 
 /// `enum pf_divert_kind`: the rule's divert option.

@@ -115,6 +115,14 @@ pub struct Status {
     pub limited_turns: u32,
     /// Maximum number of entries of that queue.
     pub limited_capacity: u32,
+    /// The rules in force are on trial until this second of the boot clock; 0: they are not.
+    pub confirm_by: u32,
+    /// Generation that is in force after a trial that failed.
+    pub back: u32,
+    /// Value of `running` after a trial that failed.
+    pub back_running: u32,
+    /// 1: a trial has failed, and states of its rules may be left.
+    pub ending: u32,
     /// Zero.
     pub pad: u32,
 }

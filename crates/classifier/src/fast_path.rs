@@ -283,6 +283,9 @@ fn leaves_packets_here(states: &abi::RuleStates) -> bool {
         flow_tos: _,
         // Only for legacy rules, which `may_evaluate` excludes.
         old: _,
+        // Only the end of a trial reads it.
+        trial: _,
+        pad: _,
     } = states;
     *divert == divert_kind::NO
 }
@@ -321,6 +324,8 @@ fn has_no_limits(states: &abi::RuleStates) -> bool {
         divert_port: _,
         divert_address: _,
         old: _,
+        trial: _,
+        pad: _,
     } = states;
     *max == 0 && *source_flags == 0 && *pflow == 0
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use skipstep_abi as abi;
 use skipstep_abi::interface::interface_flags as flags;
-use skipstep_abi::limits::IFNAMSIZ;
+use skipstep_abi::limits::{COPIES, IFNAMSIZ};
 use skipstep_ruleset::interface::{Host, Interface};
 use skipstep_ruleset::{InterfaceMatch, Not, Ruleset};
 
@@ -13,16 +13,18 @@ use crate::{Error, Names};
 /// Groups that always exist, even without members.
 pub(crate) const STANDING_GROUPS: [&str; 2] = ["all", "egress"];
 
+/// The operands of `set skip on` for each copy of the rules.
+pub type SkipLists<'a> = [&'a [String]; COPIES as usize];
+
 /// Compiles every interface of `host` to a value of the map of interfaces. Each value comes with
-/// the interface index. `skip` has the operands of `set skip on` of the even and of the odd
-/// generation, in this order.
+/// the interface index.
 ///
 /// # Errors
 /// Fails if a name is longer than 15 bytes, or if a registry has no number left for an interface or
 /// group.
 pub fn interfaces(
     host: &Host,
-    skip: [&[String]; 2],
+    skip: SkipLists,
     names: &mut Names,
 ) -> Result<Vec<(u32, abi::Interface)>, Error> {
     host.interfaces.iter().map(|i| Ok((i.index, interface(i, skip, names)?))).collect()
@@ -30,11 +32,11 @@ pub fn interfaces(
 
 fn interface(
     interface: &Interface,
-    skip: [&[String]; 2],
+    skip: SkipLists,
     names: &mut Names,
 ) -> Result<abi::Interface, Error> {
-    let skipped =
-        |generation: usize| skip[generation].iter().any(|name| interface.has_name_or_group(name));
+    let is_skipped = |list: &[String]| list.iter().any(|name| interface.has_name_or_group(name));
+    let skip_flags = (0..).zip(skip).filter(|(_, list)| is_skipped(list));
     let mut groups = 0;
     for group in &interface.groups {
         groups |= 1 << names.groups.number(group)?;
@@ -43,9 +45,8 @@ fn interface(
         id: names.interfaces.number(&interface.name)?,
         flags: if_set(interface.loopback, flags::LOOPBACK)
             | if_set(interface.no_link_header, flags::NO_LINK)
-            | if_set(skipped(0), flags::SKIP_0)
-            | if_set(skipped(1), flags::SKIP_1)
-            | if_set(interface.port, flags::PORT),
+            | if_set(interface.port, flags::PORT)
+            | skip_flags.fold(0, |flags, (copy, _)| flags | flags::SKIP << copy),
         groups,
         name: name_bytes(&interface.name)?,
         rdomain: interface.rdomain,
@@ -96,14 +97,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn skip_is_kept_for_each_generation() {
+    fn skip_is_kept_for_each_copy() {
         let host = Host::with([Interface::new("lo", &[]).in_group("lo")]);
         let mut names = Names::default();
         let old = ["lo".to_owned()];
-        let seen = interfaces(&host, [&old, &[]], &mut names).unwrap();
+        let seen = interfaces(&host, [&[], &old, &[], &[]], &mut names).unwrap();
         let (index, lo) = seen[0];
         assert_eq!((index, lo.id, lo.groups), (1, 1, 0b11));
-        assert_eq!(lo.flags, flags::LOOPBACK | flags::SKIP_0);
+        assert_eq!(lo.flags, flags::LOOPBACK | flags::SKIP << 1);
         assert_eq!(&lo.name[..3], b"lo\0");
     }
 }

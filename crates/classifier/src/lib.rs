@@ -34,7 +34,7 @@ mod walk;
 
 pub use error::Error;
 pub use image::{Image, compile};
-pub use interfaces::{groups, interfaces};
+pub use interfaces::{SkipLists, groups, interfaces};
 pub use names::{Names, Registry};
 pub use planner::Planner;
 pub use slots::Slots;

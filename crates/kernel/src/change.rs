@@ -6,12 +6,14 @@ use std::mem::offset_of;
 
 use skipstep_abi as abi;
 
+use crate::commit::Earlier;
 use crate::error::{Error, Result};
 use crate::netns::{self, Netns};
 use crate::object::Maps;
-use crate::record::{InForce, Memory, Record, SlotSet, wall_clock};
+use crate::record::{InForce, Memory, Record, wall_clock};
 use crate::rundir::{Draft, Lock, RunDir};
 use crate::table_index::Edition;
+use crate::trial::{self, Trial};
 use crate::{contents, orphans, pool, rule_home};
 
 /// A change that has begun. A change that is dropped without [`Change::keep`] counts as unfinished.
@@ -20,11 +22,39 @@ pub struct Change {
     pub memory: Memory,
     /// The record of the rule set in force.
     pub record: Record,
+    /// The rule set before a trial, if the rules in force are on trial.
+    pub(crate) kept: Option<Kept>,
     /// True if the change before was not ended: queues and XDP programs may belong to another rule
     /// set.
     pub(crate) is_unsure: bool,
     run: RunDir,
     lock: Lock,
+}
+
+/// The rule set before a trial, and the trial.
+pub(crate) struct Kept {
+    pub trial: Trial,
+    pub record: Record,
+}
+
+impl Kept {
+    /// Returns the rule set that a trial keeps, if the rules in force are on trial.
+    fn read(run: &RunDir, maps: &Maps, generation: u32) -> Result<Option<Self>> {
+        let Some(trial) = run.trial()? else { return Ok(None) };
+        let due = trial::confirm_by(maps);
+        if due == 0 {
+            return Ok(None);
+        }
+        if generation == trial.kept {
+            // a process was killed between the start of the timer and the commit
+            if trial::set_confirm_by(maps, due, 0) {
+                run.remove_trial()?;
+            }
+            return Ok(None);
+        }
+        let record = run.find(trial.kept)?.into_record();
+        Ok(Some(Kept { trial, record }))
+    }
 }
 
 impl Change {
@@ -40,8 +70,14 @@ impl Change {
         record: impl FnOnce() -> Result<Record>,
     ) -> Result<Self> {
         let is_unsure = run.is_unfinished();
-        let (memory, record, run) = (run.memory()?, record()?, run.clone());
-        let mut change = Change { memory, record, is_unsure, run, lock };
+        let (memory, mut record, run) = (run.memory()?, record()?, run.clone());
+        let mut kept = Kept::read(&run, maps, record.generation)?;
+        let generation = || maps.shared_status.load(0, offset_of!(abi::Status, generation));
+        if record.generation != generation() {
+            // the time of a trial has run out since the record was read
+            (record, kept) = (run.record(generation)?, None);
+        }
+        let mut change = Change { memory, record, kept, is_unsure, run, lock };
         if change.memory.namespace != Netns::current() {
             return Err(Error::Namespace { name: change.run.name() });
         }
@@ -67,7 +103,14 @@ impl Change {
         };
         run.set_memory(&memory)?;
         let (record, is_unsure, run) = (Record::default(), false, run.clone());
-        Ok(Change { memory, record, is_unsure, run, lock })
+        Ok(Change { memory, record, kept: None, is_unsure, run, lock })
+    }
+
+    /// Returns the rule sets that the change must not change.
+    pub(crate) fn earlier(&self) -> Earlier<'_> {
+        let ends_states = self.kept.as_ref().is_some_and(|kept| !kept.trial.keep_states);
+        let kept = self.kept.as_ref().map(|kept| &kept.record);
+        Earlier { in_force: &self.record, kept, ends_states }
     }
 
     /// Saves the change so far, and does not end it.
@@ -129,7 +172,7 @@ impl Change {
 
     /// Recovers from an unfinished change: removes the contents that the change wrote beside those
     /// in force, and distrusts the records that the change may have made false.
-    fn recover(&mut self, maps: &Maps) -> Result<()> {
+    pub(crate) fn recover(&mut self, maps: &Maps) -> Result<()> {
         // the killed process may have committed a moment ago, so packets may still read the rules
         // before
         rule_home::wait(maps, self.record.generation)?;
@@ -139,7 +182,8 @@ impl Change {
         self.memory.in_force = InForce::default();
         self.run.set_memory(&self.memory)?;
         let (mut editions, mut counted) = (BTreeSet::new(), BTreeSet::new());
-        for table in self.record.all_tables_mut() {
+        let kept = self.kept.iter_mut().flat_map(|kept| kept.record.all_tables_mut());
+        for table in self.record.all_tables_mut().chain(kept) {
             let abi::Table { version, counters, .. } = maps.tables.at(table.slot)?;
             editions.insert(Edition { slot: table.slot, version });
             counted.insert(counters);
@@ -148,9 +192,9 @@ impl Change {
         contents::remove_unused(maps, &editions, &counted)?;
         orphans::follow_tables(maps, &self.record);
         pool::follow_tables(maps, &self.record)?;
-        pool::remove_unused(maps, &self.record.tables)?;
-        let in_force: SlotSet = self.record.slots().collect();
-        for slot in (1..self.memory.slots_used).filter(|slot| !in_force.contains(*slot)) {
+        pool::remove_unused(maps, || self.earlier().records().flat_map(|r| r.tables.values()))?;
+        let known = self.earlier().slots();
+        for slot in (1..self.memory.slots_used).filter(|slot| !known.contains(*slot)) {
             let no_number = -1i32;
             maps.shared_rule_states.store(
                 slot,

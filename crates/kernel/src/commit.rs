@@ -12,9 +12,9 @@ use std::mem::offset_of;
 use std::thread;
 
 use skipstep_abi as abi;
-use skipstep_abi::limits::FINGERPRINTS;
+use skipstep_abi::limits::{COPIES, FINGERPRINTS, copy_of};
 use skipstep_classifier::table_expansion::TableExpansions;
-use skipstep_classifier::{Image, Slots};
+use skipstep_classifier::{Image, SkipLists, Slots};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{LegacyRule, Next, Rule, Ruleset, TableName};
 
@@ -26,7 +26,61 @@ use crate::record::{
 use crate::rule_home::{self, RuleHome, Rules};
 use crate::table_slots::{self, ReplacedContents};
 use crate::unchanged::Meanings;
-use crate::{forget, interfaces, limiter, nodes, orphans, pool, table_expansion};
+use crate::{forget, interfaces, limiter, nodes, orphans, pool, table_expansion, trial};
+
+/// The rule sets in the maps that a load must not change.
+#[derive(Clone, Copy)]
+pub struct Earlier<'a> {
+    /// The rule set in force.
+    pub in_force: &'a Record,
+    /// The rule set before a load on trial, if the rules in force are on trial.
+    pub kept: Option<&'a Record>,
+    /// True if states of new rules end when the trial fails.
+    pub ends_states: bool,
+}
+
+impl<'a> Earlier<'a> {
+    /// Returns the rule sets that a load without a trial must not change.
+    pub fn in_force(in_force: &'a Record) -> Self {
+        Earlier { in_force, kept: None, ends_states: false }
+    }
+
+    /// Returns the records of both rule sets.
+    pub(crate) fn records(self) -> impl Iterator<Item = &'a Record> {
+        std::iter::once(self.in_force).chain(self.kept)
+    }
+
+    /// Returns the slots of the rules of both rule sets.
+    pub(crate) fn slots(self) -> SlotSet {
+        self.records().flat_map(Record::slots).collect()
+    }
+
+    /// Returns the number of the next generation: a higher number, whose copy has no readers.
+    fn next_generation(self) -> u32 {
+        let read: Vec<u32> = self.records().map(|record| copy_of(record.generation)).collect();
+        let copy = (0..COPIES).find(|copy| !read.contains(copy)).unwrap_or_default();
+        generation_in(copy, self.in_force.generation)
+    }
+
+    /// Returns the operands of `set skip on` for each copy, when `new` stands beside these rule
+    /// sets.
+    fn skip_lists<'b>(self, new: &'b Record) -> SkipLists<'b>
+    where
+        'a: 'b,
+    {
+        let mut lists = SkipLists::default();
+        for record in self.records().chain([new]) {
+            lists[copy_of(record.generation) as usize] = &record.ruleset.options.skip;
+        }
+        lists
+    }
+}
+
+/// Returns the lowest number of a generation in `copy` that is above `generation`.
+pub(crate) fn generation_in(copy: u32, generation: u32) -> u32 {
+    let same_row = generation - copy_of(generation) + copy;
+    if same_row > generation { same_row } else { same_row.wrapping_add(COPIES) }
+}
 
 /// A rule set with slots beside the rule set in force. [`write()`] is the next step.
 pub struct Placed {
@@ -50,26 +104,30 @@ pub struct Prepared {
     staying: Vec<(u32, abi::RuleStates)>,
 }
 
-/// Finds slots for a rule set and writes its tables, beside the rule set in force, whose record is
-/// `previous`. Returns the record of the new rule set, too.
+/// Finds slots for a rule set and writes its tables, beside the `earlier` rule sets. Returns the
+/// record of the new rule set, too.
 ///
 /// # Errors
 /// Fails if the rules cannot be compiled, if slots run out, or if a map cannot be read or written.
 pub fn assign_slots(
     maps: &Maps,
-    previous: &Record,
+    earlier: Earlier,
     memory: &mut Memory,
     next: Next,
     host: &Host,
 ) -> Result<(Record, Placed)> {
     let ruleset = &next.ruleset;
     skipstep_classifier::image::check_rules(ruleset)?;
-    forget::make_room(maps, &mut memory.names, host, &[&previous.ruleset, ruleset])?;
-    let generation = previous.generation.wrapping_add(1);
+    let named: Vec<&Ruleset> =
+        earlier.records().map(|record| &record.ruleset).chain([ruleset]).collect();
+    forget::make_room(maps, &mut memory.names, host, &named)?;
+    let generation = earlier.next_generation();
     let (mut tables, own_addresses, outdated) =
-        table_slots::tables(maps, previous, memory, &next, host)?;
-    let rule_sets = assign_rule_slots(maps, previous, memory, &next)?;
-    let orphans = orphans::rules(maps, previous, &slots(&rule_sets));
+        table_slots::tables(maps, earlier, memory, &next, host)?;
+    let rule_sets = assign_rule_slots(maps, earlier, memory, &next)?;
+    let kept = earlier.kept.into_iter().flat_map(Record::slots);
+    let known = all_slots(&rule_sets).chain(kept).collect();
+    let orphans = orphans::rules(maps, earlier.in_force, &known);
     orphans::fill(maps, memory, &orphans, &mut tables)?;
     table_expansion::mark(ruleset, memory.planner, &mut tables);
     let expansions = table_expansion::networks(&tables);
@@ -86,11 +144,12 @@ pub fn assign_slots(
 pub fn write(
     maps: &Maps,
     home: &RuleHome,
-    previous: &Record,
+    earlier: Earlier,
     memory: &mut Memory,
     (new, placed): (&Record, Placed),
     host: &Host,
 ) -> Result<Prepared> {
+    let previous = earlier.in_force;
     let Record { generation, ruleset, rule_sets, tables, .. } = new;
     let Placed { replaced, outdated, expansions } = placed;
     let slots = Slots {
@@ -122,22 +181,22 @@ pub fn write(
     memory.in_force =
         InForce::new(*generation, &meanings, std::mem::take(&mut image.compiled_sets));
     image.config.hostid = ruleset.options.hostid.unwrap_or(memory.hostid);
-    let in_force: SlotSet = previous.slots().collect();
-    pool::write(maps, &in_force, &image, |slot| !in_force.contains(slot))?;
+    pool::write(maps, &earlier.slots(), &image)?;
     let staying = write_rule_states(maps, &replaced, &image);
+    if let Some(kept) = earlier.kept.filter(|_| earlier.ends_states) {
+        trial::mark_rules(maps, kept, new, replaced.iter());
+    }
     if ruleset.options.keep_counters {
         keep_counters(maps, previous, new, &replaced)?;
     }
     let rules = home.write(maps, *generation, &image.rules)?;
     nodes::write(maps, *generation, &image.nodes)?;
-    maps.configs.set(&(generation & 1), &image.config)?;
-    let first = (generation & 1) * FINGERPRINTS;
+    maps.configs.set(&copy_of(*generation), &image.config)?;
+    let first = copy_of(*generation) * FINGERPRINTS;
     let places: Vec<u32> = (first..).take(image.fingerprints.len()).collect();
     maps.fingerprints.set_many(&places, &image.fingerprints)?;
-    limiter::write(maps, *generation, (&previous.ruleset, ruleset), &image)?;
-    let skip = [&previous.ruleset.options.skip[..], &ruleset.options.skip[..]];
-    let skip = skip_lists(*generation, skip);
-    interfaces::write(maps, home, previous.generation, memory, host, skip)?;
+    limiter::write(maps, earlier, new, &image)?;
+    interfaces::write(maps, home, previous.generation, memory, host, earlier.skip_lists(new))?;
     let main = replaced.contains("");
     Ok(Prepared { outdated, rules, main, staying })
 }
@@ -155,23 +214,33 @@ pub(crate) fn beside<A: Send, B>(
     })
 }
 
-/// Commits a prepared rule set: stores its generation, which makes the rule set valid.
-pub fn switch_generation(maps: &Maps, previous: &Record, new: &Record) {
-    maps.shared_status.store(0, offset_of!(abi::Status, generation), new.generation);
-    limiter::retire(maps, &previous.ruleset, &new.ruleset);
+/// Commits a prepared rule set: stores its generation, which makes the rule set valid. Returns
+/// false, and changes nothing, if the previous rule set was on trial and the trial has just failed.
+#[must_use]
+pub fn switch_generation(maps: &Maps, earlier: Earlier, new: &Record) -> bool {
+    let generation = offset_of!(abi::Status, generation);
+    let (before, now) = (earlier.in_force.generation, new.generation);
+    let is_switched = maps.shared_status.replace(0, generation, before, now);
+    if is_switched {
+        limiter::retire(maps, earlier, new);
+    }
+    is_switched
 }
 
-/// Releases the previous rule set, after its last reader.
+/// Releases the previous rule set, after its last reader. As long as the new rule set is on trial,
+/// all that the rule sets before it use stays.
 ///
 /// # Errors
 /// Fails if a map cannot be read or written.
-pub fn settle(maps: &Maps, previous: &Record, new: &Record, prepared: &Prepared) -> Result<()> {
+pub fn settle(maps: &Maps, earlier: Earlier, new: &Record, prepared: &Prepared) -> Result<()> {
+    let previous = earlier.in_force;
     if let Some(rules) = &prepared.rules {
         rule_home::wait_for_readers(maps, new.generation, rules)?;
     }
-    limiter::finish(maps, &previous.ruleset, &new.ruleset, prepared.main);
-    let in_force: SlotSet = new.slots().collect();
-    for slot in previous.slots().filter(|slot| !in_force.contains(*slot)) {
+    limiter::finish(maps, earlier, new, prepared.main);
+    let known: SlotSet =
+        new.slots().chain(earlier.kept.into_iter().flat_map(Record::slots)).collect();
+    for slot in previous.slots().filter(|slot| !known.contains(*slot)) {
         let no_number = -1i32;
         maps.shared_rule_states.store(slot, offset_of!(abi::RuleStates, number), no_number as u32);
     }
@@ -188,6 +257,10 @@ pub fn settle(maps: &Maps, previous: &Record, new: &Record, prepared: &Prepared)
     }
     if places(&previous.tables) != places(&new.tables) {
         pool::follow_tables(maps, new)?;
+    }
+    if earlier.kept.is_some() {
+        // the end of the trial releases what neither rule set uses
+        return table_slots::count_entries(maps, new);
     }
     pool::release(maps, &previous.tables, &new.tables)?;
     table_slots::release(maps, &prepared.outdated, &new.tables)?;
@@ -209,12 +282,17 @@ pub fn follow_host(
     home: &RuleHome,
     memory: &mut Memory,
     record: &mut Record,
+    kept: Option<&Record>,
     host: &Host,
 ) -> Result<()> {
-    let ruleset = &record.ruleset;
-    forget::make_room(maps, &mut memory.names, host, &[ruleset])?;
-    let skip = &ruleset.options.skip[..];
-    interfaces::write(maps, home, record.generation, memory, host, [skip, skip])?;
+    let named: Vec<&Ruleset> =
+        std::iter::once(&*record).chain(kept).map(|record| &record.ruleset).collect();
+    forget::make_room(maps, &mut memory.names, host, &named)?;
+    let skip = Earlier { in_force: record, kept, ends_states: false }.skip_lists(record);
+    interfaces::write(maps, home, record.generation, memory, host, skip)?;
+    if let Some(kept) = kept {
+        table_slots::follow_addresses_of_kept(maps, memory, record, kept, host)?;
+    }
     table_slots::follow_addresses(maps, memory, record, host)
 }
 
@@ -226,24 +304,19 @@ pub fn is_outdated(record: &Record, host: &Host) -> bool {
         || record.groups.iter().any(|name| host.interface(name).is_some())
 }
 
-/// Returns the operands of `set skip on` for even and for odd generations, from those in force and
-/// those of the next generation.
-fn skip_lists(generation: u32, [previous, new]: [&[String]; 2]) -> [&[String]; 2] {
-    if generation & 1 == 0 { [new, previous] } else { [previous, new] }
-}
-
 /// Returns the slots of all rules.
-fn slots(rule_sets: &BTreeMap<String, RuleSetRecord>) -> SlotSet {
-    rule_sets.values().flat_map(RuleSetRecord::all_slots).collect()
+fn all_slots(rule_sets: &BTreeMap<String, RuleSetRecord>) -> impl Iterator<Item = u32> {
+    rule_sets.values().flat_map(RuleSetRecord::all_slots)
 }
 
 /// Returns the records of the next rule sets, with slots for those that are new.
 fn assign_rule_slots(
     maps: &Maps,
-    previous: &Record,
+    earlier: Earlier,
     memory: &mut Memory,
     next: &Next,
 ) -> Result<BTreeMap<String, RuleSetRecord>> {
+    let previous = earlier.in_force;
     let paths = next.ruleset.anchors.keys().map(String::as_str);
     let (new, staying): (Vec<&str>, Vec<&str>) =
         std::iter::once("").chain(paths).partition(|path| next.replaces(path));
@@ -260,7 +333,7 @@ fn assign_rule_slots(
     let lengths =
         |path: &str| (next.ruleset.rules_of(path).len(), next.ruleset.legacy_rules_of(path).len());
     let wanted = new.iter().map(|path| lengths(path)).map(|(rules, legacy)| rules + legacy).sum();
-    let mut free = free_rule_slots(maps, previous, memory, wanted)?.into_iter();
+    let mut free = free_rule_slots(maps, earlier, memory, wanted)?.into_iter();
     for path in new {
         let (rules, legacy) = lengths(path);
         let slots = free.by_ref().take(rules).collect();
@@ -270,15 +343,15 @@ fn assign_rule_slots(
     Ok(rule_sets)
 }
 
-/// Returns `wanted` free slots of rules: slots that are neither in force nor referenced by a state
-/// or a source node.
+/// Returns `wanted` free slots of rules: slots that neither the earlier rule sets nor a state or a
+/// source node uses.
 fn free_rule_slots(
     maps: &Maps,
-    previous: &Record,
+    earlier: Earlier,
     memory: &mut Memory,
     wanted: usize,
 ) -> Result<Vec<u32>> {
-    let in_force: SlotSet = previous.slots().collect();
+    let in_force = earlier.slots();
     let has = |slot, field| maps.shared_rule_states.load(slot, field) != 0;
     let has_states = |slot: u32| {
         has(slot, offset_of!(abi::RuleStates, current))
@@ -346,7 +419,7 @@ fn keep_counters(
 
 /// Returns the meaning of each rule of an anchor, without its position, as a comparable text, with
 /// the rule's slot.
-fn meanings(ruleset: &Ruleset, path: &str, set: &RuleSetRecord) -> Vec<(String, u32)> {
+pub(crate) fn meanings(ruleset: &Ruleset, path: &str, set: &RuleSetRecord) -> Vec<(String, u32)> {
     let nowhere = |rule: &Rule| Rule { number: 0, line: 0, file: None, ..rule.clone() };
     let filter = ruleset.rules_of(path).iter().zip(&set.slots);
     let filter = filter.map(|(rule, slot)| (format!("{:?}", nowhere(rule)), *slot));

@@ -105,6 +105,40 @@ pub enum Error {
         /// number of all slots
         limit: u32,
     },
+    /// Rules are on trial, and a load without a trial would end the way back.
+    #[error(
+        "rules of user {uid} (process {pid}) are on trial for {left} s more: run `pfctl confirm` or `pfctl revert` first, or load with --confirm"
+    )]
+    OnTrial {
+        /// user who loaded the rules
+        uid: u32,
+        /// process that loaded the rules
+        pid: u32,
+        /// seconds until the filter goes back
+        left: u32,
+    },
+    /// No rules are on trial.
+    #[error("no rules are on trial: `pfctl -f file --confirm seconds` loads some")]
+    NoTrial,
+    /// The time for a confirmation is over.
+    #[error(
+        "too late: the load was not confirmed in {seconds} s, and the rules before it are in force: load again"
+    )]
+    TrialFailed {
+        /// time that the confirmation had
+        seconds: u32,
+    },
+    /// A disabled filter is too small for a load on trial.
+    #[error(
+        "the disabled filter has too little room for these rules beside the previous ones: run `pfctl --room-for file`, and then load again"
+    )]
+    TrialRoom,
+    /// The kernel does not start the timer that goes back.
+    #[error("the kernel does not start the timer (error {errno}), so nothing is loaded: try again")]
+    Timer {
+        /// the kernel's error
+        errno: u32,
+    },
     /// The masks and the table of a source limiter cannot change while it tracks sources.
     #[error(
         "line {line}: source limiter {name} tracks sources: its masks and its table cannot change until they are gone"

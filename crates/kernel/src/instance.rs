@@ -24,6 +24,7 @@ use crate::record::{Load, Memory, Record, wall_clock};
 use crate::rule_home::RuleHome;
 use crate::rundir::{Lock, RunDir};
 use crate::state::Found;
+use crate::trial::{self, TrialRequest};
 use crate::xdp_fast_path::XdpFastPath;
 use crate::{
     attach, commit, divert, guard, host, limiter, map, netns, pins, ports, queue, routing, source,
@@ -40,6 +41,8 @@ pub struct Instance {
     pub(crate) run: RunDir,
     pub(crate) maps: Maps,
     pub(crate) programs: Programs,
+    /// The wish that the next load is on trial.
+    pub(crate) request: Option<TrialRequest>,
 }
 
 /// The rule set in force.
@@ -47,7 +50,7 @@ pub struct Instance {
 pub struct Loaded {
     /// Rules, settings and tables as they were loaded, with all anchors.
     pub ruleset: Ruleset,
-    /// Number of the rule set. Rises by one with every load.
+    /// Number of the rule set. Rises with every load.
     pub generation: u32,
     /// Time when the main rule set was loaded.
     pub loaded_at: SystemTime,
@@ -107,7 +110,7 @@ impl Instance {
             return Err(Error::Version { name: name.to_owned(), found, ours: abi::VERSION });
         }
         let programs = Programs::open(&directory)?;
-        Ok(Instance { name: name.to_owned(), directory, run, maps, programs })
+        Ok(Instance { name: name.to_owned(), directory, run, maps, programs, request: None })
     }
 
     /// Opens the instance. Makes it with an empty rule set and room for `states` states if it does
@@ -184,7 +187,8 @@ impl Instance {
         let run = RunDir::new(name);
         let change = Change::first(&run, lock)?;
         let (maps, programs) = pins::create(&directory, sizes)?;
-        let instance = Instance { name: name.to_owned(), directory, run, maps, programs };
+        let name = name.to_owned();
+        let instance = Instance { name, directory, run, maps, programs, request: None };
         let next = Next::main(&Ruleset::default(), Ruleset::default());
         instance.commit(change, next, &host::read()?)?;
         Ok(instance)
@@ -275,6 +279,7 @@ impl Instance {
             .and_then(|()| self.start());
         if !was_running {
             self.begin_to_filter()?;
+            self.stop_after_failed_trial()?;
             // skipstepd attaches no interface before this point, so attach those that appeared
             // meanwhile
             self.attach_all(&mut change.memory, &host::read()?)?;
@@ -283,6 +288,17 @@ impl Instance {
         guarded.and(followed)?;
         self.keep(change, &host)?;
         Ok(!was_running)
+    }
+
+    /// Stops filtering again if this process has loaded the rules on trial, and the trial has
+    /// failed before the filter was enabled.
+    fn stop_after_failed_trial(&self) -> Result<()> {
+        let Some(request) = &self.request else { return Ok(()) };
+        if trial::confirm_by(&self.maps) != 0 || self.generation() != self.back() {
+            return Ok(());
+        }
+        self.maps.shared_status.store(0, offset_of!(abi::Status, running), 0);
+        Err(Error::TrialFailed { seconds: request.seconds })
     }
 
     /// Lets the programs filter the packets that they see.
@@ -355,7 +371,7 @@ impl Instance {
 
     /// True unless `set unattached pass` is in force.
     fn wants_guard(&self) -> bool {
-        let config = self.maps.configs.at(self.generation() & 1);
+        let config = self.maps.configs.at(self.copy());
         config.is_ok_and(|config| config.unattached == abi::config::unattached::BLOCK)
     }
 
@@ -420,9 +436,9 @@ impl Instance {
     /// # Errors
     /// Fails if the maps cannot be read.
     pub fn rules_in_force(&self) -> Result<Vec<abi::Rule>> {
-        let side = self.generation() & 1;
-        let rules = map::by_id::<abi::Rule>("rules", self.maps.rulesets.at(side)?)?;
-        Ok(rules.first(self.maps.configs.at(side)?.rules)?.collect())
+        let copy = self.copy();
+        let rules = map::by_id::<abi::Rule>("rules", self.maps.rulesets.at(copy)?)?;
+        Ok(rules.first(self.maps.configs.at(copy)?.rules)?.collect())
     }
 
     /// Applies changes of the host: interfaces, their groups and addresses. Attaches new interfaces
@@ -453,9 +469,10 @@ impl Instance {
     }
 
     /// Restarts the sweeper's timer if it is overdue. The data plane counts an error of the timer.
-    fn revive_timer(&self) -> Result<()> {
+    pub(crate) fn revive_timer(&self) -> Result<()> {
         let second = self.maps.status.at(0)?.second;
-        match second != 0 && self.running() && self.uptime()?.saturating_sub(second) > 2 {
+        let is_needed = self.running() || trial::confirm_by(&self.maps) != 0;
+        match second != 0 && is_needed && self.uptime()?.saturating_sub(second) > 2 {
             true => self.start(),
             false => Ok(()),
         }
@@ -472,6 +489,7 @@ impl Instance {
             &RuleHome::Fitting,
             &mut change.memory,
             &mut change.record,
+            change.kept.as_ref().map(|kept| &kept.record),
             host,
         )?;
         let (maps, programs, directory) = (&self.maps, &self.programs, &self.directory);
@@ -497,7 +515,16 @@ impl Instance {
     pub fn begin(&self) -> Result<Change> {
         let lock = self.run.lock()?;
         self.revive_timer()?;
-        self.recovered(Change::begin(&self.run, lock, &self.maps, || self.record())?)
+        self.ready(Change::begin(&self.run, lock, &self.maps, || self.record())?)
+    }
+
+    /// Restores what a killed process has left, and ends a trial whose result is known.
+    pub(crate) fn ready(&self, change: Change) -> Result<Change> {
+        let change = self.recovered(change)?;
+        match self.run.trial()?.filter(|_| change.kept.is_none()) {
+            Some(trial) => self.end_trial(change, trial),
+            None => Ok(change),
+        }
     }
 
     /// Restores the queues and XDP programs of the rule set in force, if the change before was not
@@ -636,20 +663,37 @@ impl Instance {
         match self.generation() {
             // the process that made the instance was killed before it wrote rules
             0 => Ok(Record::default()),
-            _ => self.run.record(|| self.generation()),
+            _ => {
+                let mut record = self.run.record(|| self.generation())?;
+                if self.run.has_trial() && trial::confirm_by(&self.maps) == 0 {
+                    // commands may have changed these tables during the trial
+                    record.all_tables_mut().for_each(|table| table.contents = None);
+                }
+                Ok(record)
+            }
         }
     }
 
     /// Returns the largest number of rules that one packet may be evaluated against, as the load
     /// has computed it.
     pub fn longest_walk(&self) -> u32 {
-        let config: abi::Config = self.maps.shared_configs.element(self.generation() & 1);
+        let config: abi::Config = self.maps.shared_configs.element(self.copy());
         config.longest_walk
     }
 
-    /// Returns the generation in force, which rises by one with every load.
+    /// Returns the generation in force, which rises with every load.
     pub fn generation(&self) -> u32 {
         self.maps.shared_status.load(0, offset_of!(abi::Status, generation))
+    }
+
+    /// Returns the generation that is in force after a trial that fails.
+    pub(crate) fn back(&self) -> u32 {
+        self.maps.shared_status.load(0, offset_of!(abi::Status, back))
+    }
+
+    /// Returns the copy that has the rules and settings in force.
+    fn copy(&self) -> u32 {
+        abi::limits::copy_of(self.generation())
     }
 }
 

@@ -5,6 +5,7 @@ use std::mem::offset_of;
 
 use skipstep_abi as abi;
 use skipstep_abi::interface::interface_flags;
+use skipstep_classifier::SkipLists;
 use skipstep_ruleset::interface::{Host, Interface};
 
 use crate::error::Result;
@@ -13,14 +14,14 @@ use crate::record::Memory;
 use crate::rule_home::RuleHome;
 
 /// Writes the interfaces of the host and removes those that are gone. `generation` is in force;
-/// `skip` has the operands of `set skip on` for even and for odd generations.
+/// `skip` has the operands of `set skip on` for each copy.
 pub(crate) fn write(
     maps: &Maps,
     home: &RuleHome,
     generation: u32,
     memory: &mut Memory,
     host: &Host,
-    skip: [&[String]; 2],
+    skip: SkipLists,
 ) -> Result<()> {
     let mut present = skipstep_classifier::interfaces(host, skip, &mut memory.names)?;
     let is_port = |interface: &&Interface| memory.ports.contains_key(&interface.name);

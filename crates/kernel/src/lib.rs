@@ -60,6 +60,7 @@ mod table_expansion;
 mod table_index;
 mod table_slots;
 pub mod tap;
+pub mod trial;
 pub mod unchanged;
 pub mod verifier;
 pub mod xdp_fast_path;

@@ -5,14 +5,16 @@ use std::net::IpAddr;
 
 use skipstep_abi as abi;
 use skipstep_abi::limiter::LIMITER_KINDS;
-use skipstep_abi::limits::LIMITERS;
+use skipstep_abi::limits::{LIMITERS, copy_of};
 use skipstep_classifier::{Image, limiter};
 use skipstep_ruleset::{Limiter, Ruleset};
 use skipstep_views::{Admissions, LimitedView, LimiterView};
 
+use crate::commit::Earlier;
 use crate::error::{Error, Result};
 use crate::object::{Maps, Programs};
 use crate::program::SkBuff;
+use crate::record::Record;
 
 /// Indexes of limiters in one generation.
 const PLACES: u32 = LIMITER_KINDS as u32 * LIMITERS;
@@ -25,36 +27,40 @@ fn place_of(limiter: &Limiter) -> u32 {
     limiter::map_index(limiter.source, limiter.id)
 }
 
-/// Returns the limiters of `ruleset` that `other` does not have.
-fn missing_from<'a>(ruleset: &'a Ruleset, other: &'a Ruleset) -> impl Iterator<Item = &'a Limiter> {
-    let is_there =
-        |wanted: &Limiter| other.limiters.iter().any(|l| place_of(l) == place_of(wanted));
-    ruleset.limiters.iter().filter(move |limiter| !is_there(limiter))
+/// True if a rule set has a limiter of the same kind and number.
+fn has(record: &Record, wanted: &Limiter) -> bool {
+    record.ruleset.limiters.iter().any(|limiter| place_of(limiter) == place_of(wanted))
+}
+
+/// Returns the limiters in force that the next rule set does not have, and that no trial keeps.
+fn outdated<'a>(earlier: Earlier<'a>, new: &'a Record) -> impl Iterator<Item = &'a Limiter> {
+    let is_kept = move |limiter: &Limiter| {
+        has(new, limiter) || earlier.kept.is_some_and(|kept| has(kept, limiter))
+    };
+    earlier.in_force.ruleset.limiters.iter().filter(move |limiter| !is_kept(limiter))
 }
 
 /// Writes the limiters of a generation that is not in force. A source limiter with sources must
 /// keep its masks and its table, as in pf.
-pub(crate) fn write(
-    maps: &Maps,
-    generation: u32,
-    (previous, new): (&Ruleset, &Ruleset),
-    image: &Image,
-) -> Result<()> {
-    for limiter in &new.limiters {
-        let before = previous.limiters.iter().find(|before| place_of(before) == place_of(limiter));
-        let changed = before.is_some_and(|before| !names_sources_alike(before, limiter));
+pub(crate) fn write(maps: &Maps, earlier: Earlier, new: &Record, image: &Image) -> Result<()> {
+    for limiter in &new.ruleset.limiters {
+        let mut before = earlier.records().flat_map(|record| &record.ruleset.limiters);
+        let changed = before.any(|before| {
+            place_of(before) == place_of(limiter) && !names_sources_alike(before, limiter)
+        });
         if changed && maps.limiter_uses.at(place_of(limiter))?.sources != 0 {
             return Err(Error::LimiterBusy { name: limiter.name.clone(), line: limiter.line });
         }
     }
-    for limiter in missing_from(new, previous) {
+    let is_new = |limiter: &&Limiter| earlier.records().all(|record| !has(record, limiter));
+    for limiter in new.ruleset.limiters.iter().filter(is_new) {
         clear(maps, place_of(limiter));
     }
     let mut limiters = vec![abi::Limiter::default(); PLACES as usize];
     for (place, limiter) in &image.limiters {
         limiters[*place as usize] = *limiter;
     }
-    let first = (generation & 1) * PLACES;
+    let first = copy_of(new.generation) * PLACES;
     let places: Vec<u32> = (first..first + PLACES).collect();
     maps.limiters.set_many(&places, &limiters)
 }
@@ -68,9 +74,9 @@ fn names_sources_alike(before: &Limiter, after: &Limiter) -> bool {
 
 /// Retires the limiters that `new` does not have: a new serial number makes the references of
 /// states void.
-pub(crate) fn retire(maps: &Maps, previous: &Ruleset, new: &Ruleset) {
+pub(crate) fn retire(maps: &Maps, earlier: Earlier, new: &Record) {
     let serial = offset_of!(abi::LimiterUse, serial);
-    for limiter in missing_from(previous, new) {
+    for limiter in outdated(earlier, new) {
         let place = place_of(limiter);
         let before = maps.shared_limiter_uses.load(place, serial);
         maps.shared_limiter_uses.store(place, serial, before.wrapping_add(1));
@@ -79,11 +85,11 @@ pub(crate) fn retire(maps: &Maps, previous: &Ruleset, new: &Ruleset) {
 
 /// Finishes [`retire`] when no packet reads the previous rule set any more. If the main rule set
 /// was loaded, state limiters get all their tokens back, as in pf.
-pub(crate) fn finish(maps: &Maps, previous: &Ruleset, new: &Ruleset, loaded: bool) {
-    for limiter in missing_from(previous, new) {
+pub(crate) fn finish(maps: &Maps, earlier: Earlier, new: &Record, loaded: bool) {
+    for limiter in outdated(earlier, new) {
         clear(maps, place_of(limiter));
     }
-    for limiter in new.limiters.iter().filter(|_| loaded) {
+    for limiter in new.ruleset.limiters.iter().filter(|_| loaded) {
         let saved_since = offset_of!(abi::LimiterUse, saved_since);
         maps.shared_limiter_uses.store_long(place_of(limiter), saved_since, FULL);
     }

@@ -9,7 +9,7 @@ use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Next, Options, Ruleset, Table};
 
 use crate::change::Change;
-use crate::commit::{self, Prepared, beside};
+use crate::commit::{self, Earlier, Prepared, beside};
 use crate::error::{Error, Result};
 use crate::instance::Instance;
 use crate::lists::Lists;
@@ -50,7 +50,7 @@ impl Instance {
     /// them. Fails also if a limit is below the entries in use, if the lock cannot be taken, or if
     /// the kernel refuses a change.
     pub fn load(&mut self, ruleset: Ruleset, host: &Host) -> Result<()> {
-        let change = self.begin()?;
+        let change = self.begin_load()?;
         let next = Next::main(&change.record.ruleset, ruleset);
         self.commit_or_rebuild(change, next, host)
     }
@@ -66,7 +66,7 @@ impl Instance {
             Some(record) if record.generation == self.generation() => Ok(record),
             _ => self.record(),
         })?;
-        let change = self.recovered(change)?;
+        let change = self.prepare_trial(self.ready(change)?)?;
         let next = Next::main(&change.record.ruleset, ruleset);
         self.commit_or_rebuild(change, next, host)
     }
@@ -83,7 +83,7 @@ impl Instance {
     /// # Errors
     /// Fails as [`Instance::load`] does.
     pub fn load_anchor(&mut self, path: &str, ruleset: &Ruleset, host: &Host) -> Result<()> {
-        let change = self.begin()?;
+        let change = self.begin_load()?;
         let next = Next::anchors(&change.record.ruleset, [(path, ruleset)]);
         self.commit_or_rebuild(change, next, host)
     }
@@ -94,7 +94,7 @@ impl Instance {
     /// # Errors
     /// Fails as [`Instance::load`] does.
     pub fn load_tables(&mut self, path: &str, tables: &[Table], host: &Host) -> Result<()> {
-        let change = self.begin()?;
+        let change = self.begin_load()?;
         let next = Next::tables(&change.record.ruleset, path, tables);
         self.commit_or_rebuild(change, next, host)
     }
@@ -130,8 +130,12 @@ impl Instance {
     /// Fails if a map or a record cannot be written or removed.
     pub fn settle(&self, unsettled: Unsettled) -> Result<()> {
         let Unsettled { change, previous, prepared } = unsettled;
-        commit::settle(&self.maps, &previous, &change.record, &prepared)?;
-        self.run.forget_all_but(change.record.generation)?;
+        let earlier = Earlier { in_force: &previous, ..change.earlier() };
+        commit::settle(&self.maps, earlier, &change.record, &prepared)?;
+        let on_trial = change.kept.as_ref().map(|kept| [kept.trial.kept, self.back()]);
+        let generations = std::iter::once(change.record.generation);
+        let generations: Vec<u32> = generations.chain(on_trial.into_iter().flatten()).collect();
+        self.run.forget_all_but(&generations)?;
         change.end()
     }
 
@@ -141,7 +145,7 @@ impl Instance {
     /// # Errors
     /// Fails if the lock cannot be taken, or if the rules cannot be compiled or written.
     pub fn flush_translation(&self, path: &str) -> Result<()> {
-        let change = self.begin()?;
+        let change = self.begin_load()?;
         let next = Next::without_translation(&change.record.ruleset, path);
         self.commit(change, next, &host::read()?)
     }
@@ -152,7 +156,7 @@ impl Instance {
     /// # Errors
     /// Fails if the lock cannot be taken, or if the rules cannot be compiled or written.
     pub fn flush_rules(&self) -> Result<()> {
-        let change = self.begin()?;
+        let change = self.begin_load()?;
         let next = Next::emptied(&change.record.ruleset);
         self.commit(change, next, &host::read()?)
     }
@@ -163,7 +167,7 @@ impl Instance {
     /// # Errors
     /// Fails if the lock cannot be taken, or if the rules cannot be compiled or written.
     pub fn flush_fingerprints(&self) -> Result<()> {
-        let mut change = self.begin()?;
+        let mut change = self.begin_load()?;
         change.memory.fingerprints_flushed = true;
         let mut next = Next::same(&change.record.ruleset);
         next.ruleset.fingerprints.clear();
@@ -175,7 +179,7 @@ impl Instance {
     /// # Errors
     /// Fails as [`Instance::load`] does.
     pub fn reset_options(&mut self) -> Result<()> {
-        let change = self.begin()?;
+        let change = self.begin_load()?;
         let mut next = Next::same(&change.record.ruleset);
         next.ruleset.options = Options::default();
         self.commit_or_rebuild(change, next, &host::read()?)?;
@@ -217,6 +221,9 @@ impl Instance {
             }
             return self.commit_unsettled(change, next, host);
         }
+        if change.kept.is_some() {
+            return change.refuse(Error::TrialRoom);
+        }
         let sizes = Sizes::instance(limits.states, limits.src_nodes, rules);
         let all = Next::main(&Ruleset::default(), next.ruleset);
         let change = self.make_anew(&sizes, change, &all.ruleset)?;
@@ -233,13 +240,16 @@ impl Instance {
         routing::accept_own(&next.ruleset, &mut change.memory.loopback_accepts)?;
         let main = next.replaces("");
         let (maps, run) = (&self.maps, &self.run);
-        let (previous, memory) = (&change.record, &mut change.memory);
-        let (mut record, placed) = commit::assign_slots(maps, previous, memory, next, host)?;
+        let mut memory = std::mem::take(&mut change.memory);
+        let earlier = change.earlier();
+        let (mut record, placed) = commit::assign_slots(maps, earlier, &mut memory, next, host)?;
         let lists = Lists::take(&mut record);
+        let new = (&record, placed);
         let (draft, prepared) = beside(
             || run.draft(&record, &lists),
-            || commit::write(maps, &RuleHome::Fitting, previous, memory, (&record, placed), host),
+            || commit::write(maps, &RuleHome::Fitting, earlier, &mut memory, new, host),
         )?;
+        change.memory = memory;
         lists.put(&mut record);
         let (prepared, draft) = (prepared?, draft?);
         if main {
@@ -255,7 +265,14 @@ impl Instance {
         }
         let previous = std::mem::replace(&mut change.record, record);
         change.save_drafted(draft)?;
-        commit::switch_generation(&self.maps, &previous, &change.record);
+        if let Some(kept) = &mut change.kept {
+            self.arm(&mut kept.trial, &change.record)?;
+        }
+        let earlier = Earlier { in_force: &previous, ..change.earlier() };
+        if !commit::switch_generation(&self.maps, earlier, &change.record) {
+            let seconds = change.kept.map_or(0, |kept| kept.trial.seconds);
+            return Err(Error::TrialFailed { seconds });
+        }
         self.switch(&mut change, &previous, main, host)?;
         let boot_time = wall_clock().saturating_sub(self.uptime()?.into());
         self.maps.shared_status.store(0, offset_of!(abi::Status, boot_time), boot_time as u32);

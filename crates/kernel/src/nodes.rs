@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 
 use skipstep_abi::Node;
+use skipstep_abi::limits::copy_of;
 use skipstep_abi::tree_set::{CHUNK_NODES, CHUNKS};
 
 use crate::error::{Error, Result};
@@ -71,7 +72,7 @@ pub(crate) fn read(maps: &Maps, generation: u32, count: usize) -> Result<Vec<Nod
 
 /// Returns the indexes of the chunks of a generation, in the map of chunks.
 fn places(generation: u32) -> Range<u32> {
-    (generation & 1) * CHUNKS..((generation & 1) + 1) * CHUNKS
+    copy_of(generation) * CHUNKS..(copy_of(generation) + 1) * CHUNKS
 }
 
 /// Returns the map ids of the chunks that a generation has.

@@ -290,11 +290,11 @@ macro_rules! maps {
 }
 
 maps! {
-    /// generation & 1 -> id of an array of rules
+    /// copy -> id of an array of rules
     rulesets: Map<u32, u32> = map_name::RULESETS,
-    /// generation & 1, number of a chunk -> id of an array of tree nodes
+    /// copy, number of a chunk -> id of an array of tree nodes
     tree_sets: Map<u32, u32> = map_name::TREE_SETS,
-    /// generation & 1 -> settings
+    /// copy -> settings
     configs: Map<u32, abi::Config> = map_name::CONFIGS,
     /// status of the instance; one element
     status: Map<u32, abi::Status> = map_name::STATUS,
@@ -344,9 +344,9 @@ maps! {
     source_keys: Map<abi::SourceKey, u32> = map_name::SOURCE_KEYS,
     /// index -> source node
     source_nodes: Map<u32, abi::SourceNode> = map_name::SOURCE_NODES,
-    /// generation & 1, order -> fingerprint of an operating system
+    /// copy, order -> fingerprint of an operating system
     fingerprints: Map<u32, abi::Fingerprint> = map_name::FINGERPRINTS,
-    /// generation & 1, kind, number -> limiter
+    /// copy, kind, number -> limiter
     limiters: Map<u32, abi::Limiter> = map_name::LIMITERS,
     /// kind, number -> use of the limiter
     limiter_uses: Map<u32, abi::LimiterUse> = map_name::LIMITER_USES,
@@ -426,6 +426,8 @@ pub struct Programs {
     pub sweep_slice: Program,
     /// Starts the sweeper's timer.
     pub start: Program,
+    /// Ends a trial, as the timer does when the time is over.
+    pub go_back: Program,
     /// Removes one state.
     pub kill: Program,
     /// Restores one saved state.
@@ -484,6 +486,7 @@ impl Programs {
             sweep: program("pf_sweep")?,
             sweep_slice: program("pf_sweep_slice")?,
             start: program("pf_start")?,
+            go_back: program("pf_go_back")?,
             kill: program("pf_kill")?,
             restore: program("pf_restore")?,
             drop_source: program("pf_drop_source")?,
@@ -507,16 +510,16 @@ impl Programs {
         let Programs { return_fragments, return_diverted, return_delayed, .. } = self;
         let Programs { sweep, start, kill, restore, drop_source, forget_limited, settle, .. } =
             self;
-        let Programs { sweep_slice, guard, hand_over, hand_out, .. } = self;
+        let Programs { sweep_slice, guard, hand_over, hand_out, go_back, .. } = self;
         for program in [ingress, egress, bridge] {
             program.pin(directory)?;
         }
-        for program in
-            [return_fragments, return_diverted, return_delayed, hand_over, hand_out, sweep_slice]
-        {
+        for program in [return_fragments, return_diverted, return_delayed, hand_over, hand_out] {
             program.pin(directory)?;
         }
-        for program in [sweep, start, kill, restore, drop_source, forget_limited, settle] {
+        for program in
+            [sweep_slice, go_back, sweep, start, kill, restore, drop_source, forget_limited, settle]
+        {
             program.pin(directory)?;
         }
         if let Some(guard) = guard {

@@ -53,15 +53,12 @@ pub(crate) fn publish(
     Ok(())
 }
 
-/// Writes the pools of rules, and removes the pools of rules that neither packets nor states use.
-pub(crate) fn write(
-    maps: &Maps,
-    in_force: &SlotSet,
-    image: &Image,
-    is_new: impl Fn(u32) -> bool,
-) -> Result<()> {
+/// Writes the pools of new rules: those whose slots are not among the `known` ones. Removes the
+/// pools of rules that neither packets nor states use.
+pub(crate) fn write(maps: &Maps, known: &SlotSet, image: &Image) -> Result<()> {
+    let is_new = |slot| !known.contains(slot);
     let states = |slot| maps.shared_rule_states.load(slot, offset_of!(abi::RuleStates, current));
-    let gone = |slot| !in_force.contains(slot) && states(slot) == 0;
+    let gone = |slot| is_new(slot) && states(slot) == 0;
     for key in maps.pools.keys_at_once()?.iter().filter(|key| gone(key.slot)) {
         maps.pools.remove(key)?;
     }
@@ -140,12 +137,15 @@ fn follow_members(
 pub(crate) fn release(maps: &Maps, before: &Tables, after: &Tables) -> Result<()> {
     let counted = || maps.pool_loads.keys().next().is_some();
     let pooled = before.values().any(|table| table.pooled);
-    if pooled || counted() { remove_unused(maps, after) } else { Ok(()) }
+    if pooled || counted() { remove_unused(maps, || after.values()) } else { Ok(()) }
 }
 
 /// Removes all lists and counters but those of `tables`.
-pub(crate) fn remove_unused(maps: &Maps, tables: &Tables) -> Result<()> {
-    let slots: BTreeSet<u32> = tables.values().map(|table| table.slot).collect();
+pub(crate) fn remove_unused<'a, T: Iterator<Item = &'a TableRecord>>(
+    maps: &Maps,
+    tables: impl Fn() -> T,
+) -> Result<()> {
+    let slots: BTreeSet<u32> = tables().map(|table| table.slot).collect();
     let mut lists = BTreeSet::new();
     for slot in &slots {
         lists.insert(maps.tables.at(*slot)?.list);
@@ -153,7 +153,7 @@ pub(crate) fn remove_unused(maps: &Maps, tables: &Tables) -> Result<()> {
     remove_lists(maps, |list| !lists.contains(&list))?;
     let loads = maps.pool_loads.keys_at_once()?;
     for stats in loads.iter().map(|load| load.table).collect::<BTreeSet<u32>>() {
-        let table = tables.values().find(|table| table.stats == stats);
+        let table = tables().find(|table| table.stats == stats);
         let entries = table.map(|table| contents::current(maps, table)).transpose()?;
         keep_loads(maps, stats, &entries.unwrap_or_default())?;
     }

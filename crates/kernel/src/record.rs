@@ -13,6 +13,7 @@ use crate::bridge_port::Ports;
 use crate::indexing::Indexing;
 use crate::netns::Netns;
 use crate::routing;
+use crate::trial::Trial;
 
 /// The records that outlive rule sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,6 +61,9 @@ pub struct Memory {
     /// True if rules with `af-to` made loopback accept packets with a source address of this host.
     #[serde(default)]
     pub loopback_accepts: bool,
+    /// The last trial, if it failed.
+    #[serde(default)]
+    pub failed_trial: Option<Trial>,
     /// True from `pfctl -F osfp` to the next load of the main rule set.
     #[serde(default)]
     pub fingerprints_flushed: bool,

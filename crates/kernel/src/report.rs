@@ -261,11 +261,8 @@ impl Instance {
             .keys()
             .filter_map(|index| Some((index, self.maps.interfaces.get(&index).ok()??)))
             .collect();
-        let generation = self.generation();
-        let skip_flag = match generation & 1 {
-            0 => abi::interface::interface_flags::SKIP_0,
-            _ => abi::interface::interface_flags::SKIP_1,
-        };
+        let copy = abi::limits::copy_of(self.generation());
+        let skip_flag = abi::interface::interface_flags::SKIP << copy;
         let view = |(name, id): (&str, u32)| {
             let here = present.iter().find(|(_, interface)| interface.id == id);
             let bits = here.map_or(0, |(_, interface)| interface.groups);

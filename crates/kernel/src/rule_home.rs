@@ -1,8 +1,9 @@
-//! The maps of rules: an array for each of two generations, sized to its rules.
+//! The maps of rules: an array for each copy, sized to its rules.
 
 use std::os::fd::{AsFd, AsRawFd};
 
 use skipstep_abi as abi;
+use skipstep_abi::limits::{COPIES, copy_of};
 
 use crate::error::Result;
 use crate::map;
@@ -17,23 +18,23 @@ const LEAST_ROOM: u32 = 256;
 
 /// The policy by which maps of rules are chosen.
 pub enum RuleHome {
-    /// Reuses the map of the generation before the last, which has no readers any more, if its size
-    /// fits. A new map costs as much as [`wait`], because the kernel waits for its readers.
+    /// Reuses the map of an earlier generation, which has no readers any more, if its size fits. A
+    /// new map costs as much as [`wait`], because the kernel waits for its readers.
     Fitting,
-    /// Uses two maps that exist from the start, one for each generation. For tests, whose packets
+    /// Uses maps that exist from the start, one for each copy. For tests, whose packets
     /// run synchronously: to wait for readers would take tens of milliseconds and find none.
-    Unchanged([Rules; 2]),
+    Unchanged(Vec<Rules>),
 }
 
 impl RuleHome {
-    /// Makes two maps with room for `rules` rules each.
+    /// Makes a map with room for `rules` rules for each copy.
     ///
     /// # Errors
     /// Fails if a map cannot be made or written.
     pub fn unchanged(maps: &Maps, rules: u32) -> Result<Self> {
-        let homes = [new_rules(rules)?, new_rules(rules)?];
-        for (generation, home) in (0..).zip(&homes) {
-            put(maps, generation, home)?;
+        let homes = (0..COPIES).map(|_| new_rules(rules)).collect::<Result<Vec<Rules>>>()?;
+        for (copy, home) in (0..).zip(&homes) {
+            put(maps, copy, home)?;
         }
         Ok(RuleHome::Unchanged(homes))
     }
@@ -61,7 +62,7 @@ impl RuleHome {
                 Ok(Some(home))
             }
             RuleHome::Unchanged(homes) => {
-                let home = &homes[(generation & 1) as usize];
+                let home = &homes[copy_of(generation) as usize];
                 if count > home.capacity() {
                     return Err(home.full());
                 }
@@ -104,12 +105,12 @@ fn new_rules(count: u32) -> Result<Rules> {
 
 /// Returns the map of a generation's rules, if there is one.
 pub(crate) fn rules_of(maps: &Maps, generation: u32) -> Result<Option<Rules>> {
-    let id = maps.rulesets.get(&(generation & 1))?;
+    let id = maps.rulesets.get(&copy_of(generation))?;
     id.map(|id| map::by_id("rules", id)).transpose()
 }
 
 fn put(maps: &Maps, generation: u32, home: &Rules) -> Result<()> {
-    maps.rulesets.set(&(generation & 1), &(home.as_fd().as_raw_fd() as u32))
+    maps.rulesets.set(&copy_of(generation), &(home.as_fd().as_raw_fd() as u32))
 }
 
 /// Waits for all packets that began before now.

@@ -13,6 +13,7 @@ use crate::lists::Lists;
 use crate::lock::{PATIENCE, is_same_file, wait};
 use crate::private;
 use crate::record::{Memory, Record};
+use crate::trial::Trial;
 
 /// Folder of all instances.
 const ROOT: &str = "/run/skipstep";
@@ -70,6 +71,11 @@ impl FoundRecord {
         let are_same = is_same_file(&self.rules, &run.rules(self.generation))
             && is_same_file(&self.lists, &run.lists(self.generation));
         are_same.then_some(self.record)
+    }
+
+    /// Returns the rule set as it was read.
+    pub fn into_record(self) -> Record {
+        self.record
     }
 }
 
@@ -184,6 +190,8 @@ impl RunDir {
             let cause = "not lists of addresses".to_owned();
             return Err(Error::Record { cause, path });
         }
+        // a generation after a trial has the files of the generation before the trial
+        record.generation = generation;
         Ok(FoundRecord { record, generation, rules, lists })
     }
 
@@ -219,12 +227,67 @@ impl RunDir {
         put_in_place(&draft.rules)
     }
 
+    /// Makes the record of one generation the record of another one, too.
+    ///
+    /// # Errors
+    /// Fails if a file cannot be linked.
+    pub fn link_record(&self, from: u32, to: u32) -> Result<()> {
+        for (from, to) in [(self.lists(from), self.lists(to)), (self.rules(from), self.rules(to))] {
+            match fs::hard_link(&from, &to) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                linked => linked.context(|| format!("{}: link", to.display()))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// True if the instance has a trial that no process has ended.
+    pub fn has_trial(&self) -> bool {
+        self.trial_file().exists()
+    }
+
+    /// Returns the trial that no process has ended, if there is one.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read or parsed.
+    pub fn trial(&self) -> Result<Option<Trial>> {
+        let (path, mut file) = match open(self.trial_file()) {
+            Err(error) if error.is_not_found() => return Ok(None),
+            opened => opened?,
+        };
+        serde_json::from_slice(&read_all(&path, &mut file)?)
+            .map_err(|cause| Error::Record { path, cause: cause.to_string() })
+    }
+
+    /// Saves a trial.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be written.
+    pub fn set_trial(&self, trial: &Trial) -> Result<()> {
+        let path = self.trial_file();
+        let text = serde_json::to_vec(trial).map_err(io::Error::from);
+        write(&draft_of(&path), &text.context(|| format!("{}: write", path.display()))?)?;
+        put_in_place(&path)
+    }
+
+    /// Removes the trial.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be removed.
+    pub fn remove_trial(&self) -> Result<()> {
+        let path = self.trial_file();
+        fs::remove_file(&path).context(|| format!("{}: remove", path.display()))
+    }
+
     /// Removes the records of other generations.
     ///
     /// # Errors
     /// Fails if the folder cannot be read, or if a file cannot be removed.
-    pub fn forget_all_but(&self, generation: u32) -> Result<()> {
-        let keep = [self.rules(generation), self.lists(generation)];
+    pub fn forget_all_but(&self, generations: &[u32]) -> Result<()> {
+        let keep: Vec<PathBuf> = generations
+            .iter()
+            .flat_map(|generation| [self.rules(*generation), self.lists(*generation)])
+            .collect();
         let entries = fs::read_dir(&self.path).context(|| self.path.display().to_string())?;
         for entry in entries.flatten() {
             let path = entry.path();
@@ -288,6 +351,10 @@ impl RunDir {
 
     fn lists(&self, generation: u32) -> PathBuf {
         self.path.join(format!("lists.{generation}.bin"))
+    }
+
+    fn trial_file(&self) -> PathBuf {
+        self.path.join("trial.json")
     }
 
     fn unfinished(&self) -> PathBuf {

@@ -104,6 +104,15 @@ impl Shared {
         }
     }
 
+    /// Replaces the word at `offset` of element `index` by `new`, if it is `old`. Returns true if
+    /// it was.
+    pub fn replace(&self, index: u32, offset: usize, old: u32, new: u32) -> bool {
+        let word = self.word(index, offset);
+        word.is_some_and(|word| {
+            word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        })
+    }
+
     /// Writes the eight bytes at `offset` of element `index` with one store.
     pub fn store_long(&self, index: u32, offset: usize, value: u64) {
         let position = self.stride * index as usize + offset;

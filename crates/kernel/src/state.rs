@@ -30,7 +30,7 @@ pub struct Found {
 /// Fails if a map cannot be read.
 pub fn list(maps: &Maps, names: &Names) -> Result<Vec<Found>> {
     let status: abi::Status = maps.shared_status.element(0);
-    let config = maps.shared_configs.element(status.generation & 1);
+    let config = maps.shared_configs.element(abi::limits::copy_of(status.generation));
     let clock = Clock { config, states: status.states };
     // few rules make most states, so read each rule once
     let mut rules: HashMap<u32, abi::RuleStates> = HashMap::new();

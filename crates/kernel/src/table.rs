@@ -7,17 +7,17 @@ use ipnet::IpNet;
 use skipstep_abi as abi;
 pub use skipstep_abi::TableStats as Stats;
 use skipstep_classifier::cover::covers;
-use skipstep_ruleset::{Next, Ruleset, TableEntry, TableName};
+use skipstep_ruleset::{Next, Ruleset, Table, TableEntry, TableName};
 use skipstep_views::{Edit, TableEdit};
 
 use crate::change::Change;
+use crate::commit::Earlier;
 use crate::error::{Error, Result};
 use crate::instance::Instance;
 use crate::object::Maps;
 use crate::record::{Memory, Record, TableRecord, wall_clock};
 use crate::table_index::{self, Edition};
 use crate::{contents, counters, host, limiter, pool, table_slots};
-use skipstep_abi::limits::SELF_TABLE;
 use skipstep_abi::table::TABLE_INDEXED;
 
 /// A table as `pfctl -vsT` prints it.
@@ -53,6 +53,18 @@ pub struct Replaced {
     pub added: u32,
     /// Entries that the table does not have any more.
     pub deleted: u32,
+}
+
+impl Replaced {
+    /// Counts the changes from `before` to `after`.
+    fn between(before: &[TableEntry], after: &[TableEntry]) -> Self {
+        let old: BTreeSet<&TableEntry> = before.iter().collect();
+        let new: BTreeSet<&TableEntry> = after.iter().collect();
+        Replaced {
+            added: new.difference(&old).count() as u32,
+            deleted: old.difference(&new).count() as u32,
+        }
+    }
 }
 
 impl Instance {
@@ -159,17 +171,38 @@ impl Instance {
     /// Fails if the table is const, or if the limit of entries is exceeded. Fails also if the lock
     /// cannot be taken, or if a map is full.
     pub fn table_replace(&self, name: &TableName, entries: &[TableEntry]) -> Result<Replaced> {
+        if self.request.is_some() {
+            return self.replace_on_trial(name, entries);
+        }
         self.change(name, true, |before| {
             let mut entries = entries.to_vec();
             contents::keep_weights(before, &mut entries);
-            let old: BTreeSet<&TableEntry> = before.iter().collect();
-            let new: BTreeSet<&TableEntry> = entries.iter().collect();
-            let replaced = Replaced {
-                added: new.difference(&old).count() as u32,
-                deleted: old.difference(&new).count() as u32,
-            };
+            let replaced = Replaced::between(before, &entries);
             (Step::Replace(entries), replaced)
         })
+    }
+
+    /// Replaces all entries of a table by a load on trial.
+    fn replace_on_trial(&self, name: &TableName, entries: &[TableEntry]) -> Result<Replaced> {
+        let change = self.begin_load()?;
+        let before = change.record.tables.get(name).filter(|table| !table.dynamic);
+        if before.is_some_and(|table| table.constant) {
+            return change.refuse(Error::ConstTable { name: name.clone() });
+        }
+        let known = before.map(|table| contents::current(&self.maps, table)).transpose()?;
+        let replaced = Replaced::between(&known.unwrap_or_default(), entries);
+        let table = Table {
+            name: name.name.clone(),
+            persist: before.is_none_or(|table| table.persist),
+            counters: before.is_some_and(|table| table.counters),
+            defined: true,
+            initialized: true,
+            entries: entries.to_vec(),
+            ..Table::default()
+        };
+        let next = Next::tables(&change.record.ruleset, &name.anchor, &[table]);
+        self.commit(change, next, &host::read()?)?;
+        Ok(replaced)
     }
 
     /// Empties a table. Returns the number of entries that it had.
@@ -267,9 +300,9 @@ impl Instance {
             self.look_up_tables(change)?;
             change = self.begin()?;
         }
-        let record = &mut change.record;
-        let begins = create && self.make_active(record, name)?;
-        let answer = change_contents(&self.maps, &mut change.memory, record, name, decide)?;
+        let begins = create && self.make_active(&mut change, name)?;
+        let Change { memory, record, .. } = &mut change;
+        let answer = change_contents(&self.maps, memory, record, name, decide)?;
         if begins && !name.anchor.is_empty() && references(&change.record.ruleset, name) != 0 {
             // until now the rules looked up the table of the main rule set
             self.look_up_tables(change)?;
@@ -287,11 +320,12 @@ impl Instance {
 
     /// Makes a table that does not exist, and makes a table active that rules only name. Returns
     /// true if the table was not active before.
-    fn make_active(&self, record: &mut Record, name: &TableName) -> Result<bool> {
-        if !record.tables.contains_key(name) {
-            let table = new_table(&self.maps, record)?;
-            record.tables.insert(name.clone(), table);
+    fn make_active(&self, change: &mut Change, name: &TableName) -> Result<bool> {
+        if !change.record.tables.contains_key(name) {
+            let table = new_table(&self.maps, change.earlier())?;
+            change.record.tables.insert(name.clone(), table);
         }
+        let record = &mut change.record;
         let table = find_mut(record, name)?;
         let begins = !table.active;
         if begins {
@@ -499,10 +533,10 @@ fn apply(
     Ok(())
 }
 
-fn new_table(maps: &Maps, record: &Record) -> Result<TableRecord> {
-    let taken: BTreeSet<u32> = record.tables.values().flat_map(TableRecord::slots).collect();
+fn new_table(maps: &Maps, earlier: Earlier) -> Result<TableRecord> {
+    let taken: BTreeSet<u32> = table_slots::taken(earlier.records()).collect();
     let limit = maps.tables.capacity();
-    let slot = (SELF_TABLE + 1..limit).find(|slot| !taken.contains(slot));
+    let slot = (0..limit).find(|slot| !taken.contains(slot));
     let slot = slot.ok_or_else(|| Error::MapFull { map: "tables".to_owned(), limit })?;
     maps.tables.set(&slot, &abi::Table { stats: slot, ..abi::Table::default() })?;
     maps.table_stats.set(&slot, &abi::TableStats::default())?;

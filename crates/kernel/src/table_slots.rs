@@ -13,6 +13,7 @@ use skipstep_classifier::TableUse;
 use skipstep_ruleset::interface::{Host, Interface};
 use skipstep_ruleset::{Next, TableEntry, TableName};
 
+use crate::commit::Earlier;
 use crate::contents::Dates;
 use crate::error::{Error, Result};
 use crate::object::Maps;
@@ -38,13 +39,14 @@ pub(crate) struct Contents {
 /// the previous rules see the previous contents until the commit.
 pub(crate) fn tables(
     maps: &Maps,
-    previous: &Record,
+    earlier: Earlier,
     memory: &mut Memory,
     next: &Next,
     host: &Host,
 ) -> Result<(BTreeMap<TableName, TableRecord>, Option<TableRecord>, ReplacedContents)> {
+    let previous = earlier.in_force;
     let mut tables = BTreeMap::new();
-    let mut slots = Slots::new(maps, previous, memory, next);
+    let mut slots = Slots::new(maps, earlier, memory, next);
     for wanted in skipstep_classifier::tables(&next.ruleset, host)? {
         let (name, table) = slots.place(wanted)?;
         tables.insert(name, table);
@@ -64,19 +66,23 @@ struct Slots<'a> {
     next: &'a Next,
     /// Slots that tables have.
     taken: BTreeSet<u32>,
+    /// Slots with contents that a trial keeps.
+    kept: BTreeSet<u32>,
     indexes: NewIndexes<'a>,
 }
 
 impl<'a> Slots<'a> {
     fn new(
         maps: &'a Maps,
-        previous: &'a Record,
+        earlier: Earlier<'a>,
         memory: &'a mut Memory,
         next: &'a Next,
     ) -> Slots<'a> {
-        let slots = previous.tables.values().flat_map(TableRecord::slots);
-        let taken = slots.chain([SELF_TABLE]).collect();
-        Slots { maps, previous, memory, next, taken, indexes: NewIndexes::new(maps) }
+        let (previous, indexes) = (earlier.in_force, NewIndexes::new(maps));
+        let taken = taken(earlier.records()).collect();
+        let kept = earlier.kept.into_iter().flat_map(|kept| kept.tables.values());
+        let kept = kept.map(|table| table.slot).collect();
+        Slots { maps, previous, memory, next, taken, kept, indexes }
     }
 
     /// Gives a table a slot, and writes its contents if they are new.
@@ -126,8 +132,9 @@ impl<'a> Slots<'a> {
     ) -> Result<TableRecord> {
         let (maps, limit) = (self.maps, self.maps.tables.capacity());
         // go back to the slot where the table is counted, so that a table never has more than two
-        // slots
+        // slots, or three during a trial
         let home = before.filter(|before| before.slot != before.stats).map(|before| before.stats);
+        let home = home.filter(|home| !self.kept.contains(home));
         let slot = home.or_else(|| (0..limit).find(|slot| !self.taken.contains(slot)));
         let slot = slot.ok_or_else(|| Error::MapFull { map: "tables".to_owned(), limit })?;
         self.taken.insert(slot);
@@ -182,6 +189,12 @@ impl<'a> Slots<'a> {
         table.active = table.active || defined.defined;
         contents::set_counters(self.maps, self.memory, table.slot, table.counters)
     }
+}
+
+/// Returns the slots of the tables of `records`, and that of the host's own addresses.
+pub(crate) fn taken<'a>(records: impl Iterator<Item = &'a Record>) -> impl Iterator<Item = u32> {
+    let tables = records.flat_map(|record| record.tables.values());
+    tables.flat_map(TableRecord::slots).chain([SELF_TABLE])
 }
 
 /// Adds the previous tables that stay without rules.
@@ -384,6 +397,26 @@ pub(crate) fn follow_addresses(
     }
     let own = own_addresses(maps, record, memory, host)?;
     record.own_addresses = Some(own);
+    Ok(())
+}
+
+/// Updates the addresses of interfaces in the tables that only the rule set before a trial has.
+pub(crate) fn follow_addresses_of_kept(
+    maps: &Maps,
+    memory: &mut Memory,
+    in_force: &Record,
+    kept: &Record,
+    host: &Host,
+) -> Result<()> {
+    let shared: BTreeSet<u32> = in_force.tables.values().map(|table| table.slot).collect();
+    for wanted in skipstep_classifier::tables(&kept.ruleset, host)? {
+        let table = kept.tables.get(&wanted.name).filter(|table| table.dynamic);
+        let table = table.filter(|table| !shared.contains(&table.slot));
+        if let Some((table, entries)) = table.zip(wanted.entries) {
+            let listing = listing(table.pooled, true);
+            replace(maps, memory, table.slot, &entries, None, &Dates::new(), listing)?;
+        }
+    }
     Ok(())
 }
 

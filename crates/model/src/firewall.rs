@@ -19,6 +19,7 @@ use crate::rulebook::{Entry, Rulebook};
 use crate::source_node::{SourceNode, SourceNodes};
 use crate::state::{State, StateTable};
 use crate::timeout::{self, StateCounts};
+use crate::trial::Trial;
 use crate::world::{Draw, World};
 
 /// A running firewall.
@@ -64,6 +65,8 @@ pub struct Firewall {
     pub(crate) fragments: Reassembler,
     pub(crate) cookies: Cookies,
     pub(crate) counters: Counters,
+    /// The rule set before a load on trial.
+    pub(crate) trial: Option<Trial>,
 }
 
 impl Firewall {
@@ -84,6 +87,7 @@ impl Firewall {
             cookies: Cookies::default(),
             pools: Pools::default(),
             endpoints: Endpoints::default(),
+            trial: None,
         }
     }
 
@@ -98,6 +102,7 @@ impl Firewall {
     // Differs from OpenBSD: linux.md, "Silent servers"
     pub fn set_time(&mut self, seconds: u32) -> Vec<StateId> {
         self.world.now = seconds;
+        let mut ended = self.go_back_if_due();
         self.fragments.expire(seconds);
         // all expiries are computed first, because each removal lengthens adaptive timeouts
         let over: Vec<State> =
@@ -110,7 +115,9 @@ impl Firewall {
         self.turn_cookie_keys();
         self.sources.purge(seconds, &mut self.counters.status);
         self.limiters.purge(seconds);
-        over.iter().filter(|state| !state.unlinked).map(|state| state.id).collect()
+        ended.extend(over.iter().filter(|state| !state.unlinked).map(|state| state.id));
+        ended.sort_unstable();
+        ended
     }
 
     /// Sets the results of the following random draws.

@@ -83,6 +83,7 @@ pub mod source_node;
 pub mod state;
 pub mod timestamp;
 pub mod trace;
+pub mod trial;
 pub mod world;
 
 pub use actions::Actions;
@@ -99,4 +100,5 @@ pub use pool::Chosen;
 pub use source_node::SourceNode;
 pub use state::State;
 pub use trace::{Stage, Trace};
+pub use trial::TrialTime;
 pub use world::Draw;

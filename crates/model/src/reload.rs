@@ -49,7 +49,7 @@ impl Firewall {
     }
 
     /// Forgets the counters of removed tables and entries.
-    fn forget_tables(&mut self, ruleset: &Ruleset) {
+    pub(crate) fn forget_tables(&mut self, ruleset: &Ruleset) {
         self.counters.keep_tables(|name| table(&self.ruleset, name), |name| table(ruleset, name));
         self.pools.keep_tables(ruleset, &self.world);
     }

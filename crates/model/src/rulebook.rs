@@ -140,6 +140,17 @@ impl Rulebook {
         self.names_sctp_ports = ruleset.names_sctp_ports();
     }
 
+    /// Puts the rule sets of an earlier list in force again. Rules of later loads are orphaned.
+    pub fn go_back_to(&mut self, before: &Rulebook) {
+        for entry in &mut self.rules[before.len()..] {
+            entry.orphaned = true;
+        }
+        self.rules[..before.len()].clone_from_slice(&before.rules);
+        self.filter.clone_from(&before.filter);
+        self.legacy.clone_from(&before.legacy);
+        self.names_sctp_ports = before.names_sctp_ports;
+    }
+
     /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.rules.len()

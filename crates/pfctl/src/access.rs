@@ -7,6 +7,7 @@ use skipstep_ruleset::Limits;
 use skipstep_ruleset::interface::Host;
 
 use crate::request::Args;
+use crate::trial;
 
 /// Reads the host's interfaces, addresses and routes.
 ///
@@ -28,7 +29,7 @@ pub fn instance_name(args: &Args) -> String {
 pub fn open(args: &Args) -> Result<Option<Instance>> {
     need_root()?;
     match Instance::open(&instance_name(args)) {
-        Ok(instance) => Ok(Some(instance)),
+        Ok(instance) => Ok(Some(on_trial(args, instance))),
         Err(Error::NoInstance { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -50,5 +51,13 @@ fn need_root() -> Result<()> {
 pub fn create(args: &Args) -> Result<Instance> {
     need_root()?;
     let states = Limits::default().states;
-    Ok(Instance::open_or_create(&instance_name(args), states)?)
+    Ok(on_trial(args, Instance::open_or_create(&instance_name(args), states)?))
+}
+
+/// Lets the loads of an instance be on trial with `--confirm`.
+fn on_trial(args: &Args, mut instance: Instance) -> Instance {
+    if let Some(request) = trial::request(args, None) {
+        instance.set_trial(request);
+    }
+    instance
 }

@@ -54,6 +54,15 @@ fn check_together(args: &Args) -> Result<(), Refusal> {
     if args.no_dns && args.host_names {
         return Err(Refusal::Failure("-N and -r are mutually exclusive".into()));
     }
+    if args.confirm.is_some() && !takes_confirm(args) {
+        return Err(Refusal::Usage("--confirm applies to -f, -F and -T replace only".into()));
+    }
+    if args.confirm.is_none() && args.keep_states {
+        return Err(Refusal::Usage("--keep-states needs --confirm".into()));
+    }
+    if args.write && args.confirm.is_some() && (args.file.is_none() || args.anchor.is_some()) {
+        return Err(Refusal::Usage("--write --confirm needs -f, and no -a".into()));
+    }
     let without_table = args.command == Some(TableCommand::Load);
     if args.command.is_some() != args.table.is_some() && !without_table {
         return Err(Refusal::Usage(String::new()));
@@ -72,6 +81,14 @@ fn check_together(args: &Args) -> Result<(), Refusal> {
         return Err(Refusal::Failure(message.into()));
     }
     Ok(())
+}
+
+/// True if `--confirm` has a meaning for the other flags.
+fn takes_confirm(args: &Args) -> bool {
+    match args.command {
+        Some(command) => matches!(command, TableCommand::Replace | TableCommand::Load),
+        None => args.file.is_some() || args.flush.is_some(),
+    }
 }
 
 /// Parses the flags at the beginning of `words`, and returns the operands behind them.

@@ -10,6 +10,7 @@ use skipstep_kernel::instance::Loaded;
 use skipstep_kernel::queue::QueueStats;
 use skipstep_kernel::report::{InstanceStatus, InterfaceView};
 use skipstep_kernel::table::TableInfo;
+use skipstep_kernel::trial::{Trial, TrialView};
 use skipstep_ruleset::TableName;
 use skipstep_views::{LimiterView, RuleCounters, SourceView, StateView};
 
@@ -58,6 +59,22 @@ pub trait Filter {
     /// Fails if the instance's files cannot be read.
     fn has_fingerprints(&self) -> Result<bool> {
         Ok(true)
+    }
+
+    /// Returns the load on trial, if there is one.
+    ///
+    /// # Errors
+    /// Fails if the records of the instance cannot be read.
+    fn trial(&self) -> Result<Option<TrialView>> {
+        Ok(None)
+    }
+
+    /// Returns the last load on trial if it was not confirmed.
+    ///
+    /// # Errors
+    /// Fails if the records of the instance cannot be read.
+    fn failed_trial(&self) -> Result<Option<Trial>> {
+        Ok(None)
     }
 
     /// Returns the time in seconds, on the clock of the states' timestamps.
@@ -110,6 +127,14 @@ impl Filter for Instance {
 
     fn has_fingerprints(&self) -> Result<bool> {
         Ok(self.has_fingerprints()?)
+    }
+
+    fn trial(&self) -> Result<Option<TrialView>> {
+        Ok(self.trial()?)
+    }
+
+    fn failed_trial(&self) -> Result<Option<Trial>> {
+        Ok(self.failed_trial()?)
     }
 
     fn rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>> {

@@ -20,6 +20,8 @@ pub const FLAGS: &[&Flag] = &[
     &filter::ENABLE,
     &filter::FLUSH,
     &rules::FILE,
+    &rules::CONFIRM,
+    &rules::KEEP_STATES,
     &show::DEBUG,
     &show::HELP,
     &states::LIMITER,

@@ -29,6 +29,7 @@ pub mod session;
 pub mod show;
 pub mod state_file;
 pub mod table;
+pub mod trial;
 pub mod verbs;
 pub mod views;
 pub mod words;

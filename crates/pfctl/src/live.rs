@@ -29,9 +29,10 @@ use crate::show::rules::{Inserted, RuleSet, RulesView};
 use crate::show::sources::SourcesView;
 use crate::show::states::StatesView;
 use crate::show::tables::TableView;
+use crate::show::trial::ConfirmView;
 use crate::show::{
     Detail, all, anchors, info, interfaces, labels, limiters, memory, nat, osfp, queues, rules,
-    sources, states, tables, timeouts,
+    sources, states, tables, timeouts, trial,
 };
 use crate::views::{self, Counted, seconds};
 use crate::words::Show;
@@ -118,6 +119,7 @@ impl<'a> Live<'a> {
             Show::Fingerprints => osfp::text(&self.fingerprints()?),
             Show::StateLimiters => limiters::state_limiters_text(&self.limiters()?),
             Show::SourceLimiters => limiters::source_limiters_text(&self.limiters()?, detail),
+            Show::Confirm => trial::text(&self.confirm()?),
             Show::All => self.all()?,
         })
     }
@@ -161,6 +163,7 @@ impl<'a> Live<'a> {
             Show::Fingerprints => osfp::json(&self.fingerprints()?),
             Show::StateLimiters => limiters::json(&self.limiters()?, false),
             Show::SourceLimiters => limiters::json(&self.limiters()?, true),
+            Show::Confirm => trial::json(&self.confirm()?),
             Show::All => json!({
                 "rules": self.json(Show::Rules)?,
                 "states": self.json(Show::States)?,
@@ -170,6 +173,14 @@ impl<'a> Live<'a> {
                 "memory": self.json(Show::Memory)?,
                 "tables": self.json(Show::Tables)?,
             }),
+        })
+    }
+
+    fn confirm(&self) -> Result<ConfirmView<'_>> {
+        Ok(ConfirmView {
+            pending: self.filter.map_or(Ok(None), Filter::trial)?,
+            failed: self.filter.map_or(Ok(None), Filter::failed_trial)?,
+            in_force: &self.ruleset,
         })
     }
 
@@ -340,6 +351,7 @@ impl<'a> Live<'a> {
                 flow_lost: 0,
                 sweep_late: 0,
                 timer_errors: (0, 0),
+                trial: None,
                 forwarded: [0; 2],
                 left_to: [0; 4],
                 divert: DivertCounters::default(),
@@ -365,6 +377,7 @@ impl<'a> Live<'a> {
             flow_lost: status.flow_lost,
             sweep_late: status.sweep_late_secs.into(),
             timer_errors: status.timer_errors,
+            trial: filter.trial()?,
             forwarded: status.forwarded,
             left_to: status.left_to,
             divert: status.divert,

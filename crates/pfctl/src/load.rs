@@ -20,6 +20,7 @@ use crate::output::{complain, print};
 use crate::refusal::UsageError;
 use crate::request::Args;
 use crate::session;
+use crate::trial;
 use crate::verbs::Verb;
 
 /// A text and its name in messages.
@@ -257,7 +258,15 @@ pub fn load(args: &Args, file: &str) -> Result<ExitCode> {
         eprintln!("pfctl: Syntax error in config file: pf rules not loaded");
         return Ok(ExitCode::FAILURE);
     };
-    commit(args, loaded.ruleset, &host, known)?;
+    let ruleset = Arc::new(loaded.ruleset);
+    if !session::may_load(args, &ruleset, &host)? {
+        eprintln!("pfctl: pf rules not loaded");
+        return Ok(ExitCode::FAILURE);
+    }
+    let text = source.map(|source| source.text);
+    let ruleset = Arc::unwrap_or_clone(ruleset); // this is the only reference now
+    commit(args, (ruleset, text.as_deref()), &host, known)?;
+    trial::announce(args);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -282,11 +291,11 @@ pub fn load_tables(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Commits a rule set. `known` is the result of reading the loaded rules ahead; it is used if the
-/// instance is still current.
+/// Commits a rule set, which was read from a text. `known` is the result of reading the loaded
+/// rules ahead; it is used if the instance is still current.
 fn commit(
     args: &Args,
-    ruleset: Ruleset,
+    (ruleset, text): (Ruleset, Option<&str>),
     host: &Host,
     known: Option<(ReadAhead, Instance)>,
 ) -> Result<()> {
@@ -302,23 +311,19 @@ fn commit(
         instance.load_anchor(path, &ruleset, host)?;
         return warn_of_long_walk(&instance);
     }
-    let ruleset = Arc::new(ruleset);
-    if let Some(warning) = session::warning(args, &ruleset, host)? {
-        eprintln!("pfctl: warning: {warning}");
-    }
-    let ruleset = Arc::unwrap_or_clone(ruleset); // this is the only reference now
     let states = ruleset.options.limits.states;
-    let instance = match known.filter(|(_, instance)| instance.is_current()) {
-        Some((ahead, mut instance)) => {
-            instance.load_ahead(ruleset, host, ahead)?;
-            instance
-        }
-        None => {
-            let mut instance = Instance::open_or_create(&instance_name(args), states)?;
-            instance.load(ruleset, host)?;
-            instance
-        }
+    let known = known.filter(|(_, instance)| instance.is_current());
+    let (ahead, mut instance) = match known {
+        Some((ahead, instance)) => (Some(ahead), instance),
+        None => (None, Instance::open_or_create(&instance_name(args), states)?),
     };
+    if let Some(request) = trial::request(args, text) {
+        instance.set_trial(request);
+    }
+    match ahead {
+        Some(ahead) => instance.load_ahead(ruleset, host, ahead)?,
+        None => instance.load(ruleset, host)?,
+    }
     if instance.running() {
         warn_of_interfaces(&instance)?;
     }

@@ -16,6 +16,8 @@ pub struct Args {
     pub verb: Option<Verb>,
     /// `-a`: anchor that the other flags work on.
     pub anchor: Option<Anchor>,
+    /// `--confirm`: seconds after which a load that nobody confirms is undone.
+    pub confirm: Option<u32>,
     /// `-D`: macros, name and value.
     pub macros: Vec<(String, String)>,
     /// `-d`: disable the filter.
@@ -38,6 +40,8 @@ pub struct Args {
     pub interface: Option<String>,
     /// `-K`: network of sources, then of chosen addresses; two at most.
     pub kill_sources: Vec<String>,
+    /// `--keep-states`: keep the states of new rules if the load is not confirmed.
+    pub keep_states: bool,
     /// `-k`: keys of states or of a limiter's source; two at most.
     pub kill: Vec<String>,
     /// `-L`: file to load states from.
@@ -86,7 +90,7 @@ pub struct Args {
     pub room_for: Option<String>,
     /// `--check`: only name the files that `fmt` would change.
     pub check: bool,
-    /// `--write`: let `fmt` write the files back.
+    /// `--write`: let `fmt` write the files back, and `confirm` write `/etc/pf.conf`.
     pub write: bool,
     /// `--examples`: most examples that `diff` prints.
     pub examples: Option<usize>,

@@ -18,7 +18,7 @@ use crate::verbs::Verb;
 use crate::words::debug_level_name;
 use crate::{
     anchors, bridge, diff, explain, flush, import, kill, live, load, log, scenarios, state_file,
-    table,
+    table, trial,
 };
 
 /// Parses and executes the command line, prints errors, and returns the exit status.
@@ -78,6 +78,8 @@ fn run(args: &Args) -> Result<ExitCode> {
         Some(Verb::Diff) => diff::run(args),
         Some(Verb::Log) => log::run(args),
         Some(Verb::Bridge) => bridge::run(args),
+        Some(Verb::Confirm) => trial::confirm(args),
+        Some(Verb::Revert) => trial::revert(args),
         None if args.no_action => run_dry(args),
         None => run_flags(args),
     }

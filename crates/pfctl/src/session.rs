@@ -3,6 +3,7 @@
 //! A connection that is older than the filter has no state, and its next packet has no SYN. So
 //! rules that pass new connections only (`flags S/SA`, the default) block it.
 
+use std::io::IsTerminal;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -73,13 +74,35 @@ impl Session {
     }
 }
 
-/// Returns a warning if `ruleset` would block the ssh session of this process. There is none if the
-/// filter is and stays disabled, or if the session has a state.
+/// Warns if `ruleset` would block the ssh session of this process. Without `--confirm`, asks on a
+/// terminal if the rules are to be loaded all the same. Returns false if they are not.
 ///
 /// # Errors
 /// Fails if the user is not root, or if the instance cannot be opened or its states read. Without
 /// an ssh session it always succeeds.
-pub fn warning(args: &Args, ruleset: &Arc<Ruleset>, host: &Host) -> Result<Option<String>> {
+pub fn may_load(args: &Args, ruleset: &Arc<Ruleset>, host: &Host) -> Result<bool> {
+    let is_main = args.anchor.as_ref().is_none_or(|anchor| anchor.path.is_empty());
+    let Some(warning) = warning(args, ruleset, host)?.filter(|_| is_main) else { return Ok(true) };
+    eprintln!("pfctl: warning: {warning}");
+    if let Some(seconds) = args.confirm {
+        eprintln!("pfctl: the rules before come back in {seconds} s if you do not confirm");
+        return Ok(true);
+    }
+    eprintln!("pfctl: with --confirm 60, the rules before come back if you are locked out");
+    let input = std::io::stdin();
+    // rules from standard input leave nobody to answer
+    if !input.is_terminal() || !std::io::stderr().is_terminal() {
+        return Ok(true);
+    }
+    eprint!("Load these rules all the same? [y/N] ");
+    let mut answer = String::new();
+    input.read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Returns a warning if `ruleset` would block the ssh session of this process. There is none if the
+/// filter is and stays disabled, or if the session has a state.
+fn warning(args: &Args, ruleset: &Arc<Ruleset>, host: &Host) -> Result<Option<String>> {
     let text = std::env::var("SSH_CONNECTION").unwrap_or_default();
     let Some(session) = Session::parse(&text) else {
         return Ok(None);

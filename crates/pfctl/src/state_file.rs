@@ -2,15 +2,14 @@
 //! rules. Each other line is a state, a [`SavedState`].
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use skipstep_kernel::Instance;
 use skipstep_kernel::saved::SavedState;
-use tempfile::NamedTempFile;
 
+use crate::output::replace_file;
 use crate::views;
 
 /// Name of the file format, in the first line.
@@ -49,16 +48,8 @@ pub fn store(instance: Option<&Instance>, file: &str) -> Result<()> {
         text += &serde_json::to_string(&state)?;
         text.push('\n');
     }
-    replace(Path::new(file), &text).with_context(|| file.to_owned())
-}
-
-/// Replaces a file in one step. Connections are private, so only the owner may read the file.
-fn replace(file: &Path, text: &str) -> io::Result<()> {
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut unfinished = NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
-    unfinished.write_all(text.as_bytes())?;
-    unfinished.persist(file)?;
-    Ok(())
+    // connections are private, so only the owner may read the file
+    replace_file(Path::new(file), &text, None).with_context(|| file.to_owned())
 }
 
 /// Restores the states of `file`. States whose key is taken stay as they are.
@@ -108,7 +99,7 @@ mod tests {
         for (path, text) in [(&file, "before"), (&neighbour, "of a neighbour")] {
             fs::write(path, text).unwrap();
         }
-        replace(&file, "after").unwrap();
+        replace_file(&file, "after", None).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "after");
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_to_string(&neighbour).unwrap(), "of a neighbour");

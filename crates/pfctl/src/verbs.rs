@@ -21,6 +21,10 @@ pub enum Verb {
     Log,
     /// join interfaces by a bridge
     Bridge,
+    /// keep the load on trial
+    Confirm,
+    /// undo the load on trial
+    Revert,
 }
 
 /// A verb: a row of the table.
@@ -44,7 +48,7 @@ pub struct Row {
 }
 
 /// All verbs, in the order of the manual page.
-pub const VERBS: &[Row] = &[EXPLAIN, TEST, DIFF, FMT, IMPORT, LOG, BRIDGE];
+pub const VERBS: &[Row] = &[EXPLAIN, TEST, DIFF, FMT, IMPORT, LOG, BRIDGE, CONFIRM, REVERT];
 
 const EXPLAIN: Row = Row {
     verb: Verb::Explain,
@@ -241,6 +245,37 @@ const BRIDGE: Row = Row {
 pub fn find(name: &str) -> Option<&'static Row> {
     VERBS.iter().find(|row| row.name == name)
 }
+
+const CONFIRM: Row = Row {
+    verb: Verb::Confirm,
+    name: "confirm",
+    usage: "[-q] [-p instance]",
+    operands: Completion::None,
+    brief: "keep the rules that --confirm put on trial",
+    text: "Keep the rules that a load with\n\
+           .Fl -confirm\n\
+           put on trial.\n\
+           If the load had\n\
+           .Fl -write ,\n\
+           replace\n\
+           .Pa /etc/pf.conf\n\
+           by its file, as it was when it was loaded.\n\
+           The exit status is 1 if nothing is on trial, or if the time is over.",
+    has_commands: false,
+    lacks: |operands| (operands != 0).then_some("takes no operand"),
+};
+
+const REVERT: Row = Row {
+    verb: Verb::Revert,
+    name: "revert",
+    usage: "[-q] [-p instance]",
+    operands: Completion::None,
+    brief: "undo the load that --confirm put on trial",
+    text: "End a trial at once: the rules before the load are in force again.\n\
+           The exit status is 1 if nothing is on trial.",
+    has_commands: false,
+    lacks: |operands| (operands != 0).then_some("takes no operand"),
+};
 
 #[cfg(test)]
 mod tests {

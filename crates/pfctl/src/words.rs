@@ -40,6 +40,8 @@ pub enum Show {
     StateLimiters,
     /// `LimiterSrcs`: source limiters
     SourceLimiters,
+    /// `confirm`: the load on trial, and its changes
+    Confirm,
     /// `all`: most of the above, as in OpenBSD: no anchors, interfaces and limiters
     All,
 }
@@ -109,6 +111,7 @@ pub const SHOW: &[Word<Show>] = &[
     ("osfp", Show::Fingerprints),
     ("LimiterStates", Show::StateLimiters),
     ("LimiterSrcs", Show::SourceLimiters),
+    ("confirm", Show::Confirm),
     ("all", Show::All),
 ];
 

@@ -14,11 +14,13 @@ use pfctl::show::rules::{Inserted, RuleSet, RulesView};
 use pfctl::show::sources::SourcesView;
 use pfctl::show::states::StatesView;
 use pfctl::show::tables::{AddressView, TableView};
+use pfctl::show::trial::ConfirmView;
 use pfctl::show::{
     Detail, anchors, info, interfaces, labels, limiters, memory, nat, osfp, queues, rules, sources,
-    states, tables, timeouts,
+    states, tables, timeouts, trial,
 };
 use serde_json::{Value, json};
+use skipstep_kernel::trial::{Trial, TrialView};
 use skipstep_pfconf::Context;
 use skipstep_ruleset::fingerprint::Fingerprints;
 use skipstep_ruleset::{Limits, Ruleset, Timeouts};
@@ -55,6 +57,19 @@ fn the_schema_tells_documents_apart() {
     assert!(result.is_err());
     let result = std::panic::catch_unwind(|| is("labels", &json!([{ "label": "x" }])));
     assert!(result.is_err());
+}
+
+#[test]
+fn loads_on_trial() {
+    let now = ruleset("block");
+    let trial = Trial { file: "a.conf".into(), seconds: 60, ..Trial::default() };
+    let pending = TrialView { trial: trial.clone(), seconds_left: 9, kept: ruleset("pass") };
+    let view = |pending, failed| ConfirmView { pending, failed, in_force: &now };
+    let document = trial::json(&view(Some(pending.clone()), None));
+    is("confirm", &document);
+    assert_eq!(document["pending"]["changes"].as_array().unwrap().len(), 2);
+    is("confirm", &trial::json(&view(None, Some(trial))));
+    is("confirm", &trial::json(&view(None, None)));
 }
 
 #[test]
@@ -225,6 +240,11 @@ fn status_and_interfaces() {
         flow_lost: 0,
         sweep_late: 0,
         timer_errors: (0, 0),
+        trial: Some(TrialView {
+            trial: Trial { seconds: 60, ..Trial::default() },
+            seconds_left: 9,
+            kept: Ruleset::default(),
+        }),
         forwarded: [0; 2],
         left_to: [0; 4],
         divert: Default::default(),

@@ -1,7 +1,7 @@
 //! The contents of a scenario file: cases of rules and steps. docs/howto/scenarios.md has the
 //! notation.
 
-use skipstep_model::{Draw, LinkHeader, SocketOwner};
+use skipstep_model::{Draw, LinkHeader, SocketOwner, TrialTime};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, RuleId};
 use skipstep_views::TableEdit;
@@ -89,6 +89,12 @@ pub enum Action {
     Table(TableEdit),
     /// Rules are loaded into the anchor with this path; an empty path is the main rule set.
     Load(String, Rules),
+    /// The next load or flush is on trial.
+    Trial(TrialTime),
+    /// The load on trial is confirmed.
+    Confirm,
+    /// The load on trial is undone.
+    Revert,
     /// The rules of the anchor with this path are flushed; an empty path is the main rule set.
     Flush(String),
     /// The results of random draws are set.

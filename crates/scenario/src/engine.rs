@@ -2,7 +2,7 @@
 //! and the BPF programs under `BPF_PROG_TEST_RUN`, with the linear evaluator, with skip steps and
 //! with trees.
 
-use skipstep_model::{Draw, Fate, Packet, TableCounters};
+use skipstep_model::{Draw, Fate, Packet, TableCounters, TrialTime};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{RuleId, RulesChange, Ruleset, TableName};
 use skipstep_views::{
@@ -27,6 +27,15 @@ pub trait Engine {
     /// # Errors
     /// Fails with a message if the evaluator refuses the rules.
     fn change_rules(&mut self, change: &RulesChange) -> Result<(), String>;
+
+    /// Changes the rules as [`Engine::change_rules`] does, on trial.
+    ///
+    /// # Errors
+    /// Fails with a message if the evaluator refuses the rules.
+    fn try_rules(&mut self, change: &RulesChange, time: TrialTime) -> Result<(), String>;
+
+    /// Confirms the load on trial, or else undoes it. Returns false if nothing is on trial.
+    fn end_trial(&mut self, confirm: bool) -> bool;
 
     /// Replaces the host. The rules stay, and dynamic addresses follow the new host.
     ///

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use skipstep_model as model;
-use skipstep_model::{Draw, Fate, Packet, TableCounters};
+use skipstep_model::{Draw, Fate, Packet, TableCounters, TrialTime};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{RuleId, RulesChange, Ruleset, TableName};
 use skipstep_views::{
@@ -45,6 +45,18 @@ impl Engine for Model {
     fn change_rules(&mut self, change: &RulesChange) -> Result<(), String> {
         let next = change.next(self.firewall().ruleset());
         self.firewall().replace_rules(&next)
+    }
+
+    fn try_rules(&mut self, change: &RulesChange, time: TrialTime) -> Result<(), String> {
+        let next = change.next(self.firewall().ruleset());
+        self.firewall().try_rules(&next, time)
+    }
+
+    fn end_trial(&mut self, confirm: bool) -> bool {
+        match confirm {
+            true => self.firewall().confirm_rules(),
+            false => self.firewall().revert_rules().is_some(),
+        }
     }
 
     fn change_host(&mut self, host: &Host) -> Result<(), String> {

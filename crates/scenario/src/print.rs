@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Write};
 use std::net::IpAddr;
 
 use skipstep_model::{
-    Decision, Diverted, Draw, ForwardRoute, Forwarded, Hiding, SocketOwner, Verdict,
+    Decision, Diverted, Draw, ForwardRoute, Forwarded, Hiding, SocketOwner, TrialTime, Verdict,
 };
 use skipstep_ruleset::{Direction, RouteKind, TableEntry, TableName};
 use skipstep_views::{Edit, Peer, TableEdit};
@@ -80,6 +80,14 @@ impl Display for Action {
                 }
                 write!(f, "}}")
             }
+            Action::Trial(TrialTime { seconds, keeps_states: false }) => {
+                write!(f, "trial {seconds}")
+            }
+            Action::Trial(TrialTime { seconds, keeps_states: true }) => {
+                write!(f, "trial {seconds} keep-states")
+            }
+            Action::Confirm => write!(f, "confirm"),
+            Action::Revert => write!(f, "revert"),
             Action::Flush(path) if path.is_empty() => write!(f, "flush"),
             Action::Flush(path) => write!(f, "flush {}", quoted(path)),
             Action::Random(Draw::Bounded(draw)) => write!(f, "random {draw}"),

@@ -1,6 +1,6 @@
 //! Plays a case on an evaluator and reports the differences from its expectations.
 
-use skipstep_model::{Carried, Fate, LinkHeader, Packet, Verdict};
+use skipstep_model::{Carried, Fate, LinkHeader, Packet, TrialTime, Verdict};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Reason, RuleId, RulesChange, Ruleset};
 use skipstep_views::{RuleCounters, Status};
@@ -275,6 +275,10 @@ pub struct Player<'e> {
     pub host: Host,
     files: &'e [(String, String)],
     previous: Option<Passed>,
+    /// The wish that the next load is on trial.
+    trial_time: Option<TrialTime>,
+    /// During a trial: the second when it ends, and the rules before it.
+    before_trial: Option<(u32, Ruleset)>,
 }
 
 /// The last packet, as far as `forward` needs it.
@@ -308,7 +312,16 @@ impl<'e> Player<'e> {
     ) -> Result<Self, String> {
         let observer = Observer::load(engine, ruleset, host)?;
         let (ruleset, host) = (ruleset.clone(), host.clone());
-        Ok(Player { observer, now: 0, ruleset, host, files, previous: None })
+        Ok(Player {
+            observer,
+            now: 0,
+            ruleset,
+            host,
+            files,
+            previous: None,
+            trial_time: None,
+            before_trial: None,
+        })
     }
 
     /// Plays a step.
@@ -320,6 +333,9 @@ impl<'e> Player<'e> {
         let packet = match action {
             Action::Wait { seconds, .. } => {
                 self.now += seconds;
+                if self.before_trial.as_ref().is_some_and(|(until, _)| *until <= self.now) {
+                    self.note_end_of_trial(false);
+                }
                 return Ok(Event::Time(self.observer.set_time(self.now)));
             }
             Action::Random(draw) => {
@@ -346,6 +362,18 @@ impl<'e> Player<'e> {
                 return self.change_rules(&RulesChange::Load(path.clone(), Box::new(new)));
             }
             Action::Flush(path) => return self.change_rules(&RulesChange::Flush(path.clone())),
+            Action::Trial(time) => {
+                self.trial_time = Some(*time);
+                return Ok(Event::None);
+            }
+            Action::Confirm | Action::Revert => {
+                let confirm = *action == Action::Confirm;
+                if !self.observer.engine().end_trial(confirm) {
+                    return Err("no rules are on trial".into());
+                }
+                self.note_end_of_trial(confirm);
+                return Ok(Event::None);
+            }
             Action::Host(change) => {
                 let host = change.applied(&self.host)?;
                 self.observer.engine().change_host(&host)?;
@@ -376,9 +404,28 @@ impl<'e> Player<'e> {
     }
 
     fn change_rules(&mut self, change: &RulesChange) -> Result<Event, String> {
-        self.observer.engine().change_rules(change)?;
-        self.ruleset = change.next(&self.ruleset).ruleset;
+        let next = change.next(&self.ruleset).ruleset;
+        match self.trial_time.take() {
+            None if self.before_trial.is_some() => {
+                return Err("rules are on trial: confirm or revert them first".into());
+            }
+            None => self.observer.engine().change_rules(change)?,
+            Some(time) => {
+                self.observer.engine().try_rules(change, time)?;
+                let before = self.before_trial.take();
+                let before = before.map_or_else(|| self.ruleset.clone(), |(_, before)| before);
+                self.before_trial = Some((self.now + time.seconds, before));
+            }
+        }
+        self.ruleset = next;
         Ok(Event::None)
+    }
+
+    /// Notes which rules are in force after a trial.
+    fn note_end_of_trial(&mut self, confirmed: bool) {
+        if let Some((_, before)) = self.before_trial.take().filter(|_| !confirmed) {
+            self.ruleset = before;
+        }
     }
 }
 

@@ -31,7 +31,8 @@ const NOTICE: Duration = Duration::from_millis(100);
 /// Pause after a failed attachment, before other interfaces are tried.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Interval of the checks for orphaned rules, which is the longest time that these rules stay.
+/// Interval of the checks for orphaned rules and for trials that have ended. Orphaned rules stay no
+/// longer.
 const ORPHANS: Duration = Duration::from_millis(300);
 
 /// A worker that ends sooner is restarted after a pause, which doubles each time up to
@@ -138,7 +139,7 @@ pub fn run(options: &Options) -> Result<()> {
         (delayer, "holds delayed packets"),
         (attacher, "attaches interfaces"),
         (follower, "follows interfaces"),
-        (janitor, "removes records of dead processes"),
+        (janitor, "removes records of dead processes and ends trials"),
     ] {
         if thread.join().is_err() {
             print_message(&format!("the thread that {task} has failed"));
@@ -224,10 +225,16 @@ fn report_unattached(known: &mut BTreeMap<String, String>, now: BTreeMap<String,
     *known = now;
 }
 
-/// Removes the rules of processes that have ended.
+/// Removes the rules of processes that have ended, and ends trials of rules.
 fn remove_orphans(signals: &Signals, name: &str) {
     let mut complaint = Complaint::default();
     while !signals.stop() {
+        if let Some(Some(trial)) = complaint.note(Instance::follow_trial(name)) {
+            let seconds = trial.seconds;
+            print_message(&format!(
+                "a load was not confirmed in {seconds} s: the rules before it are in force again"
+            ));
+        }
         if Instance::has_orphans(name)
             && let Some(mut instance) = complaint.note(open(name)).flatten()
             && let Some(dead @ 1..) = complaint.note(instance.remove_orphans())

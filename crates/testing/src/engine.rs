@@ -1,19 +1,21 @@
 //! The data plane under test. `BPF_PROG_TEST_RUN` runs the programs that filter real packets, on
 //! packets, a clock, random draws, interfaces and routes that the test chooses.
 
+use std::mem::offset_of;
 use std::time::Duration;
 
 use skipstep_abi as abi;
 use skipstep_classifier::Planner;
+use skipstep_kernel::commit::Earlier;
 use skipstep_kernel::contents::{EntryInfo, EntryTraffic};
 use skipstep_kernel::object::{self, Maps, Programs, Sizes};
 use skipstep_kernel::program::{self, Program, Run};
 use skipstep_kernel::record::{Memory, Record};
 use skipstep_kernel::rule_home::RuleHome;
 use skipstep_kernel::{
-    Indexing, Result, commit, contents, counters, limiter, source, state, table,
+    Indexing, Result, commit, contents, counters, limiter, source, state, table, trial,
 };
-use skipstep_model::{Draw, Fate, Packet, TableCounters, TableTraffic};
+use skipstep_model::{Draw, Fate, Packet, TableCounters, TableTraffic, TrialTime};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Evaluator, FastForward, Next, RuleId, RulesChange, Ruleset, TableName};
 use skipstep_scenario::Engine;
@@ -43,6 +45,8 @@ pub struct TestEngine {
     planner: Planner,
     indexing: Indexing,
     pub(crate) record: Record,
+    /// The rule set before a load on trial, and the fate of new states when the trial fails.
+    kept: Option<(Record, bool)>,
     /// The states, as long as no program ran that could change them.
     pub(crate) known: Option<Known>,
 }
@@ -128,6 +132,7 @@ impl TestEngine {
                 _ => Indexing::None,
             },
             record: Record::default(),
+            kept: None,
             known: None,
         };
         engine.machine.publish_settings();
@@ -199,15 +204,53 @@ impl TestEngine {
             next.ruleset.options.fast_forward = FastForward::No;
         }
         let host = self.host.as_ref().ok_or_else(no_network)?;
-        let (maps, previous, memory) = (&self.maps, &self.record, &mut self.memory);
-        let (record, placed) = commit::assign_slots(maps, previous, memory, next, host)?;
+        let (maps, memory) = (&self.maps, &mut self.memory);
+        let kept = self.kept.as_ref();
+        let earlier = Earlier {
+            in_force: &self.record,
+            kept: kept.map(|(record, _)| record),
+            ends_states: kept.is_some_and(|(_, ends_states)| *ends_states),
+        };
+        let (record, placed) = commit::assign_slots(maps, earlier, memory, next, host)?;
         let new = (&record, placed);
-        let prepared = commit::write(maps, &self.rules, previous, memory, new, host)?;
-        commit::switch_generation(&self.maps, &self.record, &record);
-        commit::settle(&self.maps, &self.record, &record, &prepared)?;
+        let prepared = commit::write(maps, &self.rules, earlier, memory, new, host)?;
+        if let Some((kept, _)) = kept {
+            trial::set_back(maps, kept.generation, record.generation);
+        }
+        assert!(commit::switch_generation(maps, earlier, &record), "a test has no other loader");
+        commit::settle(maps, earlier, &record, &prepared)?;
         self.record = record;
         self.machine.configure(&self.record.ruleset);
         Ok(())
+    }
+
+    /// Commits rules on trial.
+    fn commit_on_trial(&mut self, next: Next, time: TrialTime) -> Result<()> {
+        if self.kept.is_none() && trial::forget_expansions(&mut self.record) {
+            self.commit(Next::same(&self.record.ruleset))?;
+        }
+        let kept = self.kept.take().map_or_else(|| self.record.clone(), |(kept, _)| kept);
+        self.kept = Some((kept, !time.keeps_states));
+        self.commit(next)?;
+        let status = &self.maps.shared_status;
+        status.store(0, offset_of!(abi::Status, back_running), 1);
+        let by = self.machine.test.now + time.seconds;
+        status.store(0, offset_of!(abi::Status, confirm_by), by);
+        Ok(())
+    }
+
+    /// Ends the trial if it was confirmed or has failed, as a process does.
+    fn follow_trial(&mut self) -> Result<()> {
+        let status: abi::Status = self.maps.shared_status.element(0);
+        let Some((kept, _)) = self.kept.take_if(|_| status.confirm_by == 0) else { return Ok(()) };
+        let mut loser = kept;
+        if status.generation == status.back {
+            std::mem::swap(&mut self.record, &mut loser);
+            self.record.generation = status.back;
+            self.record.all_tables_mut().for_each(|table| table.contents = None);
+        }
+        trial::release(&self.maps, &mut self.record, &loser);
+        self.commit(Next::same(&self.record.ruleset))
     }
 
     fn try_load(&mut self, ruleset: &Ruleset, host: &Host) -> Result<()> {
@@ -219,7 +262,9 @@ impl TestEngine {
     fn try_change_host(&mut self, host: &Host) -> Result<()> {
         self.known = None;
         let host = self.host.insert(here::change(host)?);
-        commit::follow_host(&self.maps, &self.rules, &mut self.memory, &mut self.record, host)?;
+        let (memory, record) = (&mut self.memory, &mut self.record);
+        let kept = self.kept.as_ref().map(|(kept, _)| kept);
+        commit::follow_host(&self.maps, &self.rules, memory, record, kept, host)?;
         if commit::is_outdated(&self.record, host) {
             self.commit(Next::same(&self.record.ruleset))?;
         }
@@ -232,6 +277,7 @@ impl TestEngine {
         copies::forget()?;
         self.memory = Memory::default();
         self.record = Record { generation: self.record.generation, ..Record::default() };
+        self.kept = None;
         let status: abi::Status = self.maps.shared_status.element(0);
         let running = abi::Status { running: 1, next_state_id: 1, ..status };
         self.maps.status.set(&0, &running)?;
@@ -242,7 +288,10 @@ impl TestEngine {
         let moved = self.machine.test.now != seconds;
         self.machine.set_time(seconds);
         let status: abi::Status = self.maps.shared_status.element(0);
-        let used = status.states != 0 || status.sources != 0 || status.limited_sources != 0;
+        let used = status.confirm_by != 0
+            || status.states != 0
+            || status.sources != 0
+            || status.limited_sources != 0;
         if !used && status.syncookies.next_key_at == 0 {
             return Ok(Vec::new());
         }
@@ -250,11 +299,13 @@ impl TestEngine {
             Some(known) => known,
             None => self.look()?.0,
         };
-        let idle = !moved && !before.may_end(&status, seconds);
-        if idle || self.programs.sweep.call(&())? == 0 {
+        let is_due = status.confirm_by != 0 && status.confirm_by <= seconds;
+        let idle = !moved && !is_due && !before.may_end(&status, seconds);
+        if idle || (self.programs.sweep.call(&())? == 0 && !is_due) {
             self.known = Some(before);
             return Ok(Vec::new());
         }
+        self.follow_trial()?;
         let after = self.look()?.0;
         let ended = before.ids.into_iter().filter(|id| after.ids.binary_search(id).is_err());
         let ended = ended.collect();
@@ -323,6 +374,26 @@ impl Engine for TestEngine {
 
     fn load(&mut self, ruleset: &Ruleset, host: &Host) -> Result<(), String> {
         self.try_load(ruleset, host).map_err(|error| error.to_string())
+    }
+
+    fn try_rules(&mut self, change: &RulesChange, time: TrialTime) -> Result<(), String> {
+        let next = change.next(&self.record.ruleset);
+        self.commit_on_trial(next, time).map_err(|error| error.to_string())
+    }
+
+    fn end_trial(&mut self, confirm: bool) -> bool {
+        if self.kept.is_none() {
+            return false;
+        }
+        match confirm {
+            true => self.maps.shared_status.store(0, offset_of!(abi::Status, confirm_by), 0),
+            false => {
+                self.programs.go_back.call(&()).expect("the kernel runs the program");
+                self.programs.sweep.call(&()).expect("the kernel runs the program");
+            }
+        }
+        self.follow_trial().expect("a trial ends");
+        true
     }
 
     fn change_rules(&mut self, change: &RulesChange) -> Result<(), String> {

@@ -186,7 +186,7 @@ impl Lookups {
     /// Returns the superblock of the first rule.
     fn first_segment(&self) -> Result<u32> {
         let status: abi::Status = self.engine.maps.status.at(0)?;
-        let rules = self.engine.maps.rulesets.get(&(status.generation & 1))?;
+        let rules = self.engine.maps.rulesets.get(&abi::limits::copy_of(status.generation))?;
         let first: Option<abi::Rule> = match rules {
             Some(id) => Some(map::by_id("rules", id)?.at(0)?),
             None => None,

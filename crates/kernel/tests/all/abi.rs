@@ -92,7 +92,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             total, pkt_rate, current, max, number, timeouts, tables, anchor, expired, max_packets,
             max_packets_seconds, source_flags, source_nodes, max_src_nodes, max_src_states,
             max_src_conn, max_src_conn_rate, max_src_conn_seconds, overload_table, divert, pflow,
-            divert_port, divert_address, flow_tos, old,
+            divert_port, divert_address, flow_tos, old, trial, pad,
         }
         pf_table_key => abi::TableKey { prefixlen, version, family, address }
         pf_table_entry => abi::TableEntry { cleared, interface, weight, prefix, negated }
@@ -159,7 +159,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             limited_sources, leaving, bound, sweeps, second, stamp, beat, second_until,
             syncookies, ingress_id, egress_id, egress_address, guard_id, timer_errors,
             timer_error, timer_tried, flushing, flush_kinds, flush_number, limited_turns,
-            limited_capacity, pad,
+            limited_capacity, confirm_by, back, back_running, ending, pad,
         }
         pf_syncookies => abi::Syncookies { key, in_flight, keys_made, next_key_at, active, pad }
         pf_counters => abi::Counters {
@@ -322,7 +322,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
             IFNAMSIZ, MAX_RULES, RULE_SLOTS, TABLE_SLOTS, MAX_INTERFACES, NEAR_INTERFACES,
             MATCH_RULES, MAX_DEPTH,
             MAX_STEPS, SNAPLEN, LOG_WHOLE, LOGS,
-            IDLE_SLOT, SELF_TABLE, LIMITERS, FINGERPRINTS, SYSTEMS,
+            IDLE_SLOT, SELF_TABLE, LIMITERS, FINGERPRINTS, SYSTEMS, COPIES,
         }
         "VERDICT_" abi::verdict::verdict { PASS, DROP, REPLY, CONSUMED, HELD, REFRAGMENT, ROUTED, CROSSED }
         "" abi::delayed { MAX_DELAY }
@@ -389,7 +389,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
             WSCALE_MASK, WSCALE_FLAG, WIRE, STACK, KEY_WORDS, KEY_ENTRIES, KEY_CLAIMED, NO_PLACE,
         }
         "IFMATCH_" abi::interface::interface_match { NONE, NAME, GROUP, ANY, RDOMAIN }
-        "INTERFACE_" abi::interface::interface_flags { LOOPBACK, NO_LINK, SKIP_0, SKIP_1, PORT }
+        "INTERFACE_" abi::interface::interface_flags { LOOPBACK, NO_LINK, PORT, SKIP }
         "ADDRESS_" abi::rule::address_kind {
             ANY, MASK, RANGE, TABLE, NO_ROUTE, URPF_FAILED, NEVER,
         }

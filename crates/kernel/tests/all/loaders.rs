@@ -11,8 +11,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::common::{host, ruleset};
-use skipstep_kernel::Instance;
+use skipstep_abi::limits::COPIES;
 use skipstep_kernel::report::Hook;
+use skipstep_kernel::trial::TrialRequest;
+use skipstep_kernel::{Error, Instance};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Ruleset, TableEntry};
 use skipstep_testing::TestNetwork;
@@ -22,6 +24,9 @@ const ORDER: &str = "SKIPSTEP_TEST_LOADER";
 
 /// Name of the test that becomes a loader if `ORDER` is set.
 const TEST_OF_LOADERS: &str = "loaders::two_loaders_one_killed_leave_one_whole_rule_set";
+
+/// Environment variable that makes a loader put its loads on trial.
+const TRIAL: &str = "SKIPSTEP_TEST_TRIAL";
 
 /// Environment variable with the number of loaders to kill, two in each round.
 const KILLS: &str = "SKIPSTEP_KILLS";
@@ -77,15 +82,42 @@ fn load_for_ever(name: &str) -> ! {
     }
 }
 
+/// Loads the two rule sets on trial, and confirms or reverts them, until the process is killed.
+fn try_for_ever(name: &str) -> ! {
+    let host = skipstep_kernel::host::read().unwrap();
+    let sets = [rule_set(0, &host), rule_set(1, &host)];
+    let mut instance = Instance::open(name).unwrap();
+    instance.set_trial(TrialRequest { seconds: 1, ..TrialRequest::default() });
+    // the time may be over at any instant, and another loader may confirm or revert
+    let check = |error| match error {
+        Error::NoTrial | Error::TrialFailed { .. } => {}
+        other => panic!("{other}"),
+    };
+    loop {
+        for set in &sets {
+            instance.load(set.clone(), &host).unwrap_or_else(check);
+            instance.load(set.clone(), &host).unwrap_or_else(check);
+            instance.confirm().map(drop).unwrap_or_else(check);
+            instance.load(set.clone(), &host).unwrap_or_else(check);
+            instance.revert().map(drop).unwrap_or_else(check);
+        }
+    }
+}
+
 fn start_loader(name: &str) -> Child {
+    loader(name).spawn().unwrap()
+}
+
+/// Returns the command of a loader.
+fn loader(name: &str) -> Command {
     // a child of this thread is in this thread's network namespace
-    Command::new(std::env::current_exe().unwrap())
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
         .args(["--exact", TEST_OF_LOADERS, "--include-ignored", "--nocapture"])
         .env(ORDER, name)
         .stdout(Stdio::null())
-        .stderr(Stdio::inherit())
-        .spawn()
-        .unwrap()
+        .stderr(Stdio::inherit());
+    command
 }
 
 /// Child processes, which end when the test ends or fails.
@@ -162,7 +194,10 @@ fn with_instance(test: impl FnOnce(&str, &mut Instance, &Host) + Send + 'static)
 #[ignore = "needs root"]
 fn two_loaders_one_killed_leave_one_whole_rule_set() {
     if let Ok(name) = std::env::var(ORDER) {
-        load_for_ever(&name);
+        match std::env::var(TRIAL) {
+            Ok(_) => try_for_ever(&name),
+            Err(_) => load_for_ever(&name),
+        }
     }
     with_instance(|name, instance, host| {
         instance.load(rule_set(0, host), host).unwrap();
@@ -185,6 +220,67 @@ fn two_loaders_one_killed_leave_one_whole_rule_set() {
 
 #[test]
 #[ignore = "needs root"]
+fn killed_loads_on_trial_leave_one_whole_rule_set() {
+    with_instance(|name, instance, host| {
+        instance.load(rule_set(0, host), host).unwrap();
+        instance.enable().unwrap();
+        for round in 0..rounds() {
+            let start = || loader(name).env(TRIAL, "1").spawn().unwrap();
+            let mut loaders = Loaders(vec![start(), start()]);
+            std::thread::sleep(Duration::from_millis(20 + round * 37 % 300));
+            loaders.0[0].kill().unwrap();
+            loaders.0[0].wait().unwrap();
+            drop(loaders);
+            // in some rounds the timer ends the trial
+            while round % 8 == 7 && instance.trial().unwrap().is_some() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            match instance.revert() {
+                Ok(_) | Err(Error::NoTrial | Error::TrialFailed { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+            assert_whole(name, host);
+        }
+        instance.load(rule_set(1, host), host).unwrap();
+        assert_whole(name, host);
+        assert_eq!(instance.table_versions().unwrap().len(), 2, "<t> and the own addresses");
+    });
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_load_on_trial_goes_back_and_releases_all_that_only_it_uses() {
+    with_instance(|name, instance, host| {
+        instance.load(rule_set(0, host), host).unwrap();
+        instance.enable().unwrap();
+        let mut on_trial = Instance::open(name).unwrap();
+        on_trial.set_trial(TrialRequest { seconds: 600, ..TrialRequest::default() });
+        for _ in 0..3 {
+            for which in [1, 0, 1] {
+                on_trial.load(rule_set(which, host), host).unwrap();
+                assert_eq!(instance.trial().unwrap().unwrap().kept, rule_set(0, host));
+            }
+            assert!(matches!(
+                instance.load(rule_set(1, host), host),
+                Err(Error::OnTrial { left: 500..=600, .. })
+            ));
+            assert_eq!(instance.loaded().unwrap().ruleset, rule_set(1, host));
+            instance.revert().unwrap();
+            assert_eq!(instance.loaded().unwrap().ruleset, rule_set(0, host));
+            assert_whole(name, host);
+            assert_eq!(instance.table_versions().unwrap().len(), 2, "<t> and the own addresses");
+        }
+        on_trial.load(rule_set(1, host), host).unwrap();
+        instance.confirm().unwrap();
+        assert_eq!(instance.loaded().unwrap().ruleset, rule_set(1, host));
+        assert_whole(name, host);
+        assert_eq!(instance.table_versions().unwrap().len(), 2, "<t> and the own addresses");
+        assert!(matches!(instance.confirm(), Err(Error::NoTrial)));
+    });
+}
+
+#[test]
+#[ignore = "needs root"]
 fn a_read_ahead_of_a_replaced_rule_set_is_discarded() {
     with_instance(|name, instance, host| {
         instance.load(rule_set(0, host), host).unwrap();
@@ -199,7 +295,10 @@ fn a_read_ahead_of_a_replaced_rule_set_is_discarded() {
             instance.load_ahead(rule_set(1, host), host, ahead).unwrap();
             assert_whole(name, host);
             let after = instance.loaded().unwrap().generation;
-            assert_eq!(after, before + others as u32 + 1, "no generation is written twice");
+            let next =
+                |generation, _| generation / COPIES * COPIES + [1, COPIES][generation as usize % 4];
+            let expected = (0..=others).fold(before, next);
+            assert_eq!(after, expected, "no generation is written twice");
             assert_eq!(instance.table_versions().unwrap().len(), 2, "nothing of others is left");
         }
     });

@@ -12,6 +12,8 @@ mod packet;
 mod rules;
 mod settings;
 
+pub use rules::{Change, changes};
+
 use std::process::ExitCode;
 
 use anyhow::Result;

@@ -17,6 +17,7 @@ pub fn usage() -> String {
     let values = FLAGS.iter().filter(|flag| !is_of_table(flag) && letter(flag).is_some());
     let mut parts = vec![format!("[-{}]", plain_letters()), "[--json]".into(), "[--remove]".into()];
     parts.push("[--room-for file]".into());
+    parts.push("[--confirm seconds]".into());
     parts.extend(
         values.filter_map(|flag| Some(format!("[{} {}]", written(flag), flag.value?.name))),
     );

@@ -120,7 +120,11 @@ pub fn page() -> String {
     }
     text += VERBS_HEAD;
     for row in VERBS {
-        text += &format!(".It Cm {} Ar {}\n{}\n", row.name, operands(row), row.text);
+        let operands = match operands(row) {
+            "" => String::new(),
+            operands => format!(" Ar {operands}"),
+        };
+        text += &format!(".It Cm {}{operands}\n{}\n", row.name, row.text);
     }
     text += ".El\n";
     text + TAIL
@@ -129,7 +133,7 @@ pub fn page() -> String {
 fn synopsis() -> String {
     let mut text = format!(
         ".Nm pfctl\n.Op Fl {}\n.Op Fl Fl json\n.Op Fl Fl remove\n\
-                 .Op Fl Fl room-for Ar file\n",
+                 .Op Fl Fl room-for Ar file\n.Op Fl Fl confirm Ar seconds\n",
         plain_letters()
     );
     for flag in FLAGS {
@@ -168,7 +172,7 @@ fn mdoc_word(word: &str) -> String {
 /// Returns the operands of a verb's usage without its flags.
 fn operands(row: &Row) -> &str {
     let end = row.usage.rsplit_once("] ").map_or(row.usage, |(_, operands)| operands);
-    end.trim_matches(['[', ']'])
+    if end.starts_with("[-") { "" } else { end.trim_matches(['[', ']']) }
 }
 
 fn item(flag: &Flag) -> String {
@@ -204,7 +208,7 @@ mod tests {
     }
 
     /// The macros that texts of flags may begin a line with.
-    const MACROS: [&str; 10] = ["Ar", "Bl", "Cm", "Dq", "El", "Fl", "It", "Pp", "Sq", "Xr"];
+    const MACROS: [&str; 11] = ["Ar", "Bl", "Cm", "Dq", "El", "Fl", "It", "Pa", "Pp", "Sq", "Xr"];
 
     /// In mdoc, a line that begins with a dot or a quote is a macro.
     #[test]

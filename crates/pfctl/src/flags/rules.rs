@@ -1,5 +1,7 @@
 //! Flags that select a rule set and control how it is read.
 
+use skipstep_kernel::trial::LONGEST_TRIAL;
+
 use super::flag::{Flag, Name, Value, names, number};
 #[cfg(test)]
 use super::tests;
@@ -235,4 +237,80 @@ fn rule() {
         tests::refusal(&["-R", "4294967296"]),
         Refusal::Usage("rule id 4294967296: too large".into())
     );
+}
+
+pub(super) const CONFIRM: Flag = Flag {
+    name: Name::Long("confirm"),
+    value: Some(Value { name: "seconds", kind: Completion::None }),
+    brief: "put the load on trial: undo it unless `pfctl confirm` is run in time",
+    text: "Put the rules or tables of\n\
+           .Fl f ,\n\
+           .Fl F\n\
+           or\n\
+           .Fl T Cm replace\n\
+           on trial.\n\
+           If\n\
+           .Cm pfctl confirm\n\
+           is not run in\n\
+           .Ar seconds ,\n\
+           the rules, tables and options before the load are in force again.\n\
+           The kernel goes back by itself, even if all processes of skipstep are killed.\n\
+           If the load enabled the filter, the filter is disabled again.\n\
+           .Cm pfctl revert\n\
+           goes back at once, and\n\
+           .Fl s Cm confirm\n\
+           shows the load on trial.\n\
+           .Pp\n\
+           During a trial, loads without\n\
+           .Fl -confirm\n\
+           are refused.\n\
+           Another load with\n\
+           .Fl -confirm\n\
+           sets the time anew, and the filter still goes back to the rules before the first load.\n\
+           .Pp\n\
+           States of earlier rules stay.\n\
+           When the filter goes back, it ends the states of rules that only the load on trial has.\n\
+           Addresses that commands add or delete during the trial stay as they are then,\n\
+           except in tables that the load replaces.\n\
+           A reboot loads\n\
+           .Pa /etc/pf.conf ,\n\
+           as always.",
+    set: |args, value| {
+        match number(value, "confirm")? {
+            seconds @ 1..=LONGEST_TRIAL => args.confirm = Some(seconds),
+            0 => return Err(Refusal::Usage("confirm 0: too small".into())),
+            _ => return Err(Refusal::Usage(format!("confirm {value}: too large"))),
+        }
+        Ok(())
+    },
+};
+
+#[test]
+fn confirm() {
+    assert_eq!(tests::args(&["-f", "a", "--confirm", "60"]).confirm, Some(60));
+    let wrong = |seconds, why: &str| {
+        let refusal = tests::refusal(&["-f", "a", "--confirm", seconds]);
+        assert_eq!(refusal, Refusal::Usage(format!("confirm {seconds}: {why}")));
+    };
+    wrong("0", "too small");
+    wrong("604801", "too large");
+    wrong("soon", "invalid");
+}
+
+pub(super) const KEEP_STATES: Flag = Flag {
+    name: Name::Long("keep-states"),
+    value: None,
+    brief: "with --confirm: keep the states of new rules when the load is undone",
+    text: "With\n\
+           .Fl -confirm :\n\
+           when the filter goes back, keep the states of rules that only the load on trial has.",
+    set: |args, _| {
+        args.keep_states = true;
+        Ok(())
+    },
+};
+
+#[test]
+fn keep_states() {
+    assert!(tests::args(&["-f", "a", "--confirm", "60", "--keep-states"]).keep_states);
 }

@@ -45,8 +45,15 @@ fn check() {
 pub(super) const WRITE: Flag = Flag {
     name: Name::Long("write"),
     value: None,
-    brief: "with fmt: write the files instead of printing them",
-    text: "With\n.Cm fmt :\nwrite each file back in canonical form instead of printing it.",
+    brief: "with fmt: write the files; with --confirm: copy the rules to /etc/pf.conf later",
+    text: "With\n\
+           .Cm fmt :\n\
+           write each file back in canonical form instead of printing it.\n\
+           With\n\
+           .Fl -confirm :\n\
+           when the load is confirmed, replace\n\
+           .Pa /etc/pf.conf\n\
+           by the loaded file.",
     set: |args, _| {
         args.write = true;
         Ok(())

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use skipstep_kernel::report::{FragmentStatus, LIMIT_COUNTERS};
+use skipstep_kernel::trial::TrialView;
 use skipstep_kernel::{DelayCounters, DivertCounters};
 use skipstep_ruleset::{Reason, SyncookieMarks};
 use skipstep_views::Status;
@@ -52,6 +53,8 @@ pub struct InfoView {
     pub sweep_late: u64,
     /// Number of failed starts of the sweep's timer, and the errno of the latest failure.
     pub timer_errors: (u32, u32),
+    /// The load on trial. Printed only if there is one.
+    pub trial: Option<TrialView>,
     /// Packets that the fast path forwarded, on tcx and in XDP. Not in OpenBSD's text.
     // Differs from OpenBSD: linux.md, "Counters of the fast path"
     pub forwarded: [u64; 2],
@@ -74,6 +77,12 @@ const SWEEP_MAY_BE_LATE: u64 = 2;
 /// Prints the status; with `-v` also sources, fragments, limit counters and the fast path.
 pub fn text(view: &InfoView, detail: Detail) -> String {
     let mut text = status_line(view);
+    if let Some(pending) = &view.trial {
+        text += &format!(
+            "On trial: the rules before come back in {} s (pfctl -s confirm)\n\n",
+            pending.seconds_left
+        );
+    }
     if detail.verbose() {
         let checksum: String = view.checksum.iter().map(|byte| format!("{byte:02x}")).collect();
         text += &format!("Hostid:   0x{:08x}\nChecksum: 0x{checksum}\n\n", view.hostid);
@@ -229,6 +238,7 @@ pub fn json(view: &InfoView) -> Value {
         "flow_lost": view.flow_lost,
         "sweep_late": view.sweep_late,
         "timer_errors": view.timer_errors.0,
+        "trial": super::trial::info_json(view.trial.as_ref()),
         "fast_forward": {
             "tc": view.forwarded[0],
             "xdp": view.forwarded[1],
@@ -287,6 +297,7 @@ mod tests {
             flow_lost: 0,
             sweep_late: 0,
             timer_errors: (0, 0),
+            trial: None,
             forwarded: [0; 2],
             left_to: [0; 4],
             divert: DivertCounters::default(),

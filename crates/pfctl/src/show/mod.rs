@@ -16,6 +16,7 @@ pub mod sources;
 pub mod states;
 pub mod tables;
 pub mod timeouts;
+pub mod trial;
 
 use chrono::{DateTime, Local};
 

@@ -10,7 +10,7 @@ pub use crate::line::Error;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use skipstep_model::{Draw, Hiding, LinkHeader, SocketOwner, VlanTag};
+use skipstep_model::{Draw, Hiding, LinkHeader, SocketOwner, TrialTime, VlanTag};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Reason, TableEntry, TableName};
 use skipstep_views::{Edit, TableEdit};
@@ -244,15 +244,21 @@ fn step(first: &Word, left: &mut Line, right: Option<&mut Line>) -> Parsed<Actio
             let path = left.peek().is_some().then(|| left.word("the path of an anchor"));
             Ok(Action::Flush(path.transpose()?.map_or_else(String::new, |word| word.text.clone())))
         }
+        "trial" => {
+            let seconds = left.number("a number of seconds")?;
+            Ok(Action::Trial(TrialTime { seconds, keeps_states: left.take("keep-states") }))
+        }
+        "confirm" => Ok(Action::Confirm),
+        "revert" => Ok(Action::Revert),
         "random" => random(left).map(Action::Random),
         "address" | "link" | "interface" | "group" | "route" => {
             self::host::change(&first.text, left).map(Action::Host)
         }
         "check" => Ok(Action::Check(check(left)?)),
         other => Err(first.fault(format!(
-            "`{other}` is not a step: use in, out, forward, wait, kill, table, flush, random, \
-             address, link, interface, group, route, check, or a block (interfaces, routes, rules, \
-             file, load)"
+            "`{other}` is not a step: use in, out, forward, wait, kill, table, flush, trial, \
+             confirm, revert, random, address, link, interface, group, route, check, or a block \
+             (interfaces, routes, rules, file, load)"
         ))),
     }
 }
