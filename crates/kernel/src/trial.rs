@@ -285,7 +285,8 @@ impl Instance {
                 attach::detach_all(&self.directory)?;
             }
         }
-        change.memory.failed_trial = has_failed.then_some(trial);
+        // the text of the load may be long, and nobody confirms it any more
+        change.memory.failed_trial = has_failed.then_some(Trial { text: None, ..trial });
         change.is_unsure |= has_failed;
         let mut change = self.recovered(change)?;
         change.is_unsure = false;
