@@ -15,6 +15,7 @@ use skipstep_abi::rule::{port_op, rule_flags as flags};
 use skipstep_abi::tree_set::superblock_metadata;
 
 use crate::packets::{TCP, UDP};
+use crate::rects::asks_for_owner;
 use crate::tree::{Covering, Rect, Space};
 
 /// The coordinate of an unread value: `PF_METADATA_UNKNOWN`.
@@ -124,8 +125,11 @@ pub(crate) fn rects<const N: usize>(
         (rect.low[axis], rect.high[axis]) = (low, high);
         Some(Covering { rect, whole: false, hides, order })
     };
-    // The rectangle hides others only if each packet in it makes the rule read the value.
-    let looks = whole.header && rule.flags & (flags::ONCE | flags::PROBABILITY) == 0;
+    // The rectangle hides others only if each packet in it makes the rule read the value. A rule
+    // reads the tag last, and not at all if the owner does not match.
+    let ends_before = metadata == Metadata::Tag && asks_for_owner(rule);
+    let looks =
+        whole.header && !ends_before && rule.flags & (flags::ONCE | flags::PROBABILITY) == 0;
     let (low, high) = metadata.values(rule);
     let known = if low <= high { between((low, high), false) } else { None };
     [known, between((UNKNOWN, UNKNOWN), looks)].into_iter().flatten()
@@ -202,6 +206,8 @@ mod tests {
         assert!(hides(&rule));
         assert!(!hides(&abi::Rule { flags: flags::ONCE, ..rule }));
         assert!(!hides(&abi::Rule { flags: flags::PROBABILITY, ..rule }));
+        let user = abi::Owner { op: port_op::EQ, ..abi::Owner::default() };
+        assert!(!hides(&abi::Rule { user, ..rule }) && !hides(&abi::Rule { group: user, ..rule }));
         // A rule without a criterion on the tag keeps its rectangle.
         let plain = drawn(&abi::Rule::default(), Metadata::Tag);
         assert_eq!(plain.iter().map(|of| of.rect).collect::<Vec<_>>(), [INET_METADATA.whole]);

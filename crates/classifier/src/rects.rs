@@ -28,7 +28,8 @@ pub(crate) fn only_decides(rule: &abi::Rule) -> bool {
         && rule.limiter == [0; 2]
 }
 
-fn asks_for_owner(rule: &abi::Rule) -> bool {
+/// True if a rule has a criterion on the owner of a socket.
+pub(crate) fn asks_for_owner(rule: &abi::Rule) -> bool {
     rule.user.op != 0 || rule.group.op != 0
 }
 
