@@ -7,7 +7,7 @@
 . "$(dirname "$0")/lab.sh"
 [ -x /usr/sbin/sshd ] || unable "there is no sshd here"
 gateway_between_client_and_server
-mkdir -p -m 700 "$WORK/ssh" /run/sshd
+mkdir -p "$WORK/ssh" /run/sshd
 ssh-keygen -q -t ed25519 -N '' -f "$WORK/ssh/host"
 ssh-keygen -q -t ed25519 -N '' -f "$WORK/ssh/user"
 cp "$WORK/ssh/user.pub" "$WORK/ssh/authorized"

@@ -1,7 +1,6 @@
 //! Changes of an instance. A change holds the instance's lock and its records, and marks on disk
 //! that it has begun. A killed process leaves the mark, and the next change recovers.
 
-use std::collections::BTreeSet;
 use std::mem::offset_of;
 
 use skipstep_abi as abi;
@@ -10,9 +9,8 @@ use crate::commit::Earlier;
 use crate::error::{Error, Result};
 use crate::netns::{self, Netns};
 use crate::object::Maps;
-use crate::record::{InForce, Memory, Record, wall_clock};
+use crate::record::{InForce, Memory, Record, SlotSet, wall_clock};
 use crate::rundir::{Draft, Lock, RunDir};
-use crate::table_index::Edition;
 use crate::trial::{self, Trial};
 use crate::{contents, orphans, pool, rule_home};
 
@@ -181,19 +179,12 @@ impl Change {
         self.memory.skip_versions();
         self.memory.in_force = InForce::default();
         self.run.set_memory(&self.memory)?;
-        let (mut editions, mut counted) = (BTreeSet::new(), BTreeSet::new());
         let kept = self.kept.iter_mut().flat_map(|kept| kept.record.all_tables_mut());
-        for table in self.record.all_tables_mut().chain(kept) {
-            let abi::Table { version, counters, .. } = maps.tables.at(table.slot)?;
-            editions.insert(Edition { slot: table.slot, version });
-            counted.insert(counters);
-            table.contents = None;
-        }
-        contents::remove_unused(maps, &editions, &counted)?;
+        contents::remove_all_but(maps, self.record.all_tables_mut().chain(kept))?;
         orphans::follow_tables(maps, &self.record);
         pool::follow_tables(maps, &self.record)?;
         pool::remove_unused(maps, || self.earlier().records().flat_map(|r| r.tables.values()))?;
-        let known = self.earlier().slots();
+        let known: SlotSet = self.record.slots().collect();
         for slot in (1..self.memory.slots_used).filter(|slot| !known.contains(*slot)) {
             let no_number = -1i32;
             maps.shared_rule_states.store(

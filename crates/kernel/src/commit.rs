@@ -125,9 +125,7 @@ pub fn assign_slots(
     let (mut tables, own_addresses, outdated) =
         table_slots::tables(maps, earlier, memory, &next, host)?;
     let rule_sets = assign_rule_slots(maps, earlier, memory, &next)?;
-    let kept = earlier.kept.into_iter().flat_map(Record::slots);
-    let known = all_slots(&rule_sets).chain(kept).collect();
-    let orphans = orphans::rules(maps, earlier.in_force, &known);
+    let orphans = orphans::rules(maps, earlier.in_force, &all_slots(&rule_sets).collect());
     orphans::fill(maps, memory, &orphans, &mut tables)?;
     table_expansion::mark(ruleset, memory.planner, &mut tables);
     let expansions = table_expansion::networks(&tables);
@@ -238,12 +236,7 @@ pub fn settle(maps: &Maps, earlier: Earlier, new: &Record, prepared: &Prepared) 
         rule_home::wait_for_readers(maps, new.generation, rules)?;
     }
     limiter::finish(maps, earlier, new, prepared.main);
-    let known: SlotSet =
-        new.slots().chain(earlier.kept.into_iter().flat_map(Record::slots)).collect();
-    for slot in previous.slots().filter(|slot| !known.contains(*slot)) {
-        let no_number = -1i32;
-        maps.shared_rule_states.store(slot, offset_of!(abi::RuleStates, number), no_number as u32);
-    }
+    forget_numbers(maps, previous, new);
     orphans::follow_tables(maps, new);
     for (slot, states) in &prepared.staying {
         let overload = offset_of!(abi::RuleStates, overload_table);
@@ -265,6 +258,15 @@ pub fn settle(maps: &Maps, earlier: Earlier, new: &Record, prepared: &Prepared) 
     pool::release(maps, &previous.tables, &new.tables)?;
     table_slots::release(maps, &prepared.outdated, &new.tables)?;
     table_slots::count_entries(maps, new)
+}
+
+/// Takes the numbers from the rules that only the previous rule set has.
+pub(crate) fn forget_numbers(maps: &Maps, previous: &Record, new: &Record) {
+    let in_force: SlotSet = new.slots().collect();
+    for slot in previous.slots().filter(|slot| !in_force.contains(*slot)) {
+        let no_number = -1i32;
+        maps.shared_rule_states.store(slot, offset_of!(abi::RuleStates, number), no_number as u32);
+    }
 }
 
 /// Returns the slots of tables by name, with true for each table that can be looked up.

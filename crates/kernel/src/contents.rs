@@ -278,13 +278,28 @@ pub(crate) fn set_counters(
     maps.tables.set(&slot, &abi::Table { counters, ..table })
 }
 
+/// Removes the contents of all tables but `tables`. Their records no longer have the contents, so
+/// that they are read from the kernel.
+///
+/// # Errors
+/// Fails if a map cannot be read or written.
+pub(crate) fn remove_all_but<'a>(
+    maps: &Maps,
+    tables: impl Iterator<Item = &'a mut TableRecord>,
+) -> Result<()> {
+    let (mut editions, mut counted) = (BTreeSet::new(), BTreeSet::new());
+    for table in tables {
+        let abi::Table { version, counters, .. } = maps.tables.at(table.slot)?;
+        editions.insert(Edition { slot: table.slot, version });
+        counted.insert(counters);
+        table.contents = None;
+    }
+    remove_unused(maps, &editions, &counted)
+}
+
 /// Removes the entries of all editions that are not in use, and all counters not under one of the
 /// numbers of `counters`. Replaced tables and killed loaders leave such entries.
-pub(crate) fn remove_unused(
-    maps: &Maps,
-    in_use: &BTreeSet<Edition>,
-    counters: &BTreeSet<u32>,
-) -> Result<()> {
+fn remove_unused(maps: &Maps, in_use: &BTreeSet<Edition>, counters: &BTreeSet<u32>) -> Result<()> {
     table_index::remove_unused(maps, in_use)?;
     let versions: BTreeSet<u32> = in_use.iter().map(|edition| edition.version).collect();
     let unused: Vec<_> =

@@ -11,7 +11,7 @@ use skipstep_abi::{
     PoolBlock, PoolBlockKey, PoolKey, PoolLoadKey, PoolMember, PoolMemberKey, address_bytes,
 };
 use skipstep_classifier::{Image, pool as classifier};
-use skipstep_ruleset::{Family, PoolAddress, TableEntry, TableName};
+use skipstep_ruleset::{Family, LegacyList, PoolAddress, Rule, TableEntry, TableName};
 
 use crate::contents;
 use crate::error::Result;
@@ -82,25 +82,34 @@ pub(crate) fn write(maps: &Maps, known: &SlotSet, image: &Image) -> Result<()> {
 /// that count states.
 pub(crate) fn follow_tables(maps: &Maps, record: &Record) -> Result<()> {
     for (path, set) in &record.rule_sets {
-        let filter = record.ruleset.rules_of(path).iter().zip(&set.slots);
-        let legacy_rules = record.ruleset.legacy_rules_of(path).iter().map(|legacy| &legacy.rule);
-        for (rule, slot) in filter.chain(legacy_rules.zip(&set.legacy_slots)) {
-            for (purpose, pool) in classifier::by_purpose(rule) {
-                let key = PoolKey { slot: *slot, purpose };
-                match &pool.address {
-                    PoolAddress::List(members) => follow_members(maps, record, key, path, members)?,
-                    single => {
-                        if let Some(name) = classifier::table_of(single, path) {
-                            follow_table(maps, record, key, &name)?;
-                        }
-                    }
-                }
+        for (rule, slot) in record.ruleset.rules_of(path).iter().zip(&set.slots) {
+            follow_pools(maps, record, path, rule, *slot)?;
+        }
+        for (legacy, slot) in record.ruleset.legacy_rules_of(path).iter().zip(&set.legacy_slots) {
+            // each of the two lists of `binat` has a pool of its own
+            for list in LegacyList::ALL.into_iter().filter(|list| list.kind() == legacy.kind) {
+                follow_pools(maps, record, path, &legacy.seen_in(list), *slot)?;
             }
         }
     }
     for (slot, rule) in &record.orphans {
         for (purpose, name) in &rule.pools {
             follow_table(maps, record, PoolKey { slot: *slot, purpose: *purpose }, name)?;
+        }
+    }
+    Ok(())
+}
+
+fn follow_pools(maps: &Maps, record: &Record, path: &str, rule: &Rule, slot: u32) -> Result<()> {
+    for (purpose, pool) in classifier::by_purpose(rule) {
+        let key = PoolKey { slot, purpose };
+        match &pool.address {
+            PoolAddress::List(members) => follow_members(maps, record, key, path, members)?,
+            single => {
+                if let Some(name) = classifier::table_of(single, path) {
+                    follow_table(maps, record, key, &name)?;
+                }
+            }
         }
     }
     Ok(())

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use skipstep_abi::table::TABLE_INDEXED;
 use skipstep_classifier::{CompiledSet, Names, Planner};
-use skipstep_ruleset::{RuleId, Ruleset, TableEntry, TableName};
+use skipstep_ruleset::{Rule, RuleId, Ruleset, TableEntry, TableName};
 
 use crate::bridge_port::Ports;
 use crate::indexing::Indexing;
@@ -178,15 +178,20 @@ impl Record {
         self.rule_sets.values().flat_map(RuleSetRecord::all_slots)
     }
 
+    /// Returns all rules with their slots, legacy rules included.
+    pub fn rules(&self) -> impl Iterator<Item = (&Rule, u32)> {
+        self.rule_sets.iter().flat_map(|(path, set)| {
+            let filter = self.ruleset.rules_of(path).iter().zip(&set.slots);
+            let legacy = self.ruleset.legacy_rules_of(path).iter().map(|legacy| &legacy.rule);
+            filter.chain(legacy.zip(&set.legacy_slots)).map(|(rule, slot)| (rule, *slot))
+        })
+    }
+
     /// Returns the slots of the rules with this label, including orphaned rules.
     pub fn labelled(&self, label: &str) -> BTreeSet<u32> {
         let has_label = |labels: &[String]| labels.iter().any(|other| other == label);
-        let in_force = self.rule_sets.iter().flat_map(|(path, set)| {
-            let filter = self.ruleset.rules_of(path).iter().zip(&set.slots);
-            let legacy = self.ruleset.legacy_rules_of(path).iter().map(|legacy| &legacy.rule);
-            filter.chain(legacy.zip(&set.legacy_slots))
-        });
-        let in_force = in_force.filter(|(rule, _)| has_label(&rule.labels)).map(|(_, slot)| *slot);
+        let in_force = self.rules().filter(|(rule, _)| has_label(&rule.labels));
+        let in_force = in_force.map(|(_, slot)| slot);
         let orphans = self.orphans.iter().filter(|(_, rule)| has_label(&rule.labels));
         in_force.chain(orphans.map(|(slot, _)| *slot)).collect()
     }

@@ -22,9 +22,9 @@ use crate::commit::{self, Earlier, generation_in};
 use crate::error::{Error, Result};
 use crate::instance::Instance;
 use crate::object::Maps;
-use crate::record::{Load, Record, SlotSet};
+use crate::record::{Load, Memory, Record, SlotSet};
 use crate::rundir::FoundRecord;
-use crate::{attach, guard, limiter, orphans};
+use crate::{attach, contents, guard, limiter, orphans, pool};
 
 /// Longest time for a confirmation, in seconds: a week.
 pub const LONGEST_TRIAL: u32 = 7 * 24 * 60 * 60;
@@ -276,7 +276,7 @@ impl Instance {
         // a process that was killed below may have removed the record already
         let loser = self.run.find(loser).map(FoundRecord::into_record).unwrap_or_default();
         change.recover(&self.maps)?;
-        release(&self.maps, &mut change.record, &loser);
+        release(&self.maps, &mut change.memory, &mut change.record, &loser)?;
         if has_failed {
             change.memory.debug = trial.debug;
             change.memory.fingerprints_flushed = trial.fingerprints_flushed;
@@ -319,16 +319,35 @@ pub fn set_back(maps: &Maps, kept: u32, pending: u32) {
     maps.shared_status.store(0, back, back_after(kept, pending));
 }
 
-/// Releases the limiters that only the losing rule set of a trial has, and records its rules that
-/// may still have states. The next commit releases its tables.
-pub fn release(maps: &Maps, record: &mut Record, loser: &Record) {
+/// Ends a trial in the maps: gives the rules of `record`, which are in force, their numbers again,
+/// releases the limiters and tables that only the losing rule set has, and records its rules that
+/// may still have states.
+///
+/// # Errors
+/// Fails if a map cannot be read or written.
+pub fn release(
+    maps: &Maps,
+    memory: &mut Memory,
+    record: &mut Record,
+    loser: &Record,
+) -> Result<()> {
+    for table in record.tables.values() {
+        // a load on trial may have changed a table that both rule sets share
+        contents::set_counters(maps, memory, table.slot, table.counters)?;
+    }
+    contents::remove_all_but(maps, record.all_tables_mut())?;
     let slots: SlotSet = record.slots().collect();
     record.orphans.extend(orphans::rules(maps, loser, &slots));
-    for slot in record.slots() {
-        maps.shared_rule_states.store(slot, offset_of!(abi::RuleStates, trial), 0);
+    commit::forget_numbers(maps, loser, record);
+    let states = &maps.shared_rule_states;
+    for (rule, slot) in record.rules() {
+        states.store(slot, offset_of!(abi::RuleStates, number), rule.number);
+        states.store(slot, offset_of!(abi::RuleStates, trial), 0);
     }
     limiter::retire(maps, Earlier::in_force(loser), record);
     limiter::finish(maps, Earlier::in_force(loser), record, false);
+    orphans::follow_tables(maps, record);
+    pool::follow_tables(maps, record)
 }
 
 /// Returns the second of the boot clock until which the rules in force are on trial; 0 if they are

@@ -102,22 +102,26 @@ impl Firewall {
     // Differs from OpenBSD: linux.md, "Silent servers"
     pub fn set_time(&mut self, seconds: u32) -> Vec<StateId> {
         self.world.now = seconds;
-        let mut ended = self.go_back_if_due();
+        let ended = self.go_back_if_due();
         self.fragments.expire(seconds);
+        self.expire(&ended)
+    }
+
+    /// Removes the `ended` states, and expired states. Returns the ids of both, ascending.
+    pub(crate) fn expire(&mut self, ended: &[StateId]) -> Vec<StateId> {
+        let now = self.world.now;
         // all expiries are computed first, because each removal lengthens adaptive timeouts
-        let over: Vec<State> =
-            self.states.iter().filter(|state| self.expires_at(state) <= seconds).cloned().collect();
+        let is_over = |state: &&State| ended.contains(&state.id) || self.expires_at(state) <= now;
+        let over: Vec<State> = self.states.iter().filter(is_over).cloned().collect();
         // the oldest state last, as in pf: its rule sets the lifetime of a source node that several
         // states shared
         for state in over.iter().rev() {
             self.remove(state);
         }
         self.turn_cookie_keys();
-        self.sources.purge(seconds, &mut self.counters.status);
-        self.limiters.purge(seconds);
-        ended.extend(over.iter().filter(|state| !state.unlinked).map(|state| state.id));
-        ended.sort_unstable();
-        ended
+        self.sources.purge(now, &mut self.counters.status);
+        self.limiters.purge(now);
+        over.iter().filter(|state| !state.unlinked).map(|state| state.id).collect()
     }
 
     /// Sets the results of the following random draws.

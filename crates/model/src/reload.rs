@@ -26,7 +26,7 @@ impl Firewall {
         if ruleset.options.keep_counters {
             keep_counters(&mut self.counters, &before, rulebook);
         }
-        self.replace_limiters(next);
+        self.replace_limiters(&next.ruleset, next.replaces(""));
         self.forget_tables(&ruleset);
         let (limit, timeout) = Self::fragment_limits(&ruleset.options);
         self.fragments.configure(limit, timeout);
@@ -35,8 +35,8 @@ impl Firewall {
     }
 
     /// Voids the references of states to removed limiters.
-    fn replace_limiters(&mut self, next: &Next) {
-        let removed = self.limiters.replace(&next.ruleset, next.replaces(""));
+    pub(crate) fn replace_limiters(&mut self, ruleset: &Ruleset, loaded: bool) {
+        let removed = self.limiters.replace(ruleset, loaded);
         for state in self.states.iter_mut() {
             let held = state.source_limiter.as_ref().map(|held| held.id);
             if held.is_some_and(|id| removed.contains(&(true, id))) {
@@ -48,14 +48,21 @@ impl Firewall {
         }
     }
 
-    /// Forgets the counters of removed tables and entries.
+    /// Forgets the counters of removed tables and entries. During a trial, the tables before it
+    /// count as present.
     pub(crate) fn forget_tables(&mut self, ruleset: &Ruleset) {
-        self.counters.keep_tables(|name| table(&self.ruleset, name), |name| table(ruleset, name));
-        self.pools.keep_tables(ruleset, &self.world);
+        let kept = self.trial.as_ref().map(|trial| Arc::clone(&trial.ruleset));
+        self.counters.keep_tables(
+            |name| table(&self.ruleset, name),
+            |name| table(ruleset, name).or_else(|| table(kept.as_ref()?, name)),
+        );
+        if kept.is_none() {
+            self.pools.keep_tables(ruleset, &self.world);
+        }
     }
 }
 
-fn table<'a>(ruleset: &'a Ruleset, name: &TableName) -> Option<&'a Table> {
+pub(crate) fn table<'a>(ruleset: &'a Ruleset, name: &TableName) -> Option<&'a Table> {
     ruleset.tables_of(&name.anchor).iter().find(|table| table.name == name.name)
 }
 

@@ -7,6 +7,7 @@ use skipstep_ruleset::{Next, Ruleset, Table, TableName};
 
 use crate::Firewall;
 use crate::key::StateId;
+use crate::reload::table;
 use crate::rulebook::Rulebook;
 use crate::state::State;
 
@@ -26,7 +27,7 @@ pub(crate) struct Trial {
     until: u32,
     keeps_states: bool,
     rulebook: Arc<Rulebook>,
-    ruleset: Arc<Ruleset>,
+    pub ruleset: Arc<Ruleset>,
     /// Tables whose contents both rule sets share.
     shared: Vec<TableName>,
 }
@@ -38,43 +39,54 @@ impl Firewall {
     /// # Errors
     /// Fails, and changes nothing, as [`Firewall::replace_rules`] does.
     pub fn try_rules(&mut self, next: &Next, time: TrialTime) -> Result<(), String> {
-        let (rulebook, ruleset) = (Arc::clone(&self.rulebook), Arc::clone(&self.ruleset));
-        self.replace_rules(next)?;
-        let before = self.trial.take();
-        let (rulebook, ruleset) = before
-            .as_ref()
-            .map_or((rulebook, ruleset), |trial| (trial.rulebook.clone(), trial.ruleset.clone()));
-        let is_shared = |(path, table): &(&str, &Table)| {
-            let now = self.ruleset.tables_of(path).iter().find(|now| now.name == table.name);
-            let known = |name| before.as_ref().is_none_or(|trial| trial.shared.contains(&name));
-            now.is_some_and(|now| now.entries == table.entries)
-                && known(TableName::new(path, &table.name))
-        };
-        let shared = ruleset.all_tables().filter(is_shared);
-        let shared = shared.map(|(path, table)| TableName::new(path, &table.name)).collect();
-        let (until, keeps_states) = (self.world.now + time.seconds, time.keeps_states);
-        self.trial = Some(Trial { until, keeps_states, rulebook, ruleset, shared });
+        let before = self.trial.clone();
+        self.trial = Some(before.clone().unwrap_or_else(|| Trial {
+            until: 0,
+            keeps_states: false,
+            rulebook: Arc::clone(&self.rulebook),
+            ruleset: Arc::clone(&self.ruleset),
+            shared: self.ruleset.all_tables().map(|(path, table)| name_of(path, table)).collect(),
+        }));
+        if let Err(reason) = self.replace_rules(next) {
+            self.trial = before;
+            return Err(reason);
+        }
+        let (now, rules) = (self.world.now, &self.ruleset);
+        if let Some(trial) = &mut self.trial {
+            (trial.until, trial.keeps_states) = (now + time.seconds, time.keeps_states);
+            let kept = &trial.ruleset;
+            trial.shared.retain(|name| {
+                let entries = |ruleset| table(ruleset, name).map(|table| table.entries.as_slice());
+                entries(rules).is_some() && entries(rules) == entries(kept)
+            });
+        }
         Ok(())
     }
 
     /// Confirms the load on trial. Returns true if there was one.
     pub fn confirm_rules(&mut self) -> bool {
-        self.trial.take().is_some()
+        let was_on_trial = self.trial.take().is_some();
+        let ruleset = Arc::clone(&self.ruleset);
+        self.forget_tables(&ruleset);
+        was_on_trial
     }
 
-    /// Ends the trial at once. Returns the ids of the states that end, or `None` without a trial.
+    /// Ends the trial at once, and removes the states that end with it or have expired. Returns
+    /// their ids, or `None` without a trial.
     pub fn revert_rules(&mut self) -> Option<Vec<StateId>> {
         let trial = self.trial.take()?;
-        Some(self.go_back(trial))
+        let ended = self.go_back(trial);
+        Some(self.expire(&ended))
     }
 
-    /// Ends the trial if its time is over. Returns the ids of the states that end.
+    /// Ends the trial if its time is over. Returns the ids of the states that end with it.
     pub(crate) fn go_back_if_due(&mut self) -> Vec<StateId> {
         let now = self.world.now;
         let trial = self.trial.take_if(|trial| trial.until <= now);
         trial.map_or_else(Vec::new, |trial| self.go_back(trial))
     }
 
+    /// Puts the rules before the trial in force. Returns the ids of the states that end.
     fn go_back(&mut self, trial: Trial) -> Vec<StateId> {
         let mut ruleset = Arc::unwrap_or_clone(trial.ruleset);
         for name in &trial.shared {
@@ -89,23 +101,22 @@ impl Firewall {
                 kept.entries = now.entries;
             }
         }
-        let ended: Vec<State> = self
-            .states
-            .iter()
-            .filter(|state| !trial.keeps_states && is_new(&self.rulebook, &trial.rulebook, state))
-            .cloned()
-            .collect();
-        for state in &ended {
-            self.remove(state);
-        }
+        let ends =
+            |state: &&State| !trial.keeps_states && is_new(&self.rulebook, &trial.rulebook, state);
+        let ended = self.states.iter().filter(ends).map(|state| state.id).collect();
         Arc::make_mut(&mut self.rulebook).go_back_to(&trial.rulebook);
         self.counters.make_room(self.rulebook.len());
         let (limit, timeout) = Self::fragment_limits(&ruleset.options);
         self.fragments.configure(limit, timeout);
+        self.replace_limiters(&ruleset, false);
         self.forget_tables(&ruleset);
         self.ruleset = Arc::new(ruleset);
-        ended.iter().filter(|state| !state.unlinked).map(|state| state.id).collect()
+        ended
     }
+}
+
+fn name_of(path: &str, table: &Table) -> TableName {
+    TableName::new(path, &table.name)
 }
 
 /// True if only the load on trial has the rule of a state.

@@ -421,6 +421,11 @@ impl<'e> Player<'e> {
         Ok(Event::None)
     }
 
+    /// True if rules are on trial.
+    pub fn is_on_trial(&self) -> bool {
+        self.before_trial.is_some()
+    }
+
     /// Notes which rules are in force after a trial.
     fn note_end_of_trial(&mut self, confirmed: bool) {
         if let Some((_, before)) = self.before_trial.take().filter(|_| !confirmed) {

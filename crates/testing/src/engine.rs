@@ -247,9 +247,8 @@ impl TestEngine {
         if status.generation == status.back {
             std::mem::swap(&mut self.record, &mut loser);
             self.record.generation = status.back;
-            self.record.all_tables_mut().for_each(|table| table.contents = None);
         }
-        trial::release(&self.maps, &mut self.record, &loser);
+        trial::release(&self.maps, &mut self.memory, &mut self.record, &loser)?;
         self.commit(Next::same(&self.record.ruleset))
     }
 
@@ -273,11 +272,13 @@ impl TestEngine {
 
     fn reset(&mut self, ruleset: &Ruleset) -> Result<()> {
         self.known = None;
+        if let Some((kept, _)) = self.kept.take() {
+            trial::release(&self.maps, &mut self.memory, &mut self.record, &kept)?;
+        }
         reset::maps(&self.maps, &self.programs, &self.memory, &mut self.record)?;
         copies::forget()?;
         self.memory = Memory::default();
         self.record = Record { generation: self.record.generation, ..Record::default() };
-        self.kept = None;
         let status: abi::Status = self.maps.shared_status.element(0);
         let running = abi::Status { running: 1, next_state_id: 1, ..status };
         self.maps.status.set(&0, &running)?;

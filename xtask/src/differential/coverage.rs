@@ -10,6 +10,8 @@ use skipstep_scenario::observe::Observation;
 pub struct Coverage {
     pub packets: u64,
     pub reloads: u64,
+    /// Trials of rules that have ended.
+    pub trials: u64,
     pub host_changes: u64,
     passed: u64,
     by_state: u64,
@@ -40,6 +42,7 @@ impl Coverage {
     pub fn add(&mut self, other: &Coverage) {
         self.packets += other.packets;
         self.reloads += other.reloads;
+        self.trials += other.trials;
         self.host_changes += other.host_changes;
         self.passed += other.passed;
         self.by_state += other.by_state;
@@ -57,7 +60,7 @@ impl fmt::Display for Coverage {
         let percent = |count: u64| count * 100 / self.packets.max(1);
         write!(
             f,
-            "{}% passed, {}% made a state, {}% used one, {}% changed, {}% answered, {}% logged, {}% decided in an anchor, {} reasons counted, rules replaced {} times, the host changed {} times",
+            "{}% passed, {}% made a state, {}% used one, {}% changed, {}% answered, {}% logged, {}% decided in an anchor, {} reasons counted, rules replaced {} times, {} trials ended, the host changed {} times",
             percent(self.passed),
             percent(self.made_state),
             percent(self.by_state),
@@ -67,6 +70,7 @@ impl fmt::Display for Coverage {
             percent(self.in_anchor),
             self.reasons.count_ones(),
             self.reloads,
+            self.trials,
             self.host_changes
         )
     }

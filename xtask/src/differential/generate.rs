@@ -40,10 +40,10 @@ pub struct Generated {
 /// # Errors
 /// Fails if the model refuses the rules or a step.
 pub fn generate(
-    seed: u64,
-    number: u64,
+    (seed, number): (u64, u64),
     host: &Host,
     text: fn(&mut Rng, &mut Pool) -> String,
+    trials: bool,
 ) -> anyhow::Result<Generated> {
     let (mut rng, mut case, ruleset, pool) = draw(seed, number, host, text);
     let mut reloads = Reloads::new(&mut rng, &case, text);
@@ -60,6 +60,10 @@ pub fn generate(
         let before = last.as_ref().map(|(action, observation)| (action, observation.as_ref()));
         let change = host_changes
             .step(&mut rng, &player.host)
+            .or_else(|| {
+                let on_trial = player.is_on_trial();
+                trials.then(|| reloads.trial(&mut rng, &player.ruleset, on_trial)).flatten()
+            })
             .or_else(|| reloads.step(&mut rng, &mut traffic.pool, &player.ruleset, &player.host));
         let action = match change {
             Some(action) => action,
@@ -69,10 +73,11 @@ pub fn generate(
             continue;
         }
         let step = Step { line: 0, action: action.clone() };
+        let was_on_trial = player.is_on_trial();
         let event = match catching(|| player.act(&action)) {
             Ok(Ok(event)) => event,
-            // the load would change a limiter that is in use
-            Ok(Err(_)) if matches!(action, Action::Load(..)) => continue,
+            // the load would change a limiter that is in use, or other rules are on trial
+            Ok(Err(_)) if matches!(action, Action::Load(..) | Action::Flush(_)) => continue,
             Ok(Err(reason)) => anyhow::bail!("seed {seed} case {number}: {reason}"),
             Err(panic) => {
                 case.steps = recorder.into_steps();
@@ -85,6 +90,10 @@ pub fn generate(
             reloads.done(&action);
             traffic.learn(&player.ruleset);
             coverage.reloads += 1;
+        }
+        if was_on_trial && !player.is_on_trial() {
+            traffic.learn(&player.ruleset);
+            coverage.trials += 1;
         }
         coverage.host_changes += u64::from(matches!(action, Action::Host(_)));
         match (event, &mut last) {

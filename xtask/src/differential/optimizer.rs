@@ -43,7 +43,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let (mut number, mut found) = (0, 0);
     while covered.packets < arguments.packets && found < arguments.failures {
         let Generated { case, coverage, .. } =
-            generate(arguments.seed, number, &host, alike::text)?;
+            generate((arguments.seed, number), &host, alike::text, false)?;
         covered.add(&coverage);
         for level in [Optimization::Basic, Optimization::Profile] {
             if let Some(before) = load(&case, Optimization::None, &host)

@@ -2,6 +2,7 @@
 //! replaces or flushes those of an anchor.
 
 use fastrand::Rng;
+use skipstep_model::TrialTime;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{RulesChange, Ruleset};
 use skipstep_scenario::case::{Action, Case, Rules};
@@ -30,6 +31,20 @@ impl Reloads {
     pub fn new(rng: &mut Rng, case: &Case, text: fn(&mut Rng, &mut Pool) -> String) -> Self {
         let (main, files) = (case.rules.text.clone(), case.files.clone());
         Reloads { any: one_in(rng, CASES), text, main, files }
+    }
+
+    /// Draws the beginning of a trial for some steps, or the end of one. `in_force` are the present
+    /// rules. The model removes limiters when a load on trial does, and the data plane when the
+    /// trial ends, so rules with limiters are not followed by a trial.
+    pub fn trial(&self, rng: &mut Rng, in_force: &Ruleset, is_on_trial: bool) -> Option<Action> {
+        if !self.any || !in_force.limiters.is_empty() || !one_in(rng, STEPS) {
+            return None;
+        }
+        if !is_on_trial || one_in(rng, 3) {
+            let (seconds, keeps_states) = (rng.u32(1..60), one_in(rng, 4));
+            return Some(Action::Trial(TrialTime { seconds, keeps_states }));
+        }
+        Some(if one_in(rng, 2) { Action::Confirm } else { Action::Revert })
     }
 
     /// Draws a load for some steps. `in_force` are the present rules.
