@@ -131,7 +131,9 @@ pub fn assign_slots(
     let expansions = table_expansion::networks(&tables);
     let groups = skipstep_classifier::groups(ruleset, host);
     let Next { ruleset, replaced, .. } = next;
-    let record = Record { generation, ruleset, rule_sets, tables, own_addresses, orphans, groups };
+    let mut record =
+        Record { generation, ruleset, rule_sets, tables, own_addresses, orphans, groups };
+    record.describe_tables();
     Ok((record, Placed { replaced, outdated, expansions }))
 }
 

@@ -218,6 +218,24 @@ impl Record {
         })
     }
 
+    /// Copies the properties of the tables to the rule sets that mention them. Every evaluator must
+    /// look up the same tables as the kernel.
+    pub fn describe_tables(&mut self) {
+        let tables = &self.tables;
+        let anchors = self.ruleset.anchors.iter_mut();
+        let anchors = anchors.map(|(path, anchor)| (&path[..], &mut anchor.tables));
+        for (path, mentioned) in std::iter::once(("", &mut self.ruleset.tables)).chain(anchors) {
+            for mentioned in mentioned {
+                if let Some(table) = tables.get(&TableName::new(path, &mentioned.name)) {
+                    mentioned.defined = table.active;
+                    mentioned.persist = table.persist;
+                    mentioned.constant = table.constant;
+                    mentioned.counters = table.counters;
+                }
+            }
+        }
+    }
+
     /// Returns all tables in the kernel, including dynamic addresses and the host's own addresses.
     pub fn all_tables_mut(&mut self) -> impl Iterator<Item = &mut TableRecord> {
         self.tables.values_mut().chain(&mut self.own_addresses)

@@ -196,6 +196,7 @@ impl Instance {
             persist: before.is_none_or(|table| table.persist),
             counters: before.is_some_and(|table| table.counters),
             defined: true,
+            stated: true,
             initialized: true,
             entries: entries.to_vec(),
             ..Table::default()
@@ -238,7 +239,7 @@ impl Instance {
         change.keep()
     }
 
-    /// Deletes a table. A table that rules look up is emptied and loses `persist`, as in pf.
+    /// Deletes a table. As in pf, a table that rules look up is emptied and loses its properties.
     ///
     /// # Errors
     /// Fails if there is no such table, or if it is const. Fails also if the lock cannot be taken,
@@ -248,8 +249,9 @@ impl Instance {
         let mut change = self.begin()?;
         let table = find_mut(&mut change.record, name)?;
         let was_active = std::mem::replace(&mut table.active, false);
-        table.persist = false;
-        set_defined(&mut change.record.ruleset, name, false);
+        (table.persist, table.counters) = (false, false);
+        contents::set_counters(&self.maps, &mut change.memory, table.slot, false)?;
+        change.record.describe_tables();
         let looked_into = references(&change.record.ruleset, name) != 0;
         if !looked_into && anchors(&change.record, name) == 0 {
             change.record.tables.remove(name);
@@ -330,7 +332,7 @@ impl Instance {
         let begins = !table.active;
         if begins {
             (table.active, table.persist) = (true, true);
-            set_defined(&mut record.ruleset, name, true);
+            record.describe_tables();
         }
         Ok(begins)
     }
@@ -553,16 +555,6 @@ fn find<'a>(record: &'a Record, name: &TableName) -> Result<&'a TableRecord> {
 fn find_mut<'a>(record: &'a mut Record, name: &TableName) -> Result<&'a mut TableRecord> {
     let table = record.tables.get_mut(name).filter(|table| !table.dynamic);
     table.ok_or_else(|| Error::NoTable { name: name.clone() })
-}
-
-/// Sets in an anchor's rule set whether a table exists, if the rule set mentions it. Every
-/// evaluator must look up the same tables as the kernel.
-fn set_defined(ruleset: &mut Ruleset, name: &TableName, defined: bool) {
-    let anchor = ruleset.anchors.get_mut(&name.anchor);
-    let mut tables = anchor.into_iter().flat_map(|anchor| &mut anchor.tables);
-    if let Some(table) = tables.find(|table| table.name == name.name) {
-        table.defined = defined;
-    }
 }
 
 /// Returns the number of references to a table in the rules of its anchor.

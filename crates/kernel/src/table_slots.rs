@@ -167,7 +167,8 @@ impl<'a> Slots<'a> {
         })
     }
 
-    /// Sets the properties of a table that the load defines.
+    /// Sets the properties of a table that the load defines. A table that the load only mentions
+    /// keeps those that an earlier load or a command gave it.
     fn set_properties(
         &mut self,
         name: &TableName,
@@ -179,10 +180,13 @@ impl<'a> Slots<'a> {
         let Some(defined) = defined.find(|table| is_new && table.name == name.name) else {
             return Ok(());
         };
-        table.persist = defined.persist;
-        table.constant = defined.constant;
-        table.counters = defined.counters;
-        if defined.defined && !before.is_some_and(|before| before.active) {
+        let existed = before.is_some_and(|before| before.active);
+        if defined.stated || !existed {
+            table.persist = defined.persist;
+            table.constant = defined.constant;
+            table.counters = defined.counters;
+        }
+        if defined.defined && !existed {
             // lookups of a table that did not exist are not counted
             self.maps.table_stats.set(&table.stats, &abi::TableStats::default())?;
         }

@@ -98,10 +98,11 @@ fn with_surviving_tables(previous: &Ruleset, next: &Next) -> Ruleset {
     ruleset
 }
 
-/// Merges the previous table of the same name. A table without new contents takes over the previous
-/// entries. Otherwise known addresses keep their weights.
+/// Merges the previous table of the same name. A table without a statement keeps its properties. A
+/// table without new contents takes over the previous entries. Otherwise known addresses keep their
+/// weights.
 fn merge_previous(table: &mut Table, before: &Table) {
-    table.defined |= before.defined;
+    table.keep_properties(before);
     if !table.initialized {
         table.entries.clone_from(&before.entries);
         return;

@@ -57,6 +57,7 @@ pub fn define(
         constant: definition.constant,
         counters: definition.counters,
         defined: true,
+        stated: true,
         initialized: definition.initialized,
         entries: without_duplicates(entries),
     })

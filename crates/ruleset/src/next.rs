@@ -127,14 +127,15 @@ impl Next {
     }
 
     /// Returns the result of `pfctl -T load`: the rule set of `path` keeps its rules and its
-    /// anchors, and gets the tables that `new` defines. Its other tables keep their entries.
+    /// anchors, and gets the tables that statements of `new` define. Its other tables keep their
+    /// entries.
     pub fn tables(previous: &Ruleset, path: &str, new: &[Table]) -> Self {
         let mut next = Self::same(previous);
         let mut tables = previous.tables_of(path).to_vec();
-        let defined = || new.iter().filter(|table| table.defined);
-        tables.retain(|table| defined().all(|defined| defined.name != table.name));
+        let stated = || new.iter().filter(|table| table.stated);
+        tables.retain(|table| stated().all(|stated| stated.name != table.name));
         tables.iter_mut().for_each(|table| table.initialized = false);
-        tables.extend(defined().cloned());
+        tables.extend(stated().cloned());
         if path.is_empty() {
             next.ruleset.tables = tables;
         } else if next.ruleset.anchors.contains_key(path) || !tables.is_empty() {
@@ -204,7 +205,12 @@ mod tests {
 
     #[test]
     fn a_load_of_tables_changes_tables_only() {
-        let table = |name: &str| Table { name: name.into(), defined: true, ..Table::default() };
+        let table = |name: &str| Table {
+            name: name.into(),
+            defined: true,
+            stated: true,
+            ..Table::default()
+        };
         let mut previous = ruleset(&["a", "a/_1", "b"]);
         let anchor = previous.anchors.get_mut("a").unwrap();
         anchor.legacy_rules.push(LegacyRule {

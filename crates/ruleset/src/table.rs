@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 /// A table that pf.conf defines or mentions.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Table {
     /// Name without the angle brackets.
     pub name: String,
@@ -16,12 +16,45 @@ pub struct Table {
     pub constant: bool,
     /// `counters`: the table counts packets for each address.
     pub counters: bool,
-    /// True if there is a `table` statement, false if rules only mention the table.
+    /// True if the rule set has the table itself: by a `table` statement, as the table of an
+    /// `overload` or a limiter, or since an earlier load. False if rules only mention the table.
     pub defined: bool,
+    /// True if a `table` statement of this load gives the properties. A record does not keep this.
+    #[serde(skip)]
+    pub stated: bool,
     /// True if the statement gives contents (possibly `{ }`), which replace those in the kernel.
     pub initialized: bool,
     /// Addresses in the statement and in its files.
     pub entries: Vec<TableEntry>,
+}
+
+impl PartialEq for Table {
+    /// Compares all fields that a record keeps.
+    fn eq(&self, other: &Self) -> bool {
+        let Table { name, persist, constant, counters, defined, stated: _, initialized, entries } =
+            self;
+        *name == other.name
+            && *persist == other.persist
+            && *constant == other.constant
+            && *counters == other.counters
+            && *defined == other.defined
+            && *initialized == other.initialized
+            && *entries == other.entries
+    }
+}
+
+impl Table {
+    /// Takes over the properties of the table as it was, unless a `table` statement gives them. As
+    /// in pf, a load that only mentions a table leaves its properties (`pfr_ina_commit`).
+    pub fn keep_properties(&mut self, before: &Table) {
+        if self.stated || !before.defined {
+            return;
+        }
+        self.defined = true;
+        self.persist = before.persist;
+        self.constant = before.constant;
+        self.counters = before.counters;
+    }
 }
 
 /// An address or network in a table.
@@ -107,6 +140,21 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+
+    #[test]
+    fn a_table_keeps_its_properties_unless_a_statement_gives_others() {
+        let before = Table { defined: true, persist: true, counters: true, ..Table::default() };
+        let mut mentioned = Table::default();
+        mentioned.keep_properties(&before);
+        assert_eq!(mentioned, before);
+        let stated = Table { defined: true, stated: true, constant: true, ..Table::default() };
+        let mut next = stated.clone();
+        next.keep_properties(&before);
+        assert_eq!(next, stated);
+        let mut filled = Table { defined: true, ..Table::default() };
+        filled.keep_properties(&Table { persist: true, ..Table::default() });
+        assert!(!filled.persist, "a table that did not exist has no properties");
+    }
 
     #[test]
     fn table_names_round_trip_as_json_keys() {

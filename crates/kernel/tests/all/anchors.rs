@@ -136,6 +136,46 @@ fn an_anchor_uses_the_main_table_until_it_has_its_own() {
     });
 }
 
+/// fail2ban makes a table in an anchor, and then loads a rule that names it into the same anchor.
+#[test]
+#[ignore = "needs root"]
+fn a_table_keeps_its_properties_while_no_statement_names_it() {
+    isolated(|| {
+        let mut fixture = Fixture::new("anchor-properties");
+        let properties = |fixture: &mut Fixture, name: &TableName| {
+            let tables = fixture.instance().table_list().unwrap();
+            let found = tables.into_iter().find(|table| table.name == *name);
+            found.map(|table| (table.persist, table.active, table.rules, table.counters))
+        };
+        let made = TableName::new("f2b/sshd", "f2b-sshd");
+        load_anchor(&mut fixture, "f2b/sshd", "table <f2b-sshd> persist counters\n");
+        assert_eq!(properties(&mut fixture, &made), Some((true, true, 0, true)));
+        let rule = "block in from <f2b-sshd>\n";
+        load_anchor(&mut fixture, "f2b/sshd", rule);
+        assert_eq!(properties(&mut fixture, &made), Some((true, true, 1, true)));
+        load_anchor(&mut fixture, "f2b/sshd", "");
+        assert_eq!(properties(&mut fixture, &made), Some((true, true, 0, true)));
+        load_anchor(&mut fixture, "f2b/sshd", rule);
+
+        // a command's table, too, also if a load of tables comes in between
+        let commanded = TableName::new("f2b/sshd", "other");
+        fixture.instance().table_add(&commanded, &[entry("192.0.2.1/32")]).unwrap();
+        let both = format!("{rule}block in from <other>\n");
+        load_anchor(&mut fixture, "f2b/sshd", &both);
+        let host = fixture.host.clone();
+        let third = ruleset("table <third> persist\n", &host).tables;
+        fixture.instance().load_tables("f2b/sshd", &third, &host).unwrap();
+        assert_eq!(properties(&mut fixture, &commanded), Some((true, true, 1, false)));
+        assert_eq!(properties(&mut fixture, &made), Some((true, true, 1, true)));
+        let loaded = fixture.instance().loaded().unwrap().ruleset;
+        let seen = loaded.table_seen_from("f2b/sshd", "other").map(|(name, _)| name);
+        assert_eq!(seen, Some(commanded), "the rule set says so, too");
+
+        fixture.instance().table_kill(&made).unwrap();
+        assert_eq!(properties(&mut fixture, &made), Some((false, false, 1, false)));
+    });
+}
+
 #[test]
 #[ignore = "needs root"]
 fn more_anchors_than_the_limit_are_refused() {

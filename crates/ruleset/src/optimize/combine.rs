@@ -29,6 +29,7 @@ pub fn into_tables(
             name: names.next_name(),
             constant: true,
             defined: true,
+            stated: true,
             initialized: true,
             entries: nets.map(TableEntry::from).collect(),
             ..Table::default()
