@@ -386,6 +386,12 @@ impl Parser<'_> {
         if name.len() > LONGEST_INTERFACE {
             return self.error_at("interface name too long", place);
         }
-        Ok(name)
+        Ok(self.interface_called(name))
+    }
+
+    /// Returns the host's name of an interface.
+    fn interface_called(&self, name: String) -> String {
+        let own = self.context.host.interface_name(&name);
+        if own == name { name } else { own.to_owned() }
     }
 }

@@ -108,6 +108,7 @@ fn interface(text: &str, prefix: Option<u8>, context: &Context) -> Result<Vec<Ho
     if (modifiers.network || modifiers.broadcast) && prefix.is_some() {
         return Err("network or broadcast lookup, but extra netmask given".to_string());
     }
+    let name = context.host.interface_name(name);
     let mut hosts = interface_addresses(name, modifiers, context);
     if let Some(prefix) = prefix {
         for host in &mut hosts {
@@ -182,6 +183,7 @@ fn literal(text: &str, prefix: Option<u8>, context: &Context) -> Option<Host> {
     let (text, scope) = match text.split_once('%') {
         None => (text, 0),
         Some((address, zone)) => {
+            let zone = context.host.interface_name(zone);
             let by_name = context.host.interface(zone).map(|interface| interface.index);
             (address, by_name.or_else(|| zone.parse().ok())?)
         }

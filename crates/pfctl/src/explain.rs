@@ -25,8 +25,9 @@ use crate::request::Args;
 /// Fails if the operands are not exactly one packet, if the file or host cannot be read, or if no
 /// rules are loaded.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let arrival = read_packet(&args.operands.join(" "))?;
+    let mut arrival = read_packet(&args.operands.join(" "))?;
     let mut host = host::read()?;
+    arrival.interface = host.interface_name(&arrival.interface).to_owned();
     let (file, ruleset) = match &args.file {
         Some(file) => {
             let source = Source::read(file)?;

@@ -25,7 +25,7 @@ use crate::{
 pub fn main() -> ExitCode {
     let words: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-    let args = match args::parse(&words) {
+    let mut args = match args::parse(&words) {
         Ok(args) => args,
         Err(Refusal::Failure(message)) => return fail(&message),
         Err(Refusal::Usage(message)) => {
@@ -36,7 +36,7 @@ pub fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match run(&args) {
+    match resolve_interface(&mut args).and_then(|()| run(&args)) {
         Ok(status) => status,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) if error.is::<UsageError>() => {
@@ -59,6 +59,14 @@ fn fail(message: &str) -> ExitCode {
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let error = error.downcast_ref::<io::Error>();
     error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Replaces the interface of `-i` by the host's name for it, as in rules.
+fn resolve_interface(args: &mut Args) -> Result<()> {
+    if let Some(name) = &args.interface {
+        args.interface = Some(read_host()?.interface_name(name).to_owned());
+    }
+    Ok(())
 }
 
 fn run(args: &Args) -> Result<ExitCode> {

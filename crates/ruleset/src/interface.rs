@@ -78,6 +78,17 @@ impl Host {
         self.interfaces.iter().find(|interface| interface.name == name)
     }
 
+    /// Returns the name of the interface that rules call `name`. BSD's loopback `lo0` means Linux's
+    /// `lo` on a host that has neither an interface nor a group `lo0`.
+    // Differs from OpenBSD: linux.md, "The name lo0"
+    pub fn interface_name<'a>(&self, name: &'a str) -> &'a str {
+        let has_loopback = || self.interface("lo").is_some_and(|lo| lo.loopback);
+        match name {
+            "lo0" if self.members(name).next().is_none() && has_loopback() => "lo",
+            _ => name,
+        }
+    }
+
     /// Returns the routing domain of an interface, 0 if there is no such interface.
     pub fn rdomain(&self, name: &str) -> u32 {
         self.interface(name).map_or(0, |interface| interface.rdomain)

@@ -266,7 +266,7 @@ impl Parser<'_> {
                 _ => return self.error_at("bit number too big", place),
             }
         }
-        Ok(resolve::dynamic(name, modifiers, prefix))
+        Ok(resolve::dynamic(self.context.host.interface_name(name), modifiers, prefix))
     }
 
     fn port(&mut self) -> Parse<Ports> {

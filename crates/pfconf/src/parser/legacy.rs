@@ -142,7 +142,8 @@ impl Parser<'_> {
         }
         for hop in hops {
             match hop {
-                EarlyHop::Name(interface, ..) if legacy && is_interface(&interface) => {
+                EarlyHop::Name(name, ..) if legacy && is_interface(&name) => {
+                    let interface = self.interface_called(name);
                     pool.through.push(Hop { interface, hosts: Vec::new() });
                 }
                 EarlyHop::Through(hop) => pool.through.push(hop),
@@ -174,7 +175,7 @@ impl Parser<'_> {
                     let weight = self.weight()?;
                     return Ok(EarlyHop::Hosts(vec![Host { weight, ..host }]));
                 }
-                let hop = Hop { interface: text, hosts: self.host()? };
+                let hop = Hop { interface: self.interface_called(text), hosts: self.host()? };
                 self.expect_sign(')')?;
                 Ok(EarlyHop::Through(hop))
             }

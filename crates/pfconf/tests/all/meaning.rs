@@ -206,6 +206,40 @@ fn system_names_are_known() {
     assert_eq!(loaded.ruleset.rules[0].destination.ports.unwrap().low, 4000);
 }
 
+/// Rules of sshuttle, pfSense and others name the loopback of BSD.
+#[test]
+fn lo0_means_linux_loopback_unless_the_host_has_an_lo0() {
+    let text = "set loginterface lo0\nset skip on { lo0 em0 }\ntable <own> { lo0 }\n\
+         queue line on lo0 bandwidth 1M default\n\
+         rdr pass on lo0 inet proto tcp from ! 10.0.0.1 to (lo0) -> 127.0.0.1 port 12300\n\
+         antispoof for lo0\n\
+         pass on ! lo0 from lo0:network to lo0 received-on lo0\n\
+         pass out route-to (lo0 127.0.0.1) inet proto tcp to 10.0.0.0/8\n\
+         pass out route-to lo0 inet proto udp\n";
+    let em0 = || Interface::new("em0", &["10.0.0.2/24"]);
+    let lo = || Interface::new("lo", &["127.0.0.1/8"]).in_group("lo");
+    let loaded = |text: &str, interfaces: Vec<Interface>| {
+        let host = Host::with(interfaces);
+        let loaded = load(text, &Context::new(&host));
+        loaded.unwrap_or_else(|refused| panic!("{text}\n{:?}", refused.diagnostics))
+    };
+    let here = loaded(text, vec![em0(), lo()]);
+    assert!(here.warnings.iter().all(|warning| !warning.message.contains("no interface")));
+    let same = loaded(&text.replace("lo0", "lo"), vec![em0(), lo()]);
+    assert_eq!((&here.ruleset, &here.echo), (&same.ruleset, &same.echo));
+    assert!(!here.echo.contains("lo0"), "{}", here.echo);
+    assert_eq!(loaded(&here.echo, vec![em0(), lo()]).echo, here.echo);
+
+    let renamed = Interface { name: "lo0".into(), ..lo() };
+    let there = loaded(text, vec![em0(), renamed.clone()]);
+    assert!(there.echo.contains("pass out route-to (lo0 127.0.0.1)"), "{}", there.echo);
+    assert_eq!(there.ruleset.options.skip, ["lo0", "em0"]);
+    let both = loaded("pass on lo0\npass on lo\n", vec![lo(), renamed]);
+    assert_eq!(both.echo, "pass on lo0 all flags S/SA\npass on lo all flags S/SA\n");
+    let grouped = loaded("pass on lo0\n", vec![lo(), em0().in_group("lo0")]);
+    assert_eq!(grouped.echo, "pass on lo0 all flags S/SA\n");
+}
+
 /// Loads the rule set of an article that compares FreeBSD and OpenBSD (003…).
 #[test]
 #[ignore = "needs ../shared"]
