@@ -1,4 +1,5 @@
-# `pfctl -e` attaches every interface that can be attached, and names the others.
+# `pfctl -e` attaches every interface that can be attached, and names the others. `pfctl -E` and
+# `-X` count references.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -29,6 +30,67 @@ same "the interface is attached now" tc "$(pf gateway -sI -vv -i lan0 | sed -n '
 same "pfctl -d" "0 pf disabled" "$(pf gateway -d 2>&1 | sed 's/^/0 /')"
 said=$(pf gateway -d 2>&1)
 same "pfctl -d of a filter that is not enabled" "1 pfctl: pf not enabled" "$? $said"
+
+# macOS's references: the filter stays enabled until the last one is released
+references() {
+	pf gateway -s References | awk 'NR > 2 { print $2, $3 }' | xargs
+}
+disabled() {
+	pf gateway -si | grep -q '^Status: Disabled'
+}
+token() {
+	pf gateway -E 2>&1 | sed -n 's/^Token : //p'
+}
+same "nothing holds a reference" "No pf starter references held" "$(pf gateway -s References)"
+first=$(token)
+second=$(token)
+same "the references, the latest first" "pfctl $second pfctl $first" "$(references)"
+said=$(pf gateway -X "$first" 2>&1)
+same "pfctl -X of the first" "0 disable request successful. 1 more pf enable reference(s) \
+remaining, pf still enabled." "$? $said"
+said=$(pf gateway -X "$first" 2>&1)
+same "and once more" "1 pfctl: pf: token invalid" "$? $said"
+pf gateway -q -f - <<<"block all"
+same "a load keeps references" "pfctl $second" "$(references)"
+same "the filter is enabled" 1 "$(pf gateway -si | grep -c '^Status: Enabled')"
+said=$(pf gateway -X "$second" 2>&1)
+same "pfctl -X of the last" "0 pf disabled" "$? $said"
+said=$(pf gateway -X "$second" 2>&1)
+same "of a disabled filter" "1 pfctl: pf not enabled" "$? $said"
+# -e counts as a reference without a token
+pf gateway -q -e
+third=$(token)
+same "pfctl -X after -e" 1 "$(pf gateway -X "$third" 2>&1 | grep -c '1 more pf enable reference')"
+fourth=$(token)
+same "pfctl -d voids tokens" "pf disabled" "$(pf gateway -d 2>&1)"
+same "no reference is left" "No pf starter references held" "$(pf gateway -s References)"
+pf gateway -q -e
+said=$(pf gateway -X "$fourth" 2>&1)
+same "a token from before -d" "1 pfctl: pf: token invalid" "$? $said"
+same "-q prints no token" "" "$(pf gateway -q -E 2>&1)"
+same "but it holds" 1 "$(references | wc -w | awk '{ print $1 / 2 }')"
+pf gateway -q -d
+# processes that come at once
+processes=() failed=0
+for _ in 1 2 3 4 5 6 7 8; do
+	pf gateway -q -X "$(token)" &
+	processes+=($!)
+done
+for process in "${processes[@]}"; do
+	wait "$process" || failed=$((failed + 1))
+done
+same "8 processes take and release a reference at once: failures" 0 $failed
+holds "the last of them has disabled the filter" disabled
+# a load on trial that fails disables the filter again, and the reference ends with it
+echo "block all" >"$WORK/rules"
+fifth=$(pf gateway -Ef "$WORK/rules" --confirm 1 2>&1 | sed -n 's/^Token : //p')
+same "a reference during a trial" "pfctl $fifth" "$(references)"
+await 5 disabled || die "the trial does not end"
+pf gateway -q -e
+same "the references after it" "No pf starter references held" "$(pf gateway -s References)"
+said=$(pf gateway -X "$fifth" 2>&1)
+same "the token after it" "1 pfctl: pf: token invalid" "$? $said"
+pf gateway -q -d
 
 # limits beyond the machine's memory do not prevent the load of other rules
 pf gateway -q --remove

@@ -1,5 +1,6 @@
 # `pfctl -k` by the addresses and ports of a state, its rule's label, its id, its key and its next
-# hop, on one interface or on all; `pfctl -ss` shows the remaining states.
+# hop, on one interface or on all, with -M on both sides of a connection; `pfctl -ss` shows the
+# remaining states.
 #
 #   client ----------------- gateway ----------------- server
 #                  lan0                wan0
@@ -67,6 +68,32 @@ same "that state" 0 "$(state_count gateway "$SERVER4:52 <- $OTHER4:4052")"
 same "the one of the same packets on the other side" 1 \
 	"$(state_count gateway "$OTHER4:4052 -> $SERVER4:52")"
 
+# -M kills the state on the other interface, too, also of a translated connection
+talk
+killed "by id, on both sides" 2 10 -M -k id -k "$(id "$SERVER4:52 <- $OTHER4:4052")"
+same "states of that connection" 0 "$(state_count gateway "$OTHER4:4052")"
+killed "by label, on both sides" 6 4 -M -k label -k one
+filter gateway <<END
+set timeout { udp.first 600, udp.single 600, udp.multiple 600 }
+set skip on lo
+pass
+pass in on lan0 inet proto udp to port 51 rdr-to $SERVER4 port 52 label "one"
+match out on wan0 inet proto udp from $CLIENT4 nat-to (wan0)
+END
+talk
+same "translated states" 2 "$(state_count gateway "192.168.10.81:.*($CLIENT4:")"
+killed "by label, translated, on both sides" 4 8 -M -k label -k one
+same "translated states that are left" 1 "$(state_count gateway "192.168.10.81:.*($CLIENT4:")"
+said=$(pf gateway -M -e 2>&1 | head -n 1)
+same "-M alone" "pfctl: -M applies to states of -k and -F only" "$said"
+filter gateway <<'END'
+set timeout { udp.first 600, udp.single 600, udp.multiple 600 }
+set skip on lo
+pass
+pass in on lan0 proto udp to port 51 label "one"
+pass in on lan0 proto udp to port 52 label "two"
+END
+
 # states outlive their rules until they are killed, also by the label of a removed rule
 talk
 filter gateway <<'END'
@@ -106,6 +133,11 @@ pass
 END
 talk
 same "states bound to their interfaces" 6 "$(state_count gateway '^wan0 udp')"
+killed "by source, on one interface" 2 10 -i lan0 -k $CLIENT4
+talk
+pf gateway -q -M -i wan0 -F states
+same "flushed on one interface, with the other sides" 0 "$(state_count gateway '^[a-z0-9]* udp')"
+talk
 killed "by source, on one interface" 2 10 -i lan0 -k $CLIENT4
 pf gateway -q -i wan0 -F states
 same "flushed on one interface" 4 "$(state_count gateway '^[a-z0-9]* udp')"

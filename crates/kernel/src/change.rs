@@ -95,7 +95,7 @@ impl Change {
         let memory = Memory {
             namespace: Netns::current(),
             processes: netns::processes(),
-            hostid: draw(),
+            hostid: (draw() as u32).max(1), // 0 stands for no hostid
             created_at: wall_clock(),
             ..Memory::default()
         };
@@ -197,10 +197,9 @@ impl Change {
     }
 }
 
-/// Returns a random number that another machine or instance is unlikely to draw. Never returns 0,
-/// which stands for no hostid.
-fn draw() -> u32 {
+/// Returns a random number that another machine, instance or process is unlikely to draw.
+pub(crate) fn draw() -> u64 {
     // std's hashers are seeded by the kernel's random numbers
     use std::hash::{BuildHasher, RandomState};
-    (RandomState::new().hash_one(std::process::id()) as u32).max(1)
+    RandomState::new().hash_one(std::process::id())
 }

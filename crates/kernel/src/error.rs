@@ -167,6 +167,14 @@ pub enum Error {
         /// size of the map in entries
         limit: u32,
     },
+    /// There are as many references of `pfctl -E` as there may be.
+    #[error(
+        "{limit} references are held, which is the limit: `pfctl -s References` lists them, `pfctl -X TOKEN` releases one, `pfctl -d` all"
+    )]
+    References {
+        /// largest number of references
+        limit: usize,
+    },
     /// No rule mentions the table, and no command has made it.
     #[error("{name}: no such table")]
     NoTable {

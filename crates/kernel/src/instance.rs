@@ -23,7 +23,7 @@ use crate::queue::QueueStats;
 use crate::record::{Load, Memory, Record, wall_clock};
 use crate::rule_home::RuleHome;
 use crate::rundir::{Lock, RunDir};
-use crate::state::Found;
+use crate::state::{Found, Sides};
 use crate::trial::{self, TrialRequest};
 use crate::xdp_fast_path::XdpFastPath;
 use crate::{
@@ -260,15 +260,8 @@ impl Instance {
         &self.name
     }
 
-    /// Attaches the data plane to every interface and starts to filter. Returns false if the
-    /// instance filtered already. After an error the instance filters all the same, unless no
-    /// interface could be attached.
-    ///
-    /// # Errors
-    /// Fails if no interface can be attached, or if the guard or an XDP program cannot be attached.
-    /// Fails also if the records or maps cannot be written.
-    pub fn enable(&self) -> Result<bool> {
-        let mut change = self.begin()?;
+    /// Implements [`Instance::enable`] in a change that has begun.
+    pub(crate) fn enable_in(&self, mut change: Change) -> Result<bool> {
         let host = host::read()?;
         self.attach_all(&mut change.memory, &host)?;
         let was_running = self.running();
@@ -375,13 +368,8 @@ impl Instance {
         config.is_ok_and(|config| config.unattached == abi::config::unattached::BLOCK)
     }
 
-    /// Stops filtering and detaches the data plane everywhere. Returns false if the instance did
-    /// not filter. Rules, tables and states stay.
-    ///
-    /// # Errors
-    /// Fails if the lock cannot be taken, or if a link cannot be removed.
-    pub fn disable(&self) -> Result<bool> {
-        let _lock = self.run.lock()?;
+    /// Implements [`Instance::disable`] under the lock.
+    pub(crate) fn stop(&self) -> Result<bool> {
         let was_running = self.running();
         let status = &self.maps.shared_status;
         status.store(0, offset_of!(abi::Status, running), 0);
@@ -570,29 +558,34 @@ impl Instance {
         Ok(found.into_iter().map(|found| found.view).collect())
     }
 
-    /// Removes the states that `wanted` accepts. Returns their number.
+    /// Removes the states that `wanted` accepts. Returns the number of removed states.
     ///
     /// # Errors
     /// Fails if the maps or the instance's memory cannot be read, or if a program of the kernel
     /// fails.
-    pub fn kill_states(&self, mut wanted: impl FnMut(&StateView) -> bool) -> Result<u64> {
+    pub fn kill_states(
+        &self,
+        sides: Sides,
+        mut wanted: impl FnMut(&StateView) -> bool,
+    ) -> Result<u64> {
         let names = self.names()?;
-        state::kill(&self.maps, &self.programs, &names, |found| wanted(&found.view))
+        state::kill(&self.maps, &self.programs, &names, sides, |found| wanted(&found.view))
     }
 
     /// Removes the states that `wanted` accepts and that rules with this label made, also orphaned
-    /// rules. Returns their number.
+    /// rules. Returns the number of removed states.
     ///
     /// # Errors
     /// Fails if the maps or records cannot be read, or if a program of the kernel fails.
     pub fn kill_labelled(
         &self,
         label: &str,
+        sides: Sides,
         mut wanted: impl FnMut(&StateView) -> bool,
     ) -> Result<u64> {
         let (names, slots) = (self.names()?, self.record()?.labelled(label));
         let meant = |found: &Found| slots.contains(&found.rule_slot) && wanted(&found.view);
-        state::kill(&self.maps, &self.programs, &names, meant)
+        state::kill(&self.maps, &self.programs, &names, sides, meant)
     }
 
     /// Returns the source nodes, sorted by rule.

@@ -10,6 +10,7 @@ use skipstep_classifier::{CompiledSet, Names, Planner};
 use skipstep_ruleset::{Rule, RuleId, Ruleset, TableEntry, TableName};
 
 use crate::bridge_port::Ports;
+use crate::enable_reference::EnableReferences;
 use crate::indexing::Indexing;
 use crate::netns::Netns;
 use crate::routing;
@@ -67,6 +68,9 @@ pub struct Memory {
     /// True from `pfctl -F osfp` to the next load of the main rule set.
     #[serde(default)]
     pub fingerprints_flushed: bool,
+    /// References that keep the filter enabled.
+    #[serde(default)]
+    pub enabled_by: EnableReferences,
 }
 
 /// The compiled rule sets of a generation in the kernel.

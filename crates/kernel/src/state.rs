@@ -9,7 +9,7 @@ use skipstep_abi::source::node_use;
 use skipstep_abi::state::{STACK, WIRE, state_flags, timeout};
 use skipstep_classifier::Names;
 use skipstep_ruleset::{Direction, Family, RouteKind, RuleId, Timeout};
-use skipstep_views::{NextHop, Peer, StateView};
+use skipstep_views::{NextHop, Peer, StateView, other_sides};
 
 use crate::error::Result;
 use crate::object::{Maps, Programs};
@@ -88,6 +88,15 @@ fn end_flushed(state: &mut abi::State, flushes: &HashMap<abi::Flush, u64>) {
     }
 }
 
+/// The states of a forwarded connection that are removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sides {
+    /// The chosen state.
+    One,
+    /// Also the state on the connection's other interface (FreeBSD's `pfctl -M`).
+    Both,
+}
+
 /// Removes the states that `wanted` accepts. Returns the number of states that still existed.
 ///
 /// # Errors
@@ -96,13 +105,19 @@ pub fn kill(
     maps: &Maps,
     programs: &Programs,
     names: &Names,
+    sides: Sides,
     mut wanted: impl FnMut(&Found) -> bool,
 ) -> Result<u64> {
-    let mut killed = 0;
-    for found in list(maps, names)? {
-        if wanted(&found) {
-            killed += u64::from(programs.kill.call(&found.kill)?);
+    let states = list(maps, names)?;
+    let mut chosen: Vec<bool> = states.iter().map(&mut wanted).collect();
+    if sides == Sides::Both {
+        for place in other_sides(states.iter().map(|found| &found.view), &chosen) {
+            chosen[place] = true;
         }
+    }
+    let mut killed = 0;
+    for (found, _) in states.iter().zip(chosen).filter(|(_, is_chosen)| *is_chosen) {
+        killed += u64::from(programs.kill.call(&found.kill)?);
     }
     Ok(killed)
 }

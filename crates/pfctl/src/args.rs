@@ -70,6 +70,9 @@ fn check_together(args: &Args) -> Result<(), Refusal> {
     if args.flush == Some(Flush::All) && args.interface.is_some() {
         return Err(Refusal::Usage("don't specify an interface with -Fall".into()));
     }
+    if args.both_sides && !kills_states(args) {
+        return Err(Refusal::Usage("-M applies to states of -k and -F only".into()));
+    }
     let Some(anchor) = &args.anchor else { return Ok(()) };
     let changes = args.file.is_some() || args.flush.is_some() || args.zero;
     if !changes && args.show.is_none() && args.command.is_none() {
@@ -89,6 +92,12 @@ fn takes_confirm(args: &Args) -> bool {
         Some(command) => matches!(command, TableCommand::Replace | TableCommand::Load),
         None => args.file.is_some() || args.flush.is_some(),
     }
+}
+
+/// True if the flags kill states, and not the source of a limiter.
+fn kills_states(args: &Args) -> bool {
+    args.kill.first().is_some_and(|key| key != "source")
+        || matches!(args.flush, Some(Flush::States | Flush::All))
 }
 
 /// Parses the flags at the beginning of `words`, and returns the operands behind them.

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use skipstep_kernel::Instance;
 use skipstep_kernel::contents::EntryInfo;
 use skipstep_kernel::instance::Loaded;
 use skipstep_kernel::queue::QueueStats;
 use skipstep_kernel::report::{InstanceStatus, InterfaceView};
 use skipstep_kernel::table::TableInfo;
 use skipstep_kernel::trial::{Trial, TrialView};
+use skipstep_kernel::{EnableReference, Instance};
 use skipstep_ruleset::TableName;
 use skipstep_views::{LimiterView, RuleCounters, SourceView, StateView};
 
@@ -77,6 +77,14 @@ pub trait Filter {
         Ok(None)
     }
 
+    /// Returns the references that keep the filter enabled, the latest first (macOS's `-E`).
+    ///
+    /// # Errors
+    /// Fails if the instance's files cannot be read.
+    fn references(&self) -> Result<Vec<EnableReference>> {
+        Ok(Vec::new())
+    }
+
     /// Returns the time in seconds, on the clock of the states' timestamps.
     ///
     /// # Errors
@@ -135,6 +143,10 @@ impl Filter for Instance {
 
     fn failed_trial(&self) -> Result<Option<Trial>> {
         Ok(self.failed_trial()?)
+    }
+
+    fn references(&self) -> Result<Vec<EnableReference>> {
+        Ok(self.references()?)
     }
 
     fn rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>> {

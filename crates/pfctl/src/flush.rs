@@ -2,9 +2,11 @@
 
 use anyhow::{Result, bail};
 use skipstep_kernel::Instance;
+use skipstep_kernel::state::Sides;
 
 use crate::anchors;
 use crate::filter::Filter;
+use crate::kill::sides;
 use crate::request::{Anchor, Args};
 use crate::words::Flush;
 
@@ -25,7 +27,7 @@ pub fn run(
         Flush::Rules => rules(instance, &anchor, report),
         Flush::Nat => translation(instance.as_deref(), &anchor, report),
         Flush::Sources => sources(instance.as_deref(), report),
-        Flush::States => states(instance.as_deref(), interface, report),
+        Flush::States => states(instance.as_deref(), interface, sides(args), report),
         Flush::Info => info(instance.as_deref(), interface, report),
         Flush::Tables => tables(instance.as_deref(), &anchor, report),
         Flush::Fingerprints => fingerprints(instance.as_deref(), report),
@@ -42,7 +44,7 @@ fn all(mut instance: Option<&mut Instance>, anchor: &Anchor, report: &dyn Fn(&st
     if !anchor.path.is_empty() {
         return Ok(());
     }
-    states(instance.as_deref(), None, report)?;
+    states(instance.as_deref(), None, Sides::One, report)?;
     sources(instance.as_deref(), report)?;
     info(instance.as_deref(), None, report)?;
     fingerprints(instance.as_deref(), report)
@@ -94,11 +96,12 @@ fn sources(instance: Option<&Instance>, report: &dyn Fn(&str)) -> Result<()> {
 fn states(
     instance: Option<&Instance>,
     interface: Option<&str>,
+    sides: Sides,
     report: &dyn Fn(&str),
 ) -> Result<()> {
     let on = |name: Option<&str>| interface.is_none_or(|wanted| name == Some(wanted));
     let cleared = match instance {
-        Some(instance) => instance.kill_states(|state| on(state.interface.as_deref()))?,
+        Some(instance) => instance.kill_states(sides, |state| on(state.interface.as_deref()))?,
         None => 0,
     };
     report(&format!("{cleared} states cleared"));

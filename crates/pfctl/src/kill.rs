@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use anyhow::{Context, Result, bail};
 use ipnet::IpNet;
 use skipstep_kernel::Instance;
+use skipstep_kernel::state::Sides;
 use skipstep_pfconf::Names;
 use skipstep_scenario::kill::Target;
 use skipstep_views::{SourceView, StateView};
@@ -124,6 +125,11 @@ fn limited(instance: Option<&Instance>, args: &Args) -> Result<String> {
     }
 }
 
+/// Returns the states of a forwarded connection that `-k` and `-F states` remove.
+pub fn sides(args: &Args) -> Sides {
+    if args.both_sides { Sides::Both } else { Sides::One }
+}
+
 /// Removes states, or a source of a limiter, and returns the message to print.
 ///
 /// # Errors
@@ -146,8 +152,8 @@ pub fn run(instance: Option<&Instance>, args: &Args) -> Result<String> {
             && (matches!(target, Target::Id(..)) || state.rdomain == rdomain)
     };
     let killed = match &target {
-        Target::Label(label) => instance.kill_labelled(label, meant)?,
-        _ => instance.kill_states(meant)?,
+        Target::Label(label) => instance.kill_labelled(label, sides(args), meant)?,
+        _ => instance.kill_states(sides(args), meant)?,
     };
     Ok(message(&target, killed))
 }
@@ -254,6 +260,26 @@ mod tests {
             assert!(!target.matches(&state(Direction::In), 1));
         }
         assert!(parse(&keys(&["gateway"])).is_err());
+    }
+
+    #[test]
+    fn the_other_side_of_a_connection_is_found() {
+        let [client, server]: [(IpAddr, u16); 2] =
+            [("10.0.1.5".parse().unwrap(), 1025), ("192.0.2.7".parse().unwrap(), 80)];
+        let outside = ("198.51.100.1".parse().unwrap(), 50001);
+        let inbound = state(Direction::In);
+        let nat = StateView { wire: [server, outside], ..state(Direction::Out) };
+        assert_eq!((inbound.stack, nat.stack), ([client, server], [server, client]));
+        let other = StateView { stack: [server, outside], ..nat.clone() };
+        let elsewhere = StateView { rdomain: 1, ..nat.clone() };
+        let states = [inbound, nat, other, elsewhere];
+        let of = |chosen: [bool; 4]| skipstep_views::other_sides(&states, &chosen);
+        assert_eq!(of([true, false, false, false]), [1]);
+        assert_eq!(of([false, true, false, false]), [0]);
+        assert!(of([false, false, true, true]).is_empty());
+        // of two counterparts neither is certain, as in FreeBSD
+        let twice = [states[0].clone(), states[1].clone(), states[1].clone()];
+        assert!(skipstep_views::other_sides(&twice, &[true, false, false]).is_empty());
     }
 
     #[test]

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::IpAddr;
+use std::time::SystemTime;
 
 use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
 use skipstep_kernel::instance::Loaded;
 use skipstep_kernel::report::{FragmentStatus, InterfaceView as KernelInterface};
-use skipstep_kernel::{DelayCounters, DivertCounters};
+use skipstep_kernel::{DelayCounters, DivertCounters, EnableReference};
 use skipstep_pfconf::Names;
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::fingerprint::{self, Fingerprints};
@@ -31,8 +32,8 @@ use crate::show::states::StatesView;
 use crate::show::tables::TableView;
 use crate::show::trial::ConfirmView;
 use crate::show::{
-    Detail, all, anchors, info, interfaces, labels, limiters, memory, nat, osfp, queues, rules,
-    sources, states, tables, timeouts, trial,
+    Detail, all, anchors, info, interfaces, labels, limiters, memory, nat, osfp, queues,
+    references, rules, sources, states, tables, timeouts, trial,
 };
 use crate::views::{self, Counted, seconds};
 use crate::words::Show;
@@ -120,6 +121,9 @@ impl<'a> Live<'a> {
             Show::StateLimiters => limiters::state_limiters_text(&self.limiters()?),
             Show::SourceLimiters => limiters::source_limiters_text(&self.limiters()?, detail),
             Show::Confirm => trial::text(&self.confirm()?),
+            Show::References => {
+                references::text(&self.references()?, seconds(SystemTime::now()).unsigned_abs())
+            }
             Show::All => self.all()?,
         })
     }
@@ -164,6 +168,7 @@ impl<'a> Live<'a> {
             Show::StateLimiters => limiters::json(&self.limiters()?, false),
             Show::SourceLimiters => limiters::json(&self.limiters()?, true),
             Show::Confirm => trial::json(&self.confirm()?),
+            Show::References => references::json(&self.references()?),
             Show::All => json!({
                 "rules": self.json(Show::Rules)?,
                 "states": self.json(Show::States)?,
@@ -302,6 +307,10 @@ impl<'a> Live<'a> {
 
     fn limiters(&self) -> Result<Vec<LimiterView>> {
         self.filter.map_or(Ok(Vec::new()), Filter::limiters)
+    }
+
+    fn references(&self) -> Result<Vec<EnableReference>> {
+        self.filter.map_or(Ok(Vec::new()), Filter::references)
     }
 
     fn with_states<T>(&self, show: impl FnOnce(&StatesView) -> T) -> Result<T> {

@@ -22,6 +22,8 @@ pub struct Args {
     pub macros: Vec<(String, String)>,
     /// `-d`: disable the filter.
     pub disable: bool,
+    /// `-E`: enable the filter and take a reference.
+    pub take_reference: bool,
     /// `-e`: enable the filter.
     pub enable: bool,
     /// `-F`: objects to flush.
@@ -46,6 +48,8 @@ pub struct Args {
     pub kill: Vec<String>,
     /// `-L`: file to load states from.
     pub load_states: Option<String>,
+    /// `-M`: also remove the state on the other interface of each connection.
+    pub both_sides: bool,
     /// `-N`: do not look up host names.
     pub no_dns: bool,
     /// `-n`: parse only, change nothing.
@@ -74,6 +78,8 @@ pub struct Args {
     pub rdomain: Option<u32>,
     /// Number of `-v`.
     pub verbose: u8,
+    /// `-X`: token of the reference to release.
+    pub release: Option<u64>,
     /// `-x`: debug level, from 0 (emerg) to 7 (debug), as in syslog.
     pub debug_level: Option<u8>,
     /// `-z`: clear the counters of rules.
@@ -98,6 +104,13 @@ pub struct Args {
     pub all: bool,
     /// Addresses of `-T`, the packet of `explain`, the files of the other verbs.
     pub operands: Vec<String>,
+}
+
+impl Args {
+    /// True if the command line enables the filter.
+    pub fn enables(&self) -> bool {
+        self.enable || self.take_reference
+    }
 }
 
 /// An anchor as `-a` names it.

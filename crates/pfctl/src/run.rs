@@ -116,6 +116,9 @@ fn run_flags(args: &Args) -> Result<ExitCode> {
             _ => bail!("pf not enabled"),
         }
     }
+    if let Some(token) = args.release {
+        report(&release(args, token)?);
+    }
     if args.remove {
         // works on instances of other versions, too
         Instance::remove_named(&instance_name(args))?;
@@ -144,14 +147,7 @@ fn run_flags(args: &Args) -> Result<ExitCode> {
             return Ok(status);
         }
     }
-    if args.enable {
-        let instance = create(args)?;
-        let is_new = instance.enable()?;
-        load::warn_of_interfaces(&instance)?;
-        // Differs from OpenBSD: linux.md, "Exit status of -e"
-        // the filter is enabled as requested, so the exit status is 0; OpenBSD's pfctl exits 1
-        report(if is_new { "pf enabled" } else { "pfctl: pf already enabled" });
-    }
+    enable(args, &report)?;
     if let Some(level) = args.debug_level {
         create(args)?.set_debug(level)?;
         report(&format!("debug level set to '{}'", debug_level_name(level)));
@@ -163,6 +159,40 @@ fn run_flags(args: &Args) -> Result<ExitCode> {
         state_file::load(&create(args)?, file)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Implements `-e`, and macOS's `-E`.
+fn enable(args: &Args, report: &dyn Fn(&str)) -> Result<()> {
+    if args.enable {
+        let instance = create(args)?;
+        let is_new = instance.enable()?;
+        load::warn_of_interfaces(&instance)?;
+        // Differs from OpenBSD: linux.md, "Exit status of -e"
+        // the filter is enabled as requested, so the exit status is 0; OpenBSD's pfctl exits 1
+        report(if is_new { "pf enabled" } else { "pfctl: pf already enabled" });
+    }
+    if args.take_reference {
+        let instance = create(args)?;
+        let token = instance.enable_by_reference()?;
+        load::warn_of_interfaces(&instance)?;
+        report(&format!("pf enabled\nToken : {token}"));
+    }
+    Ok(())
+}
+
+/// Implements macOS's `-X`: releases the reference with this token, and returns the message.
+fn release(args: &Args, token: u64) -> Result<String> {
+    let Some(instance) = open(args)?.filter(Instance::running) else {
+        bail!("pf not enabled");
+    };
+    match instance.release_reference(token)? {
+        None => bail!("pf: token invalid"),
+        Some(0) => Ok("pf disabled".into()),
+        Some(left) => Ok(format!(
+            "disable request successful. {left} more pf enable reference(s) remaining, pf still \
+             enabled."
+        )),
+    }
 }
 
 /// Executes `-s` and `-z`. The counters are shown before they are cleared.

@@ -109,7 +109,7 @@ fn warning(args: &Args, ruleset: &Arc<Ruleset>, host: &Host) -> Result<Option<St
     };
     let instance = open(args)?;
     let running = instance.as_ref().is_some_and(|instance| instance.running());
-    if !running && !args.enable {
+    if !running && !args.enables() {
         return Ok(None);
     }
     if let Some(instance) = &instance

@@ -42,6 +42,8 @@ pub enum Show {
     SourceLimiters,
     /// `confirm`: the load on trial, and its changes
     Confirm,
+    /// `References`: references of macOS's `-E`
+    References,
     /// `all`: most of the above, as in OpenBSD: no anchors, interfaces and limiters
     All,
 }
@@ -94,7 +96,8 @@ pub enum TableCommand {
     Load,
 }
 
-/// Words of `-s`, in OpenBSD's order.
+/// Words of `-s`, in OpenBSD's order. `References` comes from macOS.
+// Differs from OpenBSD: linux.md, "Flags of macOS and FreeBSD"
 pub const SHOW: &[Word<Show>] = &[
     ("queue", Show::Queues),
     ("rules", Show::Rules),
@@ -112,6 +115,7 @@ pub const SHOW: &[Word<Show>] = &[
     ("LimiterStates", Show::StateLimiters),
     ("LimiterSrcs", Show::SourceLimiters),
     ("confirm", Show::Confirm),
+    ("References", Show::References),
     ("all", Show::All),
 ];
 

@@ -84,7 +84,7 @@ fn a_wrong_line_is_answered_with_the_usage() {
     let (status, out, err) = run(&["-s", "nonsense"], "");
     assert_eq!((status, &*out), (1, ""));
     assert!(
-        err.starts_with("pfctl: Unknown show modifier 'nonsense'\nusage: pfctl [-deg"),
+        err.starts_with("pfctl: Unknown show modifier 'nonsense'\nusage: pfctl [-dEeg"),
         "{err}"
     );
     let (status, _, err) = run(&[], "");

@@ -16,10 +16,11 @@ use pfctl::show::states::StatesView;
 use pfctl::show::tables::{AddressView, TableView};
 use pfctl::show::trial::ConfirmView;
 use pfctl::show::{
-    Detail, anchors, info, interfaces, labels, limiters, memory, nat, osfp, queues, rules, sources,
-    states, tables, timeouts, trial,
+    Detail, anchors, info, interfaces, labels, limiters, memory, nat, osfp, queues, references,
+    rules, sources, states, tables, timeouts, trial,
 };
 use serde_json::{Value, json};
+use skipstep_kernel::EnableReference;
 use skipstep_kernel::trial::{Trial, TrialView};
 use skipstep_pfconf::Context;
 use skipstep_ruleset::fingerprint::Fingerprints;
@@ -269,6 +270,8 @@ fn tables_anchors_and_numbers() {
     is("timeouts", &timeouts::json(&Timeouts::default()));
     is("memory", &memory::json(&Limits::default()));
     is("osfp", &osfp::json(&Fingerprints::default()));
+    let held = EnableReference { token: u64::MAX, pid: 7, process: "pfctl".into(), since: 8 };
+    is("references", &references::json(&[held]));
 }
 
 #[test]

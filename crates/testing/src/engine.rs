@@ -426,7 +426,7 @@ impl Engine for TestEngine {
         self.known = None;
         let TestEngine { maps, programs, memory, .. } = self;
         let wanted = |found: &state::Found| ids.contains(&found.view.id);
-        certain(state::kill(maps, programs, &memory.names, wanted));
+        certain(state::kill(maps, programs, &memory.names, state::Sides::One, wanted));
     }
 
     fn labelled(&mut self, label: &str) -> Vec<u64> {

@@ -10,5 +10,5 @@ mod table;
 pub use counters::{InterfaceCounters, LimitCounter, RuleCounters, Status};
 pub use limiter::{Admissions, LimitedView, LimiterView};
 pub use source::{NodeKind, SourceView};
-pub use state::{NextHop, Peer, StateView, WSCALE_OFFERED};
+pub use state::{NextHop, Peer, StateView, WSCALE_OFFERED, other_sides};
 pub use table::{Edit, TableEdit};

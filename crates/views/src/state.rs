@@ -1,5 +1,6 @@
 //! States.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
 
@@ -55,6 +56,47 @@ pub struct StateView {
     pub tracked: bool,
     /// Next hop of the state's packets by `route-to` and its like.
     pub route: Option<NextHop>,
+}
+
+/// The properties by which the two states of a forwarded connection find each other: protocol,
+/// routing domain, direction, and the key on the host's side.
+type Side = (u8, u32, Direction, [(IpAddr, u16); 2]);
+
+impl StateView {
+    fn side(&self) -> Side {
+        (self.protocol, self.rdomain, self.direction, self.stack)
+    }
+
+    /// Returns the properties of the state on the connection's other interface.
+    fn other_side(&self) -> Side {
+        let direction = match self.direction {
+            Direction::In => Direction::Out,
+            Direction::Out => Direction::In,
+        };
+        (self.protocol, self.rdomain, direction, [self.stack[1], self.stack[0]])
+    }
+}
+
+/// Returns the positions of the states on the other interfaces of the connections that the `chosen`
+/// states belong to (FreeBSD's `pfctl -M`, `pf_kill_matching_state`). As in FreeBSD, a state with
+/// several counterparts has none.
+pub fn other_sides<'a>(
+    states: impl IntoIterator<Item = &'a StateView>,
+    chosen: &[bool],
+) -> Vec<usize> {
+    let mut wanted = Vec::new();
+    let mut by_side: HashMap<Side, Vec<usize>> = HashMap::new();
+    for (place, (state, is_chosen)) in states.into_iter().zip(chosen).enumerate() {
+        if *is_chosen {
+            wanted.push(state.other_side());
+        }
+        by_side.entry(state.side()).or_default().push(place);
+    }
+    let found = wanted.iter().filter_map(|side| match by_side.get(side)?[..] {
+        [only] => Some(only),
+        _ => None,
+    });
+    found.collect()
 }
 
 /// One side of a state.

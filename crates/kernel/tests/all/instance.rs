@@ -15,6 +15,7 @@ use nix::errno::Errno;
 use skipstep_abi as abi;
 use skipstep_abi::table::table_op::PASS;
 use skipstep_kernel::report::Hook;
+use skipstep_kernel::state::Sides;
 use skipstep_kernel::{Error, Instance};
 use skipstep_ruleset::TableEntry;
 use skipstep_testing::LoneTimer;
@@ -121,7 +122,8 @@ fn states_survive_a_reload_and_can_be_killed() {
         assert!(states.iter().any(|state| has_port(&state.wire)));
         assert!(states.iter().all(|state| state.rule.is_none()), "its rule is gone");
 
-        let killed = fixture.instance().kill_states(|state| has_port(&state.wire)).unwrap();
+        let killed =
+            fixture.instance().kill_states(Sides::One, |state| has_port(&state.wire)).unwrap();
         assert_eq!(killed as usize, states.len());
         assert!(!arrives(&from, &to));
         assert!(udp_states(fixture.instance()).is_empty());
@@ -189,7 +191,7 @@ fn a_limit_below_what_is_in_use_is_refused() {
         assert!(matches!(error, Error::InUse { limit: "states", wanted: 2, .. }), "{error}");
         let from = UdpSocket::bind("127.0.0.1:0").unwrap();
         assert!(arrives(&from, &to), "the old rules stay");
-        fixture.instance().kill_states(|_| true).unwrap();
+        fixture.instance().kill_states(Sides::One, |_| true).unwrap();
         fixture.instance().load(smaller.clone(), &host).unwrap();
         assert!(!arrives(&from, &to));
     });

@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn the_usage_fits_a_terminal_and_names_every_flag() {
         let usage = usage();
-        assert!(usage.starts_with("usage: pfctl [-deghNnPqrvz]"), "{usage}");
+        assert!(usage.starts_with("usage: pfctl [-dEeghMNnPqrvz]"), "{usage}");
         for line in usage.lines() {
             assert!(line.len() <= 80, "{line}");
         }

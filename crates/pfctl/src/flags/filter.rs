@@ -4,7 +4,6 @@ use super::flag::{Flag, Name, Value, names, number};
 #[cfg(test)]
 use super::tests;
 use crate::completion::Completion;
-#[cfg(test)]
 use crate::refusal::Refusal;
 use crate::words;
 
@@ -13,7 +12,10 @@ pub(super) const DISABLE: Flag = Flag {
     value: None,
     brief: "disable the packet filter",
     text: "Disable the packet filter: detach it from every interface.\n\
-           Rules, tables and states stay loaded.",
+           Rules, tables and states stay loaded.\n\
+           All references of\n\
+           .Fl E\n\
+           become invalid.",
     set: |args, _| {
         args.disable = true;
         Ok(())
@@ -23,6 +25,34 @@ pub(super) const DISABLE: Flag = Flag {
 #[test]
 fn disable() {
     assert!(tests::args(&["-d"]).disable);
+}
+
+// Differs from OpenBSD: linux.md, "Flags of macOS and FreeBSD"
+pub(super) const TAKE_REFERENCE: Flag = Flag {
+    name: Name::Letter('E'),
+    value: None,
+    brief: "enable the packet filter until -X releases the printed token, as on macOS",
+    text: "Enable the packet filter, as\n\
+           .Fl e\n\
+           does, take a reference, and print its token.\n\
+           The filter stays enabled until\n\
+           .Fl X\n\
+           has released all references.\n\
+           .Fl e\n\
+           counts as a reference without a token, which only\n\
+           .Fl d\n\
+           releases.\n\
+           The flag comes from macOS.",
+    set: |args, _| {
+        args.take_reference = true;
+        Ok(())
+    },
+};
+
+#[test]
+fn take_reference() {
+    let args = tests::args(&["-Ef", "/etc/pf.conf"]);
+    assert!(args.take_reference && args.enables() && !args.enable);
 }
 
 pub(super) const ENABLE: Flag = Flag {
@@ -88,9 +118,15 @@ pub(super) const INSTANCE: Flag = Flag {
     brief: "name of the instance of the filter",
     text: "Name of the instance of the filter.\n\
            By default it is the instance of the network namespace.\n\
-           So each namespace can have its own filter.",
+           So each namespace can have its own filter.\n\
+           A path in\n\
+           .Dq /dev ,\n\
+           such as\n\
+           .Dq /dev/pf ,\n\
+           means the default instance: on OpenBSD this flag names the device of pf.",
     set: |args, value| {
-        args.instance = Some(value.to_string());
+        // Differs from OpenBSD: linux.md, "Instances and namespaces"
+        args.instance = (!value.starts_with("/dev/")).then(|| value.to_string());
         Ok(())
     },
 };
@@ -98,6 +134,10 @@ pub(super) const INSTANCE: Flag = Flag {
 #[test]
 fn instance() {
     assert_eq!(tests::args(&["-plab", "-e"]).instance.as_deref(), Some("lab"));
+    for device in ["/dev/pf", "/dev/fd/4"] {
+        assert_eq!(tests::args(&["-p", device, "-e"]).instance, None, "{device}");
+    }
+    assert_eq!(tests::args(&["-p", "/tmp/pf", "-e"]).instance.as_deref(), Some("/tmp/pf"));
 }
 
 pub(super) const RDOMAIN: Flag = Flag {
@@ -121,6 +161,34 @@ pub(super) const RDOMAIN: Flag = Flag {
 fn rdomain() {
     assert_eq!(tests::args(&["-V", "3", "-k", "10.0.0.1"]).rdomain, Some(3));
     assert_eq!(tests::refusal(&["-V", "-1"]), Refusal::Usage("rdomain -1: too small".into()));
+}
+
+// Differs from OpenBSD: linux.md, "Flags of macOS and FreeBSD"
+pub(super) const RELEASE_REFERENCE: Flag = Flag {
+    name: Name::Letter('X'),
+    value: Some(Value { name: "token", kind: Completion::None }),
+    brief: "release the reference of -E with this token, as on macOS",
+    text: "Release the reference that\n\
+           .Fl E\n\
+           has taken with this\n\
+           .Ar token .\n\
+           If no reference is left, disable the packet filter.\n\
+           The flag comes from macOS.",
+    set: |args, value| {
+        let wrong = |_| Refusal::Usage(format!("token {value}: invalid"));
+        args.release = Some(value.parse().map_err(wrong)?);
+        Ok(())
+    },
+};
+
+#[test]
+fn release_reference() {
+    let args = tests::args(&["-X", "15053025338191571182"]);
+    assert_eq!(args.release, Some(15_053_025_338_191_571_182));
+    for token in ["", "x", "-1", "18446744073709551616"] {
+        let message = format!("token {token}: invalid");
+        assert_eq!(tests::refusal(&["-X", token]), Refusal::Usage(message));
+    }
 }
 
 // Differs from OpenBSD: linux.md, "Debug level"

@@ -122,7 +122,7 @@ pub(super) const SHOW: Flag = Flag {
     name: Name::Letter('s'),
     value: Some(Value { name: "modifier", kind: Completion::Words(|| names(words::SHOW)) }),
     brief: "show queue, rules, nat, Anchors, Sources, states, info, Interfaces, labels, timeouts, \
-            memory, Tables, osfp, LimiterStates, LimiterSrcs or all",
+            memory, Tables, osfp, LimiterStates, LimiterSrcs, confirm, References or all",
     text: "Show the part of the filter that\n\
            .Ar modifier\n\
            (may be abbreviated) names:\n\
@@ -166,6 +166,11 @@ pub(super) const SHOW: Flag = Flag {
            source limiters, with\n\
            .Fl v\n\
            their sources, too\n\
+           .It Cm confirm\n\
+           the load on trial, and its changes\n\
+           .It Cm References\n\
+           references of\n\
+           .Fl E\n\
            .It Cm all\n\
            all of these parts\n\
            .El",

@@ -166,6 +166,34 @@ fn load_states() {
     assert_eq!(tests::args(&["-L", "states"]).load_states.as_deref(), Some("states"));
 }
 
+// Differs from OpenBSD: linux.md, "Flags of macOS and FreeBSD"
+pub(super) const BOTH_SIDES: Flag = Flag {
+    name: Name::Letter('M'),
+    value: None,
+    brief: "with -k and -F states: also kill the state on the connection's other interface",
+    text: "With\n\
+           .Fl k\n\
+           and\n\
+           .Fl F Cm states :\n\
+           a forwarded connection has a state on each of its two interfaces.\n\
+           If one of them is killed, also kill the other.\n\
+           The flag comes from FreeBSD.",
+    set: |args, _| {
+        args.both_sides = true;
+        Ok(())
+    },
+};
+
+#[test]
+fn both_sides() {
+    assert!(tests::args(&["-M", "-k", "10.0.0.1"]).both_sides);
+    assert!(tests::args(&["-M", "-i", "em0", "-Fs"]).both_sides);
+    for line in [&["-M", "-e"][..], &["-M", "-Fr"], &["-M", "-I1", "-k", "source", "-k", "::1"]] {
+        let message = "-M applies to states of -k and -F only".into();
+        assert_eq!(tests::refusal(line), Refusal::Usage(message), "{line:?}");
+    }
+}
+
 pub(super) const STORE_STATES: Flag = Flag {
     name: Name::Letter('S'),
     value: Some(Value { name: "statefile", kind: Completion::File }),

@@ -8,7 +8,7 @@ use skipstep_ruleset::{Reason, SyncookieMarks};
 use skipstep_views::Status;
 
 use super::interfaces::InterfaceTraffic;
-use super::{Detail, Traffic};
+use super::{Detail, Traffic, duration};
 use crate::words::debug_level_name;
 
 /// Fast-path bypass reasons: upper devices, other programs, IPsec and netfilter have to see some
@@ -158,9 +158,7 @@ fn sweep_lines(view: &InfoView) -> String {
 fn status_line(view: &InfoView) -> String {
     let mut line = format!("Status: {}", if view.enabled { "Enabled" } else { "Disabled" });
     if view.seconds > 0 {
-        let (days, rest) = (view.seconds / 86_400, view.seconds % 86_400);
-        let (hours, minutes, seconds) = (rest / 3600, rest / 60 % 60, rest % 60);
-        line += &format!(" for {days} days {hours:02}:{minutes:02}:{seconds:02}");
+        line += &format!(" for {}", duration(view.seconds));
     }
     format!("{line:<44}{:>15}\n\n", format!("Debug: {}", debug_level_name(view.debug)))
 }

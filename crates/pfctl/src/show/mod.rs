@@ -11,6 +11,7 @@ pub mod memory;
 pub mod nat;
 pub mod osfp;
 pub mod queues;
+pub mod references;
 pub mod rules;
 pub mod sources;
 pub mod states;
@@ -54,6 +55,12 @@ pub struct Traffic {
     pub packets: u64,
     /// Bytes of IP packets, headers included.
     pub bytes: u64,
+}
+
+/// Returns a time in seconds as `-s info` prints it: `0 days 00:00:07`.
+fn duration(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    format!("{days} days {:02}:{:02}:{:02}", rest / 3600, rest / 60 % 60, rest % 60)
 }
 
 /// Returns a line of the counters of a table or interface.
