@@ -18,6 +18,9 @@ use crate::{private, rundir};
 /// Usual mount point of BPF file systems.
 const BPFFS: &str = "/sys/fs/bpf";
 
+/// The same mount point, as process 1 sees it.
+const BPFFS_OF_FIRST: &str = "/proc/1/root/sys/fs/bpf";
+
 /// First part of the name of a directory that is being filled; the maker's process id and a count
 /// follow. No instance has a plus in its name, and this file system allows no dot.
 const UNFINISHED: &str = "+new-";
@@ -43,16 +46,10 @@ const STICKY: u32 = 0o1000;
 /// Fails if the BPF file system is missing and cannot be mounted, or if other users could have put
 /// maps and programs there.
 pub(crate) fn root() -> Result<PathBuf> {
-    let bpffs = Path::new(BPFFS);
-    if !is_bpffs(bpffs) {
-        if !nix::unistd::geteuid().is_root() {
-            return Err(Error::NotRoot { operation: format!("{BPFFS}: mount") });
-        }
-        if !bpffs.is_dir() || in_mounts_of_ip_netns() {
-            return Err(Error::NoBpffs { path: bpffs.to_owned() });
-        }
-        mount_once(bpffs)?;
-    }
+    let bpffs = match mounted() {
+        Some(bpffs) => bpffs,
+        None => mount_lasting(Path::new(BPFFS))?,
+    };
     let root = bpffs.join("skipstep");
     if nix::unistd::geteuid().is_root() {
         check_mount(bpffs)?;
@@ -88,6 +85,41 @@ fn check_directory(directory: &Path) -> Result<()> {
     Err(Error::Writable { path: directory.to_owned(), mode, remedy })
 }
 
+/// Returns the mounted BPF file system; `None` if this process reaches none. `ip netns exec` hides
+/// `/sys/fs/bpf` behind another `/sys`, so its commands use the mount of process 1.
+// Differs from OpenBSD: linux.md, "Instances and namespaces"
+fn mounted() -> Option<&'static Path> {
+    let own = Path::new(BPFFS);
+    if is_bpffs(own) {
+        return Some(own);
+    }
+    let of_first = Path::new(BPFFS_OF_FIRST);
+    (in_mounts_of_ip_netns() && trusts_first() && is_bpffs(of_first)).then_some(of_first)
+}
+
+/// True if process 1 may lead this process to files: both are root's, have one user namespace, and
+/// see the same `/run`, which has the other files of instances.
+fn trusts_first() -> bool {
+    let file = |path: &str| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
+    let same = |ours: &str, first: &str| file(ours).is_some_and(|ours| file(first) == Some(ours));
+    nix::unistd::geteuid().is_root()
+        && fs::metadata("/proc/1").is_ok_and(|first| first.uid() == 0)
+        && same("/proc/self/ns/user", "/proc/1/ns/user")
+        && same("/run", "/proc/1/root/run")
+}
+
+/// Mounts the BPF file system if the mount would last, and returns its mount point.
+fn mount_lasting(bpffs: &Path) -> Result<&Path> {
+    if !nix::unistd::geteuid().is_root() {
+        return Err(Error::NotRoot { operation: format!("{BPFFS}: mount") });
+    }
+    if !bpffs.is_dir() || in_mounts_of_ip_netns() {
+        return Err(Error::NoBpffs { path: bpffs.to_owned() });
+    }
+    mount_once(bpffs)?;
+    Ok(bpffs)
+}
+
 /// Mounts the BPF file system unless another process has just mounted it: a second mount would hide
 /// the pins of the first. Only root can take the lock.
 fn mount_once(bpffs: &Path) -> Result<()> {
@@ -105,7 +137,7 @@ fn mount_once(bpffs: &Path) -> Result<()> {
 /// Returns the names of all instances, sorted.
 pub(crate) fn list() -> Result<Vec<String>> {
     let mut names = Vec::new();
-    if is_bpffs(Path::new(BPFFS))
+    if mounted().is_some()
         && let Ok(entries) = fs::read_dir(root()?)
     {
         for entry in entries.flatten() {
