@@ -119,7 +119,7 @@ install: build ## install programs, man pages, completions, vim files, systemd u
 	for folder in syntax ftdetect indent; do \
 		install -d $(VIM)/$$folder && install -m 644 editors/vim/$$folder/*.vim $(VIM)/$$folder || exit 1; \
 	done
-	install -m 644 packaging/boot.conf $(DATA)
+	install -m 644 packaging/boot.conf packaging/dev-pf.conf $(DATA)
 	install -m 644 examples/*.conf $(EXAMPLES)
 	install -D -m 644 packaging/sysusers.conf $(SYSUSERS)/skipstep.conf
 ifeq ($(DESTDIR),)
