@@ -5,7 +5,7 @@ PACKAGES_BUILD := gcc libc6-dev linux-libc-dev make pkg-config libelf-dev zlib1g
 PACKAGES_LAB   := iproute2 iputils-ping util-linux procps curl busybox-static iperf3 tcpdump netcat-openbsd python3 iptables nftables lftp tnftp
 PACKAGES_CHECK := shellcheck
 # For `make test-full`: another kernel, and a Debian, in an emulated machine, readers of files, libFuzzer.
-PACKAGES_FULL  := tshark chromium g++ $(if $(filter x86_64,$(shell uname -m)),qemu-system-x86 xz-utils debootstrap e2fsprogs kmod)
+PACKAGES_FULL  := tshark chromium g++ wireguard-tools $(if $(filter x86_64,$(shell uname -m)),qemu-system-x86 xz-utils debootstrap e2fsprogs kmod)
 PACKAGES_DOCS  := mandoc
 # The BPF compiler: the first of these that the distribution has; 16 is the oldest that will do.
 CLANGS         := clang-19 clang-20 clang-18 clang-17 clang-16

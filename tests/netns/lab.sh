@@ -298,10 +298,11 @@ gateway_with_two_ways_out() {
 	done
 }
 
-# seen_from HOST ADDRESS PORT - prints the client's address as the server sees it, over TCP;
-# `witness` answers
+# seen_from HOST ADDRESS PORT - prints the client's address as the server sees it, over TCP, within
+# PATIENCE seconds (2 unless set); `witness` answers
 seen_from() {
-	on "$1" timeout 2 nc -w 2 "$2" "$3" </dev/null 2>/dev/null || echo "no answer"
+	on "$1" timeout "${PATIENCE:-2}" nc -w "${PATIENCE:-2}" "$2" "$3" </dev/null 2>/dev/null ||
+		echo "no answer"
 }
 
 # witness HOST PORT... - starts servers that send each client its own address
