@@ -5,7 +5,7 @@ PACKAGES_BUILD := gcc libc6-dev linux-libc-dev make pkg-config libelf-dev zlib1g
 PACKAGES_LAB   := iproute2 iputils-ping util-linux procps curl busybox-static iperf3 tcpdump netcat-openbsd python3 iptables nftables lftp tnftp
 PACKAGES_CHECK := shellcheck
 # For `make test-full`: another kernel, and a Debian, in an emulated machine, readers of files, libFuzzer.
-PACKAGES_FULL  := tshark chromium g++ wireguard-tools $(if $(filter x86_64,$(shell uname -m)),qemu-system-x86 xz-utils debootstrap e2fsprogs kmod)
+PACKAGES_FULL  := tshark chromium chromium-driver python3-selenium g++ wireguard-tools $(if $(filter x86_64,$(shell uname -m)),qemu-system-x86 xz-utils debootstrap e2fsprogs kmod)
 PACKAGES_DOCS  := mandoc
 # The BPF compiler: the first of these that the distribution has; 16 is the oldest that will do.
 CLANGS         := clang-19 clang-20 clang-18 clang-17 clang-16
@@ -105,6 +105,7 @@ fuzz: kernel build ## PACKETS random packets must fare the same everywhere; each
 install: build ## install programs, man pages, completions, vim files, systemd units and examples under PREFIX
 	install -d $(SBIN) $(BINDIR) $(MAN)/man1 $(MAN)/man5 $(MAN)/man8 $(DATA) $(EXAMPLES) $(UNITS)
 	install -m 755 $(BIN)/pfctl $(BIN)/skipstepd $(BIN)/ftp-proxy $(BIN)/ftpsesame $(BIN)/ftp-gw $(SBIN)
+	install -m 755 $(BIN)/skipstep-web $(BIN)/skipstep-broker $(SBIN)
 	install -m 755 $(BIN)/fwlab $(BINDIR)
 	[ -e $(DESTDIR)/etc/pf.os ] || install -D -m 644 packaging/pf.os $(DESTDIR)/etc/pf.os
 	install -m 644 man/*.1 $(MAN)/man1
@@ -134,7 +135,7 @@ uninstall: ## stop filtering, unpin everything and remove what install installed
 ifeq ($(DESTDIR),)
 	packaging/prepare unpin $(SBIN)/pfctl
 endif
-	rm -f $(SBIN)/pfctl $(SBIN)/skipstepd $(SBIN)/ftp-proxy $(SBIN)/ftpsesame $(SBIN)/ftp-gw $(BINDIR)/fwlab
+	rm -f $(SBIN)/pfctl $(SBIN)/skipstepd $(SBIN)/ftp-proxy $(SBIN)/ftpsesame $(SBIN)/ftp-gw $(SBIN)/skipstep-web $(SBIN)/skipstep-broker $(BINDIR)/fwlab
 	rm -f $(SYSUSERS)/skipstep.conf
 	rm -f $(addprefix $(UNITS)/,$(notdir $(wildcard packaging/*.service)))
 	rm -f $(addprefix $(MAN)/man1/,$(notdir $(wildcard man/*.1)))

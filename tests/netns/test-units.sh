@@ -10,7 +10,7 @@
 host client server
 
 for name in skipstepd skipstep-boot skipstep-closed skipstep-attached skipstep-rules ftp-proxy \
-	ftpsesame ftp-gw; do
+	ftpsesame ftp-gw skipstep-web skipstep-broker; do
 	said=$(systemd-analyze security --offline=true --threshold=29 --no-pager "$(unit "$name")" 2>&1)
 	same "is $name.service exposed less than 3.0" 0 $?
 	sed -n 's/.*\(Overall.*: [0-9.]*\).*/\1/p' <<<"$said"
@@ -18,7 +18,7 @@ for name in skipstepd skipstep-boot skipstep-closed skipstep-attached skipstep-r
 	skipstep-boot | skipstep-rules) ;; # the kernel charges the filter's maps to these
 	*) holds "its memory is bounded" grep -q '^MemoryMax=[0-9]*[GM]$' "$ROOT/packaging/$name.service" ;;
 	esac
-	[[ $name = ftp-gw || $name = skipstep-closed || $name = skipstep-attached ]] ||
+	[[ $name = ftp-gw || $name = skipstep-web || $name = skipstep-closed || $name = skipstep-attached ]] ||
 		same "its programs may change the filter" 1 "$(setting "$name" SystemCallFilter | grep -cw bpf)"
 done
 
