@@ -87,10 +87,19 @@ with_filter_on() {
 	expect "iperf3, port 5001, IPv6" "pass in .. {21,22,80,5001}" passed probe_iperf $SERVER6
 }
 
-# throughput ADDRESS - prints the Gbit/s of one TCP stream of a second
+# cpus - prints the CPUs that this process may use, ascending
+cpus() {
+	local range
+	for range in $(taskset -cp $$ | sed 's/.*: //; s/,/ /g'); do
+		seq "${range%-*}" "${range#*-}"
+	done
+}
+
+# throughput ADDRESS - prints the Gbit/s of one TCP stream of a second; client and server have a CPU
+# each, if there are two
 throughput() {
 	on client iperf3 --client "$1" --port 5001 --time 1 --connect-timeout 1000 --json \
-		2>/dev/null |
+		--affinity "$FIRST_CPU,$LAST_CPU" 2>/dev/null |
 		sed -n '/"sum_received"/,/}/s/.*"bits_per_second":[[:space:]]*\([0-9.e+]*\).*/\1/p' |
 		awk '{ printf "%.2f\n", $1 / 1e9; got = 1 } END { exit !got }'
 }
@@ -99,61 +108,67 @@ probe_iperf() {
 	if [ -n "$(throughput "$1")" ]; then echo "passed"; else echo "no answer"; fi
 }
 
-# transactions tcp|udp SIZE - prints the requests answered in a second, one at a time, all on one
-# CPU
+# transactions tcp|udp SIZE - prints the requests answered in a second, one at a time. Client and
+# server share a CPU: if the scheduler chose their CPUs, the rate would show its choice
 transactions() {
-	on client taskset -c 0 "$BIN/fwlab" rr "$1" "$SERVER4:53" --size "$2" --seconds 0.7 \
-		2>/dev/null |
-		sed -n 's/^rate=\([0-9]*\).*/\1/p'
+	on client taskset -c "$LAST_CPU" "$BIN/fwlab" rr "$1" "$SERVER4:53" --size "$2" \
+		--seconds 0.6 2>/dev/null | sed -n 's/^rate=\([0-9]*\).*/\1/p'
 }
 
+# figure FILE COMMAND... - appends the command's figure to the file, or - if there is none
+figure() {
+	local file=$1
+	shift
+	{ "$@" || true; } | grep . >>"$WORK/$file" || echo - >>"$WORK/$file"
+}
+
+# measure_once on|off - measures with the filter enabled or disabled
 measure_once() {
-	local state=$1
-	throughput $SERVER4 >>"$WORK/iperf3.$state"
-	transactions tcp 1024 >>"$WORK/tcp.$state"
-	transactions udp 64 >>"$WORK/udp.$state"
+	pf gateway -q -e
+	[ "$1" = on ] || pf gateway -q -d
+	figure "iperf3.$1" throughput "$SERVER4"
+	figure "tcp.$1" transactions tcp 1024
+	figure "udp.$1" transactions udp 64
 }
 
-median() {
-	sort -g "$1" | awk \
-		'{ v[NR] = $1 } END { if (NR) print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
-}
-
-# compared NAME FILE UNIT - prints the median and all rounds with the filter off and on, and the
-# ratio
-compared() {
-	local off on
-	off=$(median "$WORK/$2.off") on=$(median "$WORK/$2.on")
-	if [ -z "$off" ] || [ -z "$on" ]; then
-		printf '  %-28s %s\n' "$1" "${RED}no figure$PLAIN"
-		BROKEN=$((BROKEN + 1))
-		return
-	fi
-	printf '  %-28s %10s %10s %-8s %6s   %s\n' "$1" "$off" "$on" "$3" \
-		"$(awk -v a="$on" -v b="$off" 'BEGIN { printf "%.0f%%", 100 * a / b }')" \
-		"$DIM$(tr '\n' ' ' <"$WORK/$2.off")| $(tr '\n' ' ' <"$WORK/$2.on")$PLAIN"
+# rounds_of TITLE FILE - prints the rounds of a measurement for fwlab ratio
+rounds_of() {
+	echo "[$1]"
+	paste -d ' ' "$WORK/$2.off" "$WORK/$2.on"
 }
 
 figures() {
-	local rounds=4 round
+	local rounds=6 round order setting
 	for ((round = 1; round <= rounds; round++)); do
-		[ ! -t 1 ] || printf '\r  round %d of %d: filter off, filter on ' $round $rounds
-		pf gateway -q -d
-		measure_once off
-		pf gateway -q -e
-		measure_once on
+		[ ! -t 1 ] || printf '\r  round %d of %d: filter off and on ' $round $rounds
+		# each setting comes first in every other round, because a machine may become slower
+		order="off on"
+		((round % 2)) || order="on off"
+		for setting in $order; do
+			measure_once "$setting"
+		done
 	done
+	pf gateway -q -e
 	[ ! -t 1 ] || printf '\r%42s\r' ""
-	printf '  %s%-28s %10s %10s %-8s %6s   %s%s\n' "$DIM" "median of $rounds rounds" \
-		"filter off" "filter on" "" "ratio" \
-		"each round, off | on" "$PLAIN"
-	compared "iperf3, one TCP stream" iperf3 "Gbit/s"
-	compared "TCP request/response 1024" tcp "a second"
-	compared "UDP request/response 64" udp "a second"
-	awk -v cpus="$(nproc)" \
-		'$1 > cpus + 1 { printf "  The machine is busy (load %s on %d CPUs): these figures mean little.\n", $1, cpus }' /proc/loadavg
-	printf '  %sVirtual wires on one machine: compare the columns, not the figures with other machines.%s\n' "$DIM" "$PLAIN"
+	{
+		rounds_of "iperf3, one stream, Gbit/s" iperf3
+		rounds_of "TCP requests/s, 1024 bytes" tcp
+		rounds_of "UDP requests/s, 64 bytes" udp
+	} >"$WORK/rounds"
+	if ! "$BIN/fwlab" ratio --before "filter off" --after "filter on" --widest 20 \
+		<"$WORK/rounds" >"$WORK/ratios" || grep -q 'complete rounds *0 ' "$WORK/ratios"; then
+		echo "  ${RED}a measurement has no figures$PLAIN"
+		BROKEN=$((BROKEN + 1))
+	fi
+	sed 's/^/  /' "$WORK/ratios"
+	cat <<-END
+		  ${DIM}Medians of $rounds rounds. A median whose 95 % interval is wider than
+		  20 % of it is noise: this machine has other work to do. The wires are virtual,
+		  so compare filter off with filter on, not the figures of two runs.$PLAIN
+	END
 }
+
+FIRST_CPU=$(cpus | head -n 1) LAST_CPU=$(cpus | tail -n 1)
 
 title "Three hosts"
 gateway_between_client_and_server
@@ -167,7 +182,7 @@ END
 web server 80 8080 23
 web client 8000
 web gateway 22
-echo_server server 53
+echo_server server 53 "$LAST_CPU"
 echo_server server 9
 echo_server client 9
 start iperf3 server iperf3 --server --port 5001

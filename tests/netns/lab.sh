@@ -451,9 +451,9 @@ digest() {
 	on "$1" curl --silent --noproxy '*' --max-time 10 "http://$address:$3/random" | sha256sum
 }
 
-# echo_server HOST PORT - starts a server that echoes TCP and UDP
+# echo_server HOST PORT [CPU] - starts a server that echoes TCP and UDP, on this CPU alone
 echo_server() {
-	start "echo-$1-$2" "$1" "$BIN/fwlab" echo "$2"
+	start "echo-$1-$2" "$1" ${3:+taskset -c "$3"} "$BIN/fwlab" echo "$2"
 	await 3 grep -q ready "$WORK/echo-$1-$2.log" || die "no echo on port $2 of $1"
 }
 

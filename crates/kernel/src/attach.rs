@@ -29,6 +29,11 @@ use crate::xdp_fast_path::XdpFastPath;
 /// frame.
 const HIDES_TAGS: &str = "it takes VLAN tags off frames: run `ethtool -K INTERFACE rxvlan off`";
 
+/// The reason why an interface gets no XDP program: its driver has native XDP, but not with this
+/// MTU or these offloads.
+pub const REFUSES_SETTINGS: &str =
+    "its driver refuses XDP with these settings: check its MTU and `ethtool -k` (lro)";
+
 /// Longest time that another process may take between attaching a program and pinning its link.
 const PINNING: Duration = Duration::from_secs(1);
 
@@ -146,10 +151,7 @@ fn xdp_refusal(error: &io::Error) -> String {
         Some(nix::libc::EBUSY | nix::libc::EEXIST) => {
             "another XDP program is attached to it: `ip link show` names it".to_owned()
         }
-        Some(nix::libc::EINVAL | nix::libc::ERANGE) => {
-            "its driver refuses XDP with these settings: check its MTU and `ethtool -k` (lro)"
-                .to_owned()
-        }
+        Some(nix::libc::EINVAL | nix::libc::ERANGE) => REFUSES_SETTINGS.to_owned(),
         _ => error.to_string(),
     }
 }

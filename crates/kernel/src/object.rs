@@ -15,6 +15,7 @@ use std::time::Duration;
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::error::{Context, Error, Result, last_cause};
+use crate::features;
 use crate::map::{self, Map, PerCpuMap};
 use crate::program::Program;
 use crate::shared::Shared;
@@ -152,9 +153,6 @@ impl Sizes {
 
 /// Name of the guard's program.
 const GUARD: &str = "pf_guard";
-
-/// First kernel with tcx, major and minor.
-const FIRST_RELEASE: (u32, u32) = (6, 6);
 
 /// Maps that userland maps into its memory, to write single words or to read without system calls.
 const MAPPED: [&str; 6] = [
@@ -696,10 +694,10 @@ pub fn check_kernel() -> Result<()> {
     if !nix::unistd::geteuid().is_root() {
         return Err(Error::NotRoot { operation: "data plane: load".to_owned() });
     }
-    if release().is_some_and(|release| release < FIRST_RELEASE) {
+    if features::is_too_old() {
         return Err(Error::Kernel { lacks: "tcx" });
     }
-    if !Path::new("/sys/kernel/btf/vmlinux").exists() && Path::new("/sys/kernel").exists() {
+    if !Path::new(features::BTF).exists() && Path::new("/sys/kernel").exists() {
         return Err(Error::Kernel { lacks: "BTF" });
     }
     Ok(())
@@ -709,11 +707,4 @@ pub fn check_kernel() -> Result<()> {
 fn kernel_has_guards() -> bool {
     static KNOWN: OnceLock<bool> = OnceLock::new();
     *KNOWN.get_or_init(|| ProgramType::Netfilter.is_supported().unwrap_or(false))
-}
-
-/// Returns major and minor number of the running kernel.
-fn release() -> Option<(u32, u32)> {
-    let name = nix::sys::utsname::uname().ok()?;
-    let mut numbers = name.release().to_str()?.split(|c: char| !c.is_ascii_digit());
-    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }

@@ -1,6 +1,7 @@
 //! Offloads of devices: work on packets that the device does for the kernel, and the joining and
 //! splitting of packets.
 
+use std::ffi::CStr;
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
@@ -102,6 +103,22 @@ pub fn set_lro(device: &str, join: bool) -> bool {
     set_flag(device, JOINS_PACKETS, join)
 }
 
+/// True if a device joins the packets that it receives (`lro`).
+pub fn joins_packets(device: &str) -> bool {
+    ethtool_value(device, FLAGS.0, 0).is_ok_and(|flags| flags & JOINS_PACKETS != 0)
+}
+
+/// Returns the name of a device's driver; `None` if the driver does not say.
+pub fn driver(device: &str) -> Option<String> {
+    // ETHTOOL_GDRVINFO
+    let mut info = Driver { command: 0x3, ..Driver::default() };
+    // SAFETY: the kernel reads and writes a `struct ethtool_drvinfo` for this command, and `Driver`
+    // has this layout
+    unsafe { call(device, &raw mut info) }.ok()?;
+    let name = CStr::from_bytes_until_nul(&info.name).ok()?.to_str().ok()?;
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
 /// Lets a device keep the VLAN tags of received frames. Returns true if the setting changed.
 pub fn keep_vlan_tags(device: &str) -> bool {
     set_flag(device, TAKES_TAGS_OFF, false)
@@ -154,6 +171,18 @@ struct Settings {
     reserved: [u32; 2],
 }
 
+/// `struct ethtool_drvinfo` of linux/ethtool.h.
+#[repr(C)]
+#[derive(Default)]
+struct Driver {
+    command: u32,
+    name: [u8; 32],
+    /// Version of driver and firmware, place on the bus, version of the ROM.
+    versions: [[u8; 32]; 4],
+    reserved: [u8; 12],
+    lengths: [u32; 5],
+}
+
 fn ethtool_value(device: &str, command: u32, data: u32) -> io::Result<u32> {
     let mut value = Value { command, data };
     // SAFETY: all commands of the callers read and write a `struct ethtool_value`
@@ -188,6 +217,7 @@ mod tests {
 
     #[test]
     fn a_structure_of_the_kernel_has_its_size() {
+        assert_eq!(size_of::<Driver>(), 196);
         assert_eq!(size_of::<Settings>(), 44);
         assert_eq!(std::mem::offset_of!(Settings, speed_high), 28);
     }

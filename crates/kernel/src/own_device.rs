@@ -71,6 +71,19 @@ pub(crate) fn is_ours(index: u32) -> bool {
     index >> 16 == INDICES
 }
 
+/// True if skipstepd runs for the filter of the current network namespace: its devices exist.
+///
+/// # Errors
+/// Fails if rtnetlink cannot be opened or refuses the request.
+pub fn daemon_runs() -> Result<bool> {
+    let get = RouteNetlinkMessage::GetLink(LinkMessage::default());
+    let is_own = |object: &RouteNetlinkMessage| match object {
+        RouteNetlinkMessage::NewLink(link) => is_ours(link.header.index),
+        _ => false,
+    };
+    Ok(Rtnetlink::open()?.dump(get)?.iter().any(is_own))
+}
+
 /// A device of skipstepd.
 pub(crate) struct OwnDevice {
     tap: Tap,

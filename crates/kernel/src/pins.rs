@@ -208,6 +208,11 @@ pub(crate) fn unpin(path: &Path) -> Result<()> {
     }
 }
 
+/// True if this process reaches a mounted BPF file system.
+pub fn is_mounted() -> bool {
+    mounted().is_some()
+}
+
 fn is_bpffs(path: &Path) -> bool {
     statfs(path).is_ok_and(|stat| stat.filesystem_type() == BPF_FS_MAGIC)
 }

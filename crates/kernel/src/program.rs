@@ -108,14 +108,7 @@ impl Program {
 
     /// Returns the kernel's id of the program.
     pub(crate) fn id(&self) -> Result<u32> {
-        let mut info = libbpf_sys::bpf_prog_info::default();
-        let mut length = size_of_val(&info) as u32;
-        // SAFETY: the descriptor is open, and the info has the length given
-        let result = unsafe {
-            libbpf_sys::bpf_prog_get_info_by_fd(self.fd.as_raw_fd(), &raw mut info, &raw mut length)
-        };
-        check(result).context(|| format!("program {}: look", self.name))?;
-        Ok(info.id)
+        Ok(info(self.as_fd()).context(|| format!("program {}: look", self.name))?.id)
     }
 
     /// Attaches the program to a hook of `target`, an interface's index, or 0 for the network
@@ -240,6 +233,26 @@ impl AsFd for Program {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// Returns the kernel's record of a program.
+pub(crate) fn info(program: BorrowedFd<'_>) -> io::Result<libbpf_sys::bpf_prog_info> {
+    let mut info = libbpf_sys::bpf_prog_info::default();
+    let mut length = size_of_val(&info) as u32;
+    // SAFETY: the descriptor is open, and the info has the length given
+    let result = unsafe {
+        libbpf_sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &raw mut info, &raw mut length)
+    };
+    check(result).map(|()| info)
+}
+
+/// Opens the program with this id.
+pub(crate) fn by_id(id: u32) -> io::Result<OwnedFd> {
+    // SAFETY: the function takes a number only
+    let fd = unsafe { libbpf_sys::bpf_prog_get_fd_by_id(id) };
+    check(fd)?;
+    // SAFETY: the kernel has just returned this descriptor, and nothing else owns it
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Pins a program or link at `path`.

@@ -24,6 +24,9 @@ pub const DEFAULT_LIMIT: u32 = 50;
 /// Handle of the root qdisc.
 const ROOT: TcHandle = TcHandle { major: MAJOR, minor: 0 };
 
+/// Parent of clsact and ingress qdiscs (`TC_H_CLSACT`).
+const CLSACT: TcHandle = TcHandle { major: 0xffff, minor: 0xfff1 };
+
 /// Index of the loopback interface in every network namespace.
 const LOOPBACK: i32 = 1;
 
@@ -187,6 +190,22 @@ fn roots(netlink: &mut Rtnetlink) -> Result<Vec<i32>> {
         _ => None,
     });
     Ok(ours.collect())
+}
+
+/// Returns the indices of interfaces with a clsact or ingress qdisc, whose filters see packets
+/// behind tcx.
+///
+/// # Errors
+/// Fails if rtnetlink cannot be opened or refuses the request.
+pub fn with_clsact() -> Result<Vec<u32>> {
+    let get = Message::GetQueueDiscipline(TcMessage::default());
+    let of_others = |object: &Message| match object {
+        Message::NewQueueDiscipline(qdisc) if qdisc.header.parent == CLSACT => {
+            Some(qdisc.header.index as u32)
+        }
+        _ => None,
+    };
+    Ok(Rtnetlink::open()?.dump(get)?.iter().filter_map(of_others).collect())
 }
 
 fn clear(netlink: &mut Rtnetlink, host: &Host, queues: &[Queue]) -> Result<()> {

@@ -11,14 +11,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
 
 use skipstep_ruleset::{Family, Ruleset};
 
 use crate::error::{Context, Result};
+use crate::sysctl;
 
 /// Setting that lets loopback accept IPv4 packets with a source address of this host.
-const ACCEPT_OWN: &str = "/proc/sys/net/ipv4/conf/lo/accept_local";
+const ACCEPT_OWN: &str = "net/ipv4/conf/lo/accept_local";
 
 /// The families for which loopback's forwarding was turned on, with the setting of all interfaces
 /// at that time.
@@ -33,8 +33,7 @@ pub(crate) fn set_up(lent: &mut Lent) -> Result<()> {
             continue;
         };
         if own == "0" {
-            let file = setting(family, "lo");
-            fs::write(&file, "1").context(|| file.display().to_string())?;
+            write(&setting(family, "lo"), "1")?;
             lent.insert(family.to_owned(), all);
         }
     }
@@ -46,8 +45,8 @@ pub(crate) fn set_up(lent: &mut Lent) -> Result<()> {
 // Differs from OpenBSD: linux.md, "Addresses of the host"
 pub(crate) fn accept_own(ruleset: &Ruleset, accepts: &mut bool) -> Result<()> {
     let is_used = ruleset.all_rules().any(|(_, rule)| rule.af_to.is_some());
-    if is_used && fs::read_to_string(ACCEPT_OWN).is_ok_and(|value| value.trim() == "0") {
-        fs::write(ACCEPT_OWN, "1").context(|| ACCEPT_OWN.to_owned())?;
+    if is_used && sysctl::read(ACCEPT_OWN).as_deref() == Some("0") {
+        write(ACCEPT_OWN, "1")?;
         *accepts = true;
     }
     Ok(())
@@ -75,7 +74,7 @@ pub fn closed_across(ruleset: &Ruleset) -> Vec<&'static str> {
 pub(crate) fn refuse_own(accepts: bool) {
     if accepts {
         // an error is harmless: only the host's own packets arrive on loopback
-        let _ = fs::write(ACCEPT_OWN, "0");
+        let _ = write(ACCEPT_OWN, "0");
     }
 }
 
@@ -85,16 +84,21 @@ pub(crate) fn tear_down(lent: &Lent) {
     for (family, all) in lent {
         if forwarding(family, "all").as_ref() == Some(all) {
             // an error is harmless: loopback forwards nothing in any case
-            let _ = fs::write(setting(family, "lo"), "0");
+            let _ = write(&setting(family, "lo"), "0");
         }
     }
 }
 
+/// Returns the setting of forwarding of a family (`ipv4`, `ipv6`) on an interface, or on `all`.
 fn forwarding(family: &str, interface: &str) -> Option<String> {
-    let value = fs::read_to_string(setting(family, interface)).ok()?;
-    Some(value.trim().to_owned())
+    sysctl::read(&setting(family, interface))
 }
 
-fn setting(family: &str, interface: &str) -> PathBuf {
-    PathBuf::from(format!("/proc/sys/net/{family}/conf/{interface}/forwarding"))
+fn setting(family: &str, interface: &str) -> String {
+    format!("net/{family}/conf/{interface}/forwarding")
+}
+
+fn write(setting: &str, value: &str) -> Result<()> {
+    let file = sysctl::file(setting);
+    fs::write(&file, value).context(|| file.display().to_string())
 }

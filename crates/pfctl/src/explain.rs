@@ -11,20 +11,71 @@ use skipstep_pfconf::PrintOptions;
 use skipstep_pfconf::print::rule as print_rule;
 use skipstep_ruleset::interface::{Host, Interface};
 use skipstep_ruleset::{Ruleset, Table, TableName};
-use skipstep_scenario::case::{Action, Arrival};
+use skipstep_scenario::case::Arrival;
 use skipstep_scenario::{parse, run as scenario};
 
 use crate::access::open;
 use crate::load::{self, Source, report};
 use crate::output::print;
 use crate::request::Args;
+use crate::{shell, verbs};
 
-/// Explains the packet in the operands, under the rules of `-f` or the rules in force.
+/// Packets of the help, one in each notation.
+const EXAMPLES: [&str; 2] = [
+    "in on em0 proto tcp from 10.0.0.1 port 4000 to 10.0.0.2 port ssh",
+    "in em0 icmp6 2001:db8::9 > 2001:db8::1 echoreq",
+];
+
+/// The forms of a packet.
+const GRAMMAR: &str = "
+A packet has the words of pf.conf:
+
+  (in | out) on INTERFACE [inet | inet6] proto PROTOCOL
+      from ADDRESS [port PORT] to ADDRESS [port PORT]
+      [flags FLAGS] [icmp-type TYPE | icmp6-type TYPE] [code CODE]
+      [tagged TAG] [received-on INTERFACE] [tos N] [prio N]
+
+or the notation of scenario files, in quotes because of the >:
+
+  (in | out) INTERFACE tcp ADDRESS:PORT > ADDRESS:PORT FLAGS
+  (in | out) INTERFACE udp ADDRESS:PORT > ADDRESS:PORT
+  (in | out) INTERFACE (icmp | icmp6) ADDRESS > ADDRESS TYPE
+  (in | out) INTERFACE proto PROTOCOL ADDRESS > ADDRESS
+
+Packets of tcp, udp and sctp need ports. An IPv6 address with a port is written
+2001:db8::1[22] in the second notation. FLAGS are letters of FSRPAUEW; a segment
+of TCP without flags is a SYN. docs/howto/scenarios.md lists all words.
+";
+
+/// Returns the usage, the grammar of packets, and examples.
+pub fn help() -> String {
+    let usage = verbs::find("explain").map_or("", |row| row.usage);
+    let mut text = format!("usage: pfctl explain {usage}\n{GRAMMAR}\nFor instance:\n\n");
+    for packet in EXAMPLES {
+        let _ = writeln!(text, "  pfctl explain {}", typed(packet));
+    }
+    text
+}
+
+/// Returns a packet as it is typed in a shell: in quotes unless all its words are plain.
+fn typed(packet: &str) -> String {
+    match packet.split(' ').all(shell::is_plain) {
+        true => packet.to_owned(),
+        false => shell::quoted(packet),
+    }
+}
+
+/// Explains the packet in the operands, under the rules of `-f` or the rules in force. Without a
+/// packet, prints the help to standard error.
 ///
 /// # Errors
 /// Fails if the operands are not exactly one packet, if the file or host cannot be read, or if no
 /// rules are loaded.
 pub fn run(args: &Args) -> Result<ExitCode> {
+    if args.operands.is_empty() {
+        eprint!("pfctl: explain: no packet given\n{}", help());
+        return Ok(ExitCode::FAILURE);
+    }
     let mut arrival = read_packet(&args.operands.join(" "))?;
     let mut host = host::read()?;
     arrival.interface = host.interface_name(&arrival.interface).to_owned();
@@ -71,15 +122,16 @@ fn loaded_ruleset(args: &Args) -> Result<Ruleset> {
     Ok(ruleset)
 }
 
-/// Parses a packet in the notation of scenario files.
+/// Parses a packet. The error names the wrong or missing part, and a line to write instead.
 fn read_packet(text: &str) -> Result<Arrival> {
-    let scenario = format!("rules {{ }}\n{text}\n");
-    let file = parse::file(&scenario, "packet").map_err(|error| anyhow!("{}", error.message))?;
-    let steps = file.cases.into_iter().flat_map(|case| case.steps);
-    match steps.map(|step| step.action).collect::<Vec<_>>().as_mut_slice() {
-        [Action::Packet(arrival, _)] => Ok(arrival.clone()),
-        _ => bail!("one packet is expected, as in 'in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S'"),
-    }
+    parse::arrival(text).map_err(|error| {
+        let (word, line) = match parse::completed(text) {
+            Some(line) => ("write", line),
+            None => ("for instance", EXAMPLES[0].to_owned()),
+        };
+        // the line has a line of its own, because it is nearly as long as a terminal's
+        anyhow!("packet: {}\n  {word}: {}", error.message, typed(&line))
+    })
 }
 
 /// Adds an interface of this name if the host has none, so packets on future interfaces can be
@@ -214,5 +266,52 @@ mod tests {
         {
             assert!(read_packet(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_refusal_has_the_line_to_write() {
+        for (text, message) in [
+            (
+                "in on em0 proto tcp from 10.0.0.1 to 10.0.0.2 port 22",
+                "packet: the port of the source (`port PORT`) is missing\n  write: \
+                 in on em0 proto tcp from 10.0.0.1 port 4000 to 10.0.0.2 port 22",
+            ),
+            (
+                "in em0 tcp 10.0.0.1:4000 S",
+                "packet: expected `>`\n  write: 'in em0 tcp 10.0.0.1:4000 > 192.0.2.1:22 S'",
+            ),
+            (
+                "in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 none",
+                "packet: `none` is not a set of TCP flags (letters of FSRPAUEW, . for none)\n  \
+                 write: 'in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S'",
+            ),
+            (
+                "in em0 wrong",
+                "packet: `wrong` is not a kind of packet: use hex, tcp, udp, sctp, icmp, icmp6 or \
+                 proto\n  for instance: \
+                 in on em0 proto tcp from 10.0.0.1 port 4000 to 10.0.0.2 port ssh",
+            ),
+        ] {
+            assert_eq!(read_packet(text).unwrap_err().to_string(), message);
+        }
+    }
+
+    #[test]
+    fn both_notations_of_the_help_are_packets() {
+        for packet in EXAMPLES {
+            assert!(read_packet(packet).is_ok(), "{packet}");
+            assert!(help().contains(packet));
+        }
+        assert!(help().lines().all(|line| line.len() <= 80));
+    }
+
+    #[test]
+    fn pf_conf_and_scenario_files_have_words_for_the_same_packet() {
+        let rules = "block\npass in on em0 inet proto tcp to port ssh flags S/SA tagged T\n";
+        let words =
+            "in on em0 inet proto tcp from 10.0.0.1 port 4000 to 10.0.0.2 port ssh tagged T";
+        let text = explained(rules, words);
+        assert!(text.contains("pass by rule 1, pf.conf:2\n"), "{text}");
+        assert_eq!(text, explained(rules, "in em0 tag T tcp 10.0.0.1:4000 > 10.0.0.2:22 S"));
     }
 }

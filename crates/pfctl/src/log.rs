@@ -15,7 +15,7 @@ use file::Follower;
 pub use record::Record;
 
 /// The file of skipstepd for packets that are logged to pflog0.
-const FILE: &str = "/var/log/skipstep/pflog0";
+pub(crate) const FILE: &str = "/var/log/skipstep/pflog0";
 /// Interval between two checks for new records.
 const INTERVAL: Duration = Duration::from_millis(100);
 

@@ -17,8 +17,8 @@ use crate::request::Args;
 use crate::verbs::Verb;
 use crate::words::debug_level_name;
 use crate::{
-    anchors, bridge, diff, explain, flush, import, kill, live, load, log, scenarios, state_file,
-    table, trial,
+    anchors, bridge, diff, doctor, explain, flush, import, kill, live, load, log, scenarios,
+    state_file, table, trial,
 };
 
 /// Parses and executes the command line, prints errors, and returns the exit status.
@@ -75,7 +75,10 @@ fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if args.help {
-        print(&help::help())?;
+        print(&match args.verb {
+            Some(Verb::Explain) => explain::help(),
+            _ => help::help(),
+        })?;
         return Ok(ExitCode::SUCCESS);
     }
     match args.verb {
@@ -88,6 +91,7 @@ fn run(args: &Args) -> Result<ExitCode> {
         Some(Verb::Bridge) => bridge::run(args),
         Some(Verb::Confirm) => trial::confirm(args),
         Some(Verb::Revert) => trial::revert(args),
+        Some(Verb::Doctor) => doctor::run(args),
         None if args.no_action => run_dry(args),
         None => run_flags(args),
     }

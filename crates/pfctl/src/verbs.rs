@@ -25,6 +25,8 @@ pub enum Verb {
     Confirm,
     /// undo the load on trial
     Revert,
+    /// check the host and the filter
+    Doctor,
 }
 
 /// A verb: a row of the table.
@@ -48,7 +50,7 @@ pub struct Row {
 }
 
 /// All verbs, in the order of the manual page.
-pub const VERBS: &[Row] = &[EXPLAIN, TEST, DIFF, FMT, IMPORT, LOG, BRIDGE, CONFIRM, REVERT];
+pub const VERBS: &[Row] = &[EXPLAIN, TEST, DIFF, FMT, IMPORT, LOG, BRIDGE, CONFIRM, REVERT, DOCTOR];
 
 const EXPLAIN: Row = Row {
     verb: Verb::Explain,
@@ -58,8 +60,19 @@ const EXPLAIN: Row = Row {
     brief: "print the verdict on a packet, and the rules that decide",
     text: "Print the verdict on a packet, the result of each stage, and the deciding rule with\n\
            its line.\n\
-           The packet is written as in scenario files, for instance\n\
+           The packet is written in the words of\n\
+           .Xr pf.conf 5 :\n\
+           .Dl in on em0 proto tcp from 10.0.0.1 port 4000 to 10.0.0.2 port ssh\n\
+           A segment of TCP without\n\
+           .Cm flags\n\
+           is a SYN, and a packet of ICMP needs\n\
+           .Cm icmp-type\n\
+           or\n\
+           .Cm icmp6-type .\n\
+           The notation of scenario files is read, too:\n\
            .Dl in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S\n\
+           Without a packet, print the grammar of packets.\n\
+           .Pp\n\
            The rules are read from the\n\
            .Ar file\n\
            given with\n\
@@ -67,7 +80,7 @@ const EXPLAIN: Row = Row {
            or else from the kernel.\n\
            States are ignored, and nothing is changed.",
     has_commands: false,
-    lacks: |operands| (operands == 0).then_some("no packet given"),
+    lacks: |_| None,
 };
 
 const TEST: Row = Row {
@@ -241,11 +254,6 @@ const BRIDGE: Row = Row {
     lacks: |operands| (operands == 0).then_some("no command given"),
 };
 
-/// Looks a verb up by its word.
-pub fn find(name: &str) -> Option<&'static Row> {
-    VERBS.iter().find(|row| row.name == name)
-}
-
 const CONFIRM: Row = Row {
     verb: Verb::Confirm,
     name: "confirm",
@@ -276,6 +284,45 @@ const REVERT: Row = Row {
     has_commands: false,
     lacks: |operands| (operands != 0).then_some("takes no operand"),
 };
+
+const DOCTOR: Row = Row {
+    verb: Verb::Doctor,
+    name: "doctor",
+    usage: "[-q] [--json] [-f file] [-i interface] [-p instance]",
+    operands: Completion::None,
+    brief: "check the host and the filter, and name the command that mends each fault",
+    text: "Check the kernel, the filter and its hooks, other programs that filter packets or use\n\
+           their marks, settings, units, clock, log and limits.\n\
+           Nothing is changed.\n\
+           Each finding has a level\n\
+           .Pq Cm OK , WARN No or Cm FAIL ,\n\
+           an object, a text, and the command that mends the fault.\n\
+           With\n\
+           .Fl q ,\n\
+           only faults are printed.\n\
+           With\n\
+           .Fl i ,\n\
+           only the filter and this interface are checked.\n\
+           With\n\
+           .Fl f ,\n\
+           the commands name\n\
+           .Ar file\n\
+           in place of\n\
+           .Pa /etc/pf.conf .\n\
+           .Pp\n\
+           Only root can run all checks.\n\
+           A check that could not see its object is a warning.\n\
+           Some commands stop another program, or change a setting only until the next boot.\n\
+           .Pp\n\
+           The exit status is 0 without faults, 1 with warnings, and 2 with failures.",
+    has_commands: false,
+    lacks: |operands| (operands != 0).then_some("no operands; -i names an interface"),
+};
+
+/// Looks a verb up by its word.
+pub fn find(name: &str) -> Option<&'static Row> {
+    VERBS.iter().find(|row| row.name == name)
+}
 
 #[cfg(test)]
 mod tests {

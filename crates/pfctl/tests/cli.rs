@@ -96,6 +96,10 @@ fn help_is_asked_for_and_goes_to_standard_output() {
     let (status, out, err) = run(&["-h"], "");
     assert_eq!((status, &*err), (0, ""));
     assert!(out.contains("  -F modifier     flush rules"), "{out}");
+    assert_eq!(run(&["--help"], "").1, out);
+    let (status, out, err) = run(&["--version"], "");
+    assert_eq!((status, &*err), (0, ""));
+    assert!(out.starts_with("pfctl of skipstep "), "{out}");
 }
 
 #[test]
@@ -108,6 +112,44 @@ fn a_packet_is_explained_without_privileges() {
     let (status, out, _) = run(&["explain", "--json", "-f", &path, packet], "");
     let json: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!((status, &json["verdict"], &json["rule"]["line"]), (0, &"pass".into(), &2.into()));
+}
+
+#[test]
+fn a_packet_is_explained_in_the_words_of_pf_conf() {
+    let (_dir, path) = file("pf.conf", "block\npass in on em0 inet6 proto tcp to port 22\n");
+    let line = "in on em0 proto tcp from 2001:db8::9 port 4000 to 2001:db8::1 port ssh flags S";
+    let words: Vec<&str> = ["explain", "-f", &path].into_iter().chain(line.split(' ')).collect();
+    let (status, out, err) = run(&words, "");
+    assert_eq!((status, &*err), (0, ""));
+    assert!(out.contains(&format!("pass by rule 1, {path}:2\n")), "{out}");
+}
+
+#[test]
+fn explain_without_a_packet_prints_the_grammar() {
+    let (status, out, err) = run(&["explain"], "");
+    assert_eq!((status, &*out), (1, ""));
+    assert!(err.starts_with("pfctl: explain: no packet given\nusage: pfctl explain "), "{err}");
+    assert_eq!(err.matches("\n  pfctl explain ").count(), 2, "two examples: {err}");
+    let (status, out, _) = run(&["explain", "-h"], "");
+    assert_eq!(status, 0);
+    assert!(err.ends_with(&out) && out.contains("from ADDRESS [port PORT]"), "{out}");
+}
+
+/// The findings depend on the machine. Their form does not, and every user sees the kernel.
+#[test]
+fn the_doctor_prints_the_level_of_each_finding() {
+    let (status, out, err) = run(&["doctor"], "");
+    assert_eq!(&*err, "");
+    let heads = out.lines().filter(|line| !line.starts_with(' '));
+    let levels = heads.map(|line| match line.split_whitespace().next() {
+        Some("OK") => 0,
+        Some("WARN") => 1,
+        Some("FAIL") => 2,
+        _ => panic!("{line}"),
+    });
+    assert_eq!(levels.max(), Some(status), "{out}");
+    assert!(out.lines().any(|line| line.contains(" kernel ")), "{out}");
+    assert_eq!(run(&["doctor", "eth0"], "").0, 1, "an interface needs -i");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use pfctl::diff::{Difference, Side};
+use pfctl::doctor::finding::{self, Finding};
 use pfctl::show::info::InfoView;
 use pfctl::show::interfaces::InterfaceTraffic;
 use pfctl::show::interfaces::InterfaceView;
@@ -51,6 +52,18 @@ fn ruleset(text: &str) -> Ruleset {
 
 const RULES: &str = "block\npass in proto tcp to port 22 label ssh tag T\nanchor a {\npass out\n}";
 const PACKET: &str = "in em0 tcp 10.0.1.5:4000 > 10.0.2.10:22 S";
+
+#[test]
+fn findings_of_the_doctor() {
+    let findings = [
+        Finding::ok("kernel", "Linux 6.18"),
+        Finding::fail("filter", "disabled").mended_by("pfctl -e"),
+        Finding::unseen("netfilter", "needs root"),
+    ];
+    let document = finding::json(&findings);
+    is("doctor", &document);
+    assert_eq!(document[1]["command"], "pfctl -e");
+}
 
 #[test]
 fn the_schema_tells_documents_apart() {

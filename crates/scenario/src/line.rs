@@ -20,6 +20,9 @@ pub struct Error {
     pub message: String,
     /// Text of the line, empty if it is very long.
     pub source_line: String,
+    /// The line with an example in place of the wrong or missing words; `None` if there is no
+    /// example.
+    pub example: Option<String>,
 }
 
 /// `file:line: message`, then the line and a caret.
@@ -42,11 +45,34 @@ pub(crate) struct Fault {
     pub message: String,
     pub column: usize,
     pub width: usize,
+    /// True if words are missing in front of the column, false if the word there is wrong.
+    is_missing: bool,
+    /// Words that the line could have there; empty if unknown.
+    example: String,
 }
 
 impl Fault {
+    /// Makes the error that the `width` characters at `column` are wrong.
+    pub fn new(message: impl Into<String>, column: usize, width: usize) -> Self {
+        let message = message.into();
+        Fault { message, column, width, is_missing: false, example: String::new() }
+    }
+
+    /// Returns the line with the example in place of the wrong or missing words.
+    fn example_in(&self, source_line: &str) -> Option<String> {
+        if self.example.is_empty() {
+            return None;
+        }
+        let wrong = if self.is_missing { 0 } else { self.width };
+        let head: String = source_line.chars().take(self.column - 1).collect();
+        let tail: String = source_line.chars().skip(self.column - 1 + wrong).collect();
+        let line = format!("{} {} {}", head.trim_end(), self.example, tail.trim_start());
+        Some(line.trim().to_owned())
+    }
+
     /// Returns the error with its position in a file.
     pub fn at(mut self, file: &str, line: u32, source_line: &str) -> Error {
+        let example = self.example_in(source_line);
         if let Some((end, _)) = self.message.char_indices().nth(LONGEST_SHOWN) {
             self.message.truncate(end);
             self.message.push('…');
@@ -59,11 +85,28 @@ impl Fault {
             width: self.width as u32,
             message: self.message,
             source_line: source_line.to_owned(),
+            example,
         }
     }
 }
 
 pub(crate) type Parsed<T> = Result<T, Fault>;
+
+/// Adds examples to errors.
+pub(crate) trait OrExample {
+    /// Adds the words that the line could have in place of the wrong or missing ones, unless the
+    /// error has an example already.
+    fn or_example(self, words: &str) -> Self;
+}
+
+impl<T> OrExample for Parsed<T> {
+    fn or_example(self, words: &str) -> Self {
+        self.map_err(|fault| match fault.example.is_empty() {
+            true => Fault { example: words.to_owned(), ..fault },
+            false => fault,
+        })
+    }
+}
 
 /// A word with its position: column from 1, and width in characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,10 +135,9 @@ pub(crate) fn words(line: &str) -> Parsed<Vec<Word>> {
                 let end = characters[at + 1..]
                     .iter()
                     .position(|&character| character == '"')
-                    .ok_or_else(|| Fault {
-                        message: "the quote is not closed".into(),
-                        column: start + 1,
-                        width: characters.len() - start,
+                    .ok_or_else(|| {
+                        let width = characters.len() - start;
+                        Fault::new("the quote is not closed", start + 1, width)
                     })?;
                 at += end + 2;
                 let text = characters[start + 1..at - 1].iter().collect();
@@ -134,7 +176,17 @@ impl<'a> Line<'a> {
     }
 
     pub fn peek(&self) -> Option<&'a str> {
-        self.words.get(self.at).map(|word| word.text.as_str())
+        self.peek_behind(0)
+    }
+
+    /// Returns the word that follows `count` other words.
+    pub fn peek_behind(&self, count: usize) -> Option<&'a str> {
+        self.words.get(self.at + count).map(|word| word.text.as_str())
+    }
+
+    /// True if a word of the line, read or not, is `wanted`.
+    pub fn has(&self, wanted: impl Fn(&str) -> bool) -> bool {
+        self.words.iter().any(|word| wanted(&word.text))
     }
 
     pub fn next(&mut self) -> Option<&'a Word> {
@@ -155,8 +207,13 @@ impl<'a> Line<'a> {
     /// # Errors
     /// Fails at the end of the line, with the message that `what` is missing.
     pub fn word(&mut self, what: &str) -> Parsed<&'a Word> {
-        let column = self.end;
-        self.next().ok_or_else(|| Fault { message: format!("{what} is missing"), column, width: 1 })
+        self.next().ok_or_else(|| self.missing(what))
+    }
+
+    /// Returns the error that `what` is missing in front of the next word.
+    pub fn missing(&self, what: &str) -> Fault {
+        let column = self.words.get(self.at).map_or(self.end, |word| word.column);
+        Fault { is_missing: true, ..Fault::new(format!("{what} is missing"), column, 1) }
     }
 
     /// Reads the next word, which must be `text`.
@@ -189,7 +246,7 @@ impl<'a> Line<'a> {
     pub fn fault_before(&self, message: impl Into<String>) -> Fault {
         match self.at.checked_sub(1).and_then(|at| self.words.get(at)) {
             Some(word) => word.fault(message),
-            None => Fault { message: message.into(), column: 1, width: 1 },
+            None => Fault::new(message, 1, 1),
         }
     }
 
@@ -216,7 +273,7 @@ impl<'a> Line<'a> {
 
 impl Word {
     pub fn fault(&self, message: impl Into<String>) -> Fault {
-        Fault { message: message.into(), column: self.column, width: self.width }
+        Fault::new(message, self.column, self.width)
     }
 }
 

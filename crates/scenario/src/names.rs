@@ -14,6 +14,15 @@ const PROTOCOLS: &[(u8, &str)] = &[
     (132, "sctp"),
 ];
 
+/// Words in front of or at the beginning of a packet. An interface with such a name needs an `on`.
+const FIRST_WORDS: &[&str] =
+    &["on", "hex", "tcp", "udp", "sctp", "icmp", "icmp6", "proto", "inet", "inet6", "from", "to"];
+
+/// True for a word that may stand where the name of an interface ends.
+pub(crate) fn begins_packet(word: &str) -> bool {
+    FIRST_WORDS.contains(&word)
+}
+
 /// Kinds of VLAN tags, by EtherType.
 const TAGS: &[(u16, &str)] = &[(0x8100, "vlan"), (0x88a8, "qinq"), (0x9100, "qinq-old")];
 

@@ -135,7 +135,8 @@ fn write_table_edit(f: &mut fmt::Formatter<'_>, edit: &TableEdit) -> fmt::Result
 
 impl Display for Arrival {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} ", direction(self.direction), self.interface)?;
+        let on = if names::begins_packet(&self.interface) { "on " } else { "" };
+        write!(f, "{} {on}{} ", direction(self.direction), self.interface)?;
         if let Some(interface) = &self.received_on {
             write!(f, "received-on {interface} ")?;
         }

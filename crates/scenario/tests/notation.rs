@@ -134,6 +134,118 @@ fn packets_have_right_lengths_and_checksums() {
     assert!(bytes("tcp 10.0.0.1:1 > 10.0.0.2:2 S data-offset 16").contains("4002ffff"));
 }
 
+/// A packet in pf.conf's words is the same as in the notation of scenario files.
+#[test]
+fn the_words_of_pf_conf_are_read() {
+    for (words, notation) in [
+        (
+            "in on em0 proto tcp from 10.0.0.1 port 4000 to 10.0.0.2 port ssh",
+            "in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S",
+        ),
+        (
+            "out on em0 inet6 proto tcp from 2001:db8::1 port = 22 to 2001:db8::2 port = 4000 \
+             flags SA tagged T received-on em1 ack 7",
+            "out em0 received-on em1 tag T tcp 2001:db8::1[22] > 2001:db8::2[4000] SA ack 7",
+        ),
+        (
+            "in em0 inet proto udp from 10.0.0.1 port 53 to 10.0.0.2 port domain len 9 prio 5",
+            "in em0 prio 5 udp 10.0.0.1:53 > 10.0.0.2:53 len 9",
+        ),
+        (
+            "in on em0 proto sctp from 10.0.0.1 port 1 to 10.0.0.2 port 2 vtag 3",
+            "in em0 sctp 10.0.0.1:1 > 10.0.0.2:2 vtag 3",
+        ),
+        (
+            "in on em0 proto icmp from 10.0.0.1 to 10.0.0.2 ttl 3 icmp-type unreach code port-unr",
+            "in em0 icmp 10.0.0.1 > 10.0.0.2 unreach code port-unr ttl 3",
+        ),
+        (
+            "in on em0 proto icmp6 from fe80::1 to ff02::1 icmp6-type neighbrsol",
+            "in em0 icmp6 fe80::1 > ff02::1 neighbrsol",
+        ),
+        ("in on em0 proto gre from 10.0.0.1 to 10.0.0.2", "in em0 proto 47 10.0.0.1 > 10.0.0.2"),
+        (
+            "in on em0 tcp 10.0.0.1:1 > 10.0.0.2:2 S tag T",
+            "in em0 tag T tcp 10.0.0.1:1 > 10.0.0.2:2 S",
+        ),
+    ] {
+        let read = |text: &str| parse::arrival(text).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(read(words), read(notation), "{words}");
+        let printed = read(words).to_string();
+        assert_eq!(read(&printed), read(words), "{printed}");
+    }
+}
+
+#[test]
+fn an_interface_may_have_the_name_of_a_word() {
+    let arrival = parse::arrival("in on tcp tcp 10.0.0.1:1 > 10.0.0.2:2 S").unwrap();
+    assert_eq!(arrival.interface, "tcp");
+    assert_eq!(arrival.to_string().trim(), "in on tcp tcp 10.0.0.1:1 > 10.0.0.2:2 S");
+    assert_eq!(parse::arrival("in on on hex 45").unwrap().interface, "on");
+}
+
+/// The message names the first missing part, and the example has all parts.
+#[test]
+fn a_missing_part_is_named_and_completed() {
+    for (text, says, line) in [
+        (
+            "",
+            "the direction (in or out) is missing",
+            "in on eth0 proto tcp from 192.0.2.9 port 4000 to 192.0.2.1 port 22",
+        ),
+        (
+            "in proto tcp from 10.0.0.1 port 1 to 10.0.0.2 port 2",
+            "the interface is missing",
+            "in on eth0 proto tcp from 10.0.0.1 port 1 to 10.0.0.2 port 2",
+        ),
+        (
+            "out on em0 from 10.0.0.1 to 10.0.0.2",
+            "the protocol (`proto PROTOCOL`) is missing",
+            "out on em0 proto tcp from 10.0.0.1 port 4000 to 10.0.0.2 port 22",
+        ),
+        (
+            "in on em0 proto udp to 2001:db8::2 port 53",
+            "the source (`from ADDRESS`) is missing",
+            "in on em0 proto udp from 2001:db8::9 port 4000 to 2001:db8::2 port 53",
+        ),
+        (
+            "in on em0 inet6 proto tcp from any to 2001:db8::/32 port 22",
+            "`any` is not one address",
+            "in on em0 inet6 proto tcp from 2001:db8::9 port 4000 to 2001:db8::1 port 22",
+        ),
+        (
+            "in on em0 proto icmp from 10.0.0.1 to 10.0.0.2",
+            "the ICMP type (`icmp-type TYPE`) is missing",
+            "in on em0 proto icmp from 10.0.0.1 to 10.0.0.2 icmp-type echoreq",
+        ),
+        (
+            "in on em0 proto tcp from 10.0.0.1 port 1 to 10.0.0.2 port 2 flags S/SA",
+            "`S/SA` is not a set of TCP flags",
+            "in on em0 proto tcp from 10.0.0.1 port 1 to 10.0.0.2 port 2 flags S",
+        ),
+        (
+            "in em0 tcp 10.0.0.1:1 > 10.0.0.2:2",
+            "a set of TCP flags",
+            "in em0 tcp 10.0.0.1:1 > 10.0.0.2:2 S",
+        ),
+    ] {
+        let error = parse::arrival(text).unwrap_err();
+        assert!(error.message.contains(says), "{text}: {}", error.message);
+        assert_eq!(parse::completed(text).as_deref(), Some(line), "{text}");
+    }
+    for (text, says) in [
+        ("in on em0 proto gre from 10.0.0.1 port 1 to 10.0.0.2", "have ports"),
+        ("in on em0 inet proto tcp from 2001:db8::1 port 1 to 10.0.0.1 port 2", "address of inet"),
+        ("in on em0 proto tcp from 2001:db8::1 port 1 to 10.0.0.1 port 2", "of one family"),
+        ("in on em0 proto icmp from 2001:db8::1 to 2001:db8::2", "icmp6 for IPv6"),
+        ("in on em0 proto tcp from 10.0.0.1 port 1 to 10.0.0.2 port 2 block", "does not belong"),
+    ] {
+        let message = parse::arrival(text).unwrap_err().message;
+        assert!(message.contains(says), "{text}: {message}");
+        assert_eq!(parse::completed(text), None, "{text}");
+    }
+}
+
 #[test]
 fn messages_show_the_word() {
     assert_eq!(

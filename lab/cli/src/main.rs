@@ -14,7 +14,7 @@ use fwlab_method::{measure, search};
 use fwlab_net::bad_network::{self, Impairment};
 use fwlab_net::interrupt::Interrupt;
 use fwlab_papers::speed;
-use fwlab_results::{compare, report};
+use fwlab_results::{compare, ratio, report};
 
 #[derive(Parser)]
 #[command(name = "fwlab", version, about = "Measure a firewall from the hosts around it")]
@@ -71,6 +71,11 @@ enum Command {
     Compare {
         #[command(flatten)]
         runs: compare::Arguments,
+    },
+    /// Compare two settings by the rounds on standard input, and print the ratio unless it is noise
+    Ratio {
+        #[command(flatten)]
+        arguments: ratio::Arguments,
     },
     /// Measure firewalls in rounds, together with a cable, a plain router and a placebo
     Measure {
@@ -175,6 +180,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Search { search } => return search::run(&search),
         Command::Workload { workload } => return workload::run(&workload),
         Command::Report { report } => report::run(&report)?,
+        Command::Ratio { arguments } => ratio::run(&arguments)?,
         Command::Compare { runs } => return compare::run(&runs),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Arguments::command(), "fwlab", &mut io::stdout());

@@ -1,8 +1,9 @@
 //! Results of the laboratory: files that hold a measurement, with all that is needed to judge and
 //! to repeat it. The crates that measure fill a [`Run`]; this crate itself measures nothing.
 //!
-//! [`stats`] and [`summary`] evaluate the samples of a run, [`compare`] compares two runs, and
-//! [`report`] writes a page of tables and charts.
+//! [`stats`] and [`summary`] evaluate the samples of a run, and [`compare`] compares two runs.
+//! [`ratio`] compares two settings in rounds of other programs, and [`report`] writes a page of
+//! tables and charts.
 
 pub mod compare;
 mod environment;
@@ -11,6 +12,7 @@ pub mod example;
 mod file;
 mod latency;
 mod layout;
+pub mod ratio;
 pub mod report;
 mod run;
 mod schema;

@@ -7,7 +7,7 @@ mod chart;
 mod content;
 mod html;
 mod markdown;
-mod number;
+pub(crate) mod number;
 mod paper;
 mod text;
 

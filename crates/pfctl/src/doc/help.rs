@@ -61,7 +61,8 @@ pub fn help() -> String {
     for row in VERBS {
         text += &format!("  {:<15} {}\n", row.name, row.brief);
     }
-    text += "\nFor instance: pfctl explain 'in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S'\n";
+    text += "\nFor instance:\n  pfctl explain in on em0 proto tcp from 10.0.0.1 port 4000 \
+             to 10.0.0.2 port 22\n";
     text + "\nThe manual pages are pfctl(8) and pf.conf(5).\n"
 }
 

@@ -89,6 +89,10 @@ exits 0 on success, and 1 if an error occurs.
 .Fl T Cm test
 exits 2 if an address does not match.
 The other commands on tables exit 255 if they fail.
+.Cm diff
+and
+.Cm doctor
+have exit statuses of their own.
 .Pp
 If a rule set has an error, the rules in force stay as they are.
 .Sh EXAMPLES
@@ -106,6 +110,9 @@ Block a network at once:
 .Pp
 Print the verdict on a packet before loading the rules:
 .Dl $ pfctl explain -f pf.conf 'in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S'
+.Pp
+Print the faults of the host and the filter, and the commands that mend them:
+.Dl # pfctl doctor -q
 .Sh SEE ALSO
 .Xr pf.conf 5 ,
 .Xr skipstepd 8 ,
@@ -120,11 +127,8 @@ pub fn page() -> String {
     }
     text += VERBS_HEAD;
     for row in VERBS {
-        let operands = match operands(row) {
-            "" => String::new(),
-            operands => format!(" Ar {operands}"),
-        };
-        text += &format!(".It Cm {}{operands}\n{}\n", row.name, row.text);
+        let operands = operands(row).map(|operands| format!(" Ar {operands}"));
+        text += &format!(".It Cm {}{}\n{}\n", row.name, operands.unwrap_or_default(), row.text);
     }
     text += ".El\n";
     text + TAIL
@@ -169,10 +173,10 @@ fn mdoc_word(word: &str) -> String {
     }
 }
 
-/// Returns the operands of a verb's usage without its flags.
-fn operands(row: &Row) -> &str {
+/// Returns the operands of a verb's usage without its flags; `None` if the verb has only flags.
+fn operands(row: &Row) -> Option<&str> {
     let end = row.usage.rsplit_once("] ").map_or(row.usage, |(_, operands)| operands);
-    if end.starts_with("[-") { "" } else { end.trim_matches(['[', ']']) }
+    (!end.starts_with("[-")).then(|| end.trim_matches(['[', ']']))
 }
 
 fn item(flag: &Flag) -> String {
@@ -202,6 +206,7 @@ mod tests {
         assert!(page.contains(".Nm pfctl Cm diff\n.Op Fl Fl json\n.Op Fl Fl examples Ar number\n"));
         assert!(page.contains(".Op Fl D Ar macro=value\n.Ar old new\n"));
         assert!(page.contains(".It Cm fmt Ar file ...\n"));
+        assert!(page.contains(".It Cm doctor\nCheck the kernel"));
         for row in VERBS {
             assert!(page.contains(row.text), "{}", row.name);
         }

@@ -72,7 +72,7 @@ pub struct InfoView {
 
 /// Seconds by which a sweep may be late without a message, because timers are not exact to the
 /// second.
-const SWEEP_MAY_BE_LATE: u64 = 2;
+pub(crate) const SWEEP_MAY_BE_LATE: u64 = 2;
 
 /// Prints the status; with `-v` also sources, fragments, limit counters and the fast path.
 pub fn text(view: &InfoView, detail: Detail) -> String {

@@ -19,9 +19,8 @@ pub(crate) struct Piece {
 /// it. Braces nest, except in quotes and comments.
 pub(crate) fn read(lines: &[&str], at: usize) -> Placed<(Vec<Piece>, usize)> {
     let opening = lines[at];
-    let fault = |line: usize, column, width, message: &str| {
-        (line, Fault { message: message.into(), column, width })
-    };
+    let fault =
+        |line: usize, column, width, message: &str| (line, Fault::new(message, column, width));
     let Some(brace) = opening.chars().position(|character| character == '{') else {
         return Err(fault(at, opening.chars().count() + 1, 1, "`{` is missing"));
     };

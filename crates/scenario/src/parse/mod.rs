@@ -1,16 +1,18 @@
 //! Reads scenario files (docs/howto/scenarios.md).
 
 mod block;
+mod carried;
 mod expect;
 mod host;
 mod packet;
+mod pf_words;
 
 pub use crate::line::Error;
 
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use skipstep_model::{Draw, Hiding, LinkHeader, SocketOwner, TrialTime, VlanTag};
+use skipstep_model::{Draw, TrialTime};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Direction, Reason, TableEntry, TableName};
 use skipstep_views::{Edit, TableEdit};
@@ -22,9 +24,10 @@ use crate::case::{Action, Arrival, Case, Check, File, RuleCheck, Rules, StatusCh
 use crate::expect::Expectation;
 use crate::kill::Target;
 use crate::limiter::LimiterCheck;
-use crate::line::{Fault, Line, Parsed, Word, number, pair, words};
+use crate::line::{Fault, Line, OrExample, Parsed, Word, number, pair, words};
 use crate::look::unhex;
-use crate::names::ether_type_of_tag;
+use crate::names;
+use crate::packet::Packet;
 use crate::traffic::TrafficCheck;
 
 /// Size limit of a file, in bytes.
@@ -37,7 +40,7 @@ const LARGEST: usize = 1 << 23;
 pub fn file(text: &str, name: &str) -> Result<File, Error> {
     if text.len() > LARGEST {
         let message = format!("file is too large: {} bytes, at most {LARGEST}", text.len());
-        return Err(Fault { message, column: 1, width: 1 }.at(name, 1, ""));
+        return Err(Fault::new(message, 1, 1).at(name, 1, ""));
     }
     let lines: Vec<&str> = text.lines().collect();
     let mut reader = Reader { lines: &lines, at: 0, file: File::default(), title: None };
@@ -49,7 +52,11 @@ pub fn file(text: &str, name: &str) -> Result<File, Error> {
     }
 }
 
-/// Reads one packet in the notation of steps: `in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S`.
+/// Most examples that [`completed`] puts into a line.
+const MOST_EXAMPLES: usize = 12;
+
+/// Reads one packet in the notation of steps: `in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S`, or in
+/// pf.conf's words.
 ///
 /// # Errors
 /// Fails if the text does not follow the notation.
@@ -57,15 +64,29 @@ pub fn arrival(text: &str) -> Result<Arrival, Error> {
     let read = || {
         let all = words(text)?;
         let mut line = Line::new(&all, text.chars().count());
-        let direction = line.value("in or out", |word| match word {
-            "in" => Some(Direction::In),
-            "out" => Some(Direction::Out),
-            _ => None,
-        })?;
+        let direction = match line.peek() {
+            Some("in") => Direction::In,
+            Some("out") => Direction::Out,
+            _ => return Err(line.missing("the direction (in or out)")).or_example("in"),
+        };
+        line.next();
         let arrival = read_arrival(direction, &mut line)?;
         line.finish().map(|()| arrival)
     };
     read().map_err(|fault| fault.at("packet", 1, text))
+}
+
+/// Returns a line that [`arrival`] reads: `text` with examples in place of wrong and missing words.
+/// Returns `None` if the text is too far from a packet.
+pub fn completed(text: &str) -> Option<String> {
+    let mut text = text.to_owned();
+    for _ in 0..MOST_EXAMPLES {
+        match arrival(&text) {
+            Ok(_) => return Some(text),
+            Err(error) => text = error.example?,
+        }
+    }
+    None
 }
 
 const NO_RULES: &str = "there are no rules yet: a `rules { … }` block comes first";
@@ -339,60 +360,24 @@ fn expected(right: Option<&mut Line>) -> Parsed<Expectation> {
 }
 
 fn read_arrival(direction: Direction, line: &mut Line) -> Parsed<Arrival> {
-    let interface = line.word("an interface")?.text.clone();
-    let (mut received_on, mut tag, mut prio, mut queue) = (None, None, None, None);
-    let (mut delay, mut owner, mut link) = (None, None, LinkHeader::default());
-    loop {
-        match line.peek() {
-            Some("received-on") => received_on = Some(line.word_behind("an interface")?),
-            Some("tag") => tag = Some(line.word_behind("a tag")?),
-            Some("queue") => queue = Some(line.word_behind("a queue")?),
-            Some("prio") => {
-                line.next();
-                prio = Some(line.number("a priority")?);
-            }
-            Some("delay") => {
-                line.next();
-                delay = Some(line.number("milliseconds")?);
-            }
-            Some("owner") => {
-                line.next();
-                let (uid, gid) = line.value("a user and a group as 1000:100", ids)?;
-                owner = Some(SocketOwner { uid, gid });
-            }
-            Some(word) => match read_link_word(word, line, &mut link)? {
-                true => {}
-                false => break,
-            },
-            None => break,
-        }
-    }
-    let packet = packet::packet(line)?;
-    Ok(Arrival { direction, interface, packet, received_on, tag, prio, queue, delay, owner, link })
+    let interface = interface(line)?;
+    let mut arrival = Arrival::new(direction, interface, Packet::Hex(Vec::new()));
+    while let Some(word) = line.peek()
+        && carried::read(&mut arrival, word, line)?
+    {}
+    arrival.packet = packet::packet(line, Some(&mut arrival))?;
+    Ok(arrival)
 }
 
-/// Reads `vlan 5`, `qinq 5`, `qinq-old 5`, `snap`, `mpls` or `other-station`. Returns false if
-/// `word` is none of them.
-fn read_link_word(word: &str, line: &mut Line, link: &mut LinkHeader) -> Parsed<bool> {
-    if let Some(ether_type) = ether_type_of_tag(word) {
-        line.next();
-        link.tags.push(VlanTag { ether_type, id: line.number("a VLAN identifier")? });
-        return Ok(true);
+/// Reads the name of an interface, perhaps behind `on`.
+fn interface(line: &mut Line) -> Parsed<String> {
+    let on = line.take("on");
+    let example = if on { "eth0" } else { "on eth0" };
+    match line.peek() {
+        Some(word) if !on && names::begins_packet(word) => Err(line.missing("the interface")),
+        _ => line.word("the interface").map(|word| word.text.clone()),
     }
-    match word {
-        "snap" => link.hiding = Some(Hiding::Snap),
-        "mpls" => link.hiding = Some(Hiding::Label),
-        "other-station" => link.for_other_station = true,
-        _ => return Ok(false),
-    }
-    line.next();
-    Ok(true)
-}
-
-/// Parses `uid:gid`.
-fn ids(text: &str) -> Option<(u32, u32)> {
-    let (uid, gid) = text.split_once(':')?;
-    Some((number(uid)?, number(gid)?))
+    .or_example(example)
 }
 
 fn check(line: &mut Line) -> Parsed<Check> {

@@ -3,7 +3,7 @@
 use crate::stats::Interval;
 
 /// Writes a number with four significant digits, and thousands separated.
-pub(super) fn short(value: f64) -> String {
+pub(crate) fn short(value: f64) -> String {
     let digits = match value.abs() {
         1000.0.. => return grouped(value.round()),
         100.0.. => 1,
