@@ -14,7 +14,7 @@
 #define SKIPSTEP_ABI_H
 
 /* Raised with each change of these files: pfctl refuses pins of another version. */
-#define PF_ABI_VERSION		72
+#define PF_ABI_VERSION		73
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
@@ -40,7 +40,9 @@
 /* bytes of a packet for a program that reads a log itself */
 #define PF_LOG_WHOLE		65535
 /* Differs from OpenBSD: linux.md, "Log files" */
-#define PF_LOGS			256	/* number of logs, pflogN */
+#define PF_LOGS			256	/* number of logs, pflogN; N is the place of its reader */
+/* programs that may read dropped packets at once; their places are behind those of the logs */
+#define PF_DROP_READERS		4
 #define PF_IDLE_SLOT		0	/* rule slot of the implicit default rule */
 /* Differs from OpenBSD: linux.md, "Number of fingerprints" */
 #define PF_FINGERPRINTS		4096	/* fingerprints in one rule set */
@@ -253,7 +255,7 @@ enum pf_other_state {	/* of protocols other than TCP and ICMP */
  * leaving          queue             struct pf_leaving
  * flushes          hash              struct pf_flush -> struct pf_flushed
  * log_ring         ring buffer       struct pf_log_record
- * log_readers      array of maps     N of pflogN -> ring buffer of longer struct pf_log_record
+ * log_readers      array of maps     place of a reader -> ring buffer of longer records
  * flow_ring        ring buffer       struct pf_flow_record
  * sweeper          array of 1        the bpf_timer that expires states
  * scratch          per-CPU array     struct pf_outcome, then fields of the data plane alone

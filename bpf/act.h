@@ -9,6 +9,7 @@
 #include "cross.h"
 #include "divert.h"
 #include "divert_packet.h"
+#include "drop.h"
 #include "forward.h"
 #include "fragment.h"
 #include "interface.h"
@@ -239,7 +240,7 @@ __inline int answer_or(struct __sk_buff *skb, struct pf_scratch *s, int result)
 	return s->reply.kind == PF_REPLY_NONE ? result : send_reply(skb, s);
 }
 
-/* The packet passes. Returns what the program returns. */
+/* The packet passes. Returns what the program returns, unless there is a reply. */
 __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
 {
 	__u32 mtu = too_big(skb, s);
@@ -251,7 +252,7 @@ __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
 	if (mtu) {
 		if (s->route != PF_HOP_DUP_TO)
 			s->outcome.route = s->route;
-		return answer_or(skb, s, tell_own_sender(s, PF_UNDELIVERED_TOO_BIG, mtu));
+		return tell_own_sender(s, PF_UNDELIVERED_TOO_BIG, mtu);
 	}
 	if (!carry_delay(skb, s->act.delay)) {
 		s->outcome.verdict = PF_VERDICT_DROP;
@@ -259,7 +260,7 @@ __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
 		return PF_TCX_DROP;
 	}
 	if (s->cross_to && s->translated)
-		return answer_or(skb, s, cross_over(skb, s));
+		return cross_over(skb, s);
 	if (s->cross_to)
 		restore_original(&s->pd);	/* its state crosses, but not this packet */
 	if (s->translated == PF_TRANSLATED_PACKET)
@@ -274,11 +275,11 @@ __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
 		carry(skb, s);
 		result = route_packet(skb, s);
 		if (s->route != PF_HOP_DUP_TO)
-			return answer_or(skb, s, result);
+			return result;
 	}
 	if (has_new_way(s)) {
 		carry(skb, s);
-		return answer_or(skb, s, reroute_packet(skb, s));
+		return reroute_packet(skb, s);
 	}
 	carry(skb, s);
 	if (must_fragment(skb, s)) {
@@ -294,10 +295,10 @@ __inline int let_through(struct __sk_buff *skb, struct pf_scratch *s)
 		shrink(skb, s->pd.ip + s->pd.length);
 	rule = find_divert(s);
 	if (rule)
-		return answer_or(skb, s, divert(skb, s, rule));
+		return divert(skb, s, rule);
 	if (s->pd.direction == PF_IN && !stays_on_bridge(skb, s) &&
 	    (table_of(s) || (s->reassembled && s->pd.family == AF_INET6)))
-		return answer_or(skb, s, forward_packet(skb, s));
+		return forward_packet(skb, s);
 	return PF_TCX_NEXT;
 }
 
@@ -332,6 +333,8 @@ __inline void note_way(const struct __sk_buff *skb, const struct pf_scratch *s)
 /* Returns what the program returns. Apart from the programs, whose stack all else stands on. */
 __global int act(struct __sk_buff *skb, struct pf_scratch *s, __u32 pass)
 {
+	int result = PF_TCX_DROP;
+
 	if (!s)
 		return PF_TCX_DROP;
 	if (s->state_hit)
@@ -345,14 +348,21 @@ __global int act(struct __sk_buff *skb, struct pf_scratch *s, __u32 pass)
 		note_stations(skb, s);
 	if (s->has_state && (pass || s->consumed))
 		note_way(skb, s);
-	if (pass)
-		return let_through(skb, s);
-	if (s->consumed) {
+	if (!pass && s->consumed) {
 		carry_delay(skb, 0);
-		return send_proxied(skb, s);
+		result = send_proxied(skb, s);
+		if (result == PF_TCX_DROP && s->reply.kind != PF_REPLY_NONE)
+			report_drop(skb, s, true);
+		return result;
 	}
-	s->outcome.verdict = PF_VERDICT_DROP;
-	return answer_or(skb, s, PF_TCX_DROP);
+	if (pass)
+		result = let_through(skb, s);
+	else
+		s->outcome.verdict = PF_VERDICT_DROP;
+	/* before the answer takes the packet's place */
+	if (result == PF_TCX_DROP)
+		report_drop(skb, s, pass);
+	return answer_or(skb, s, result);
 }
 
 #endif /* PF_ACT_H */

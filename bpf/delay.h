@@ -12,6 +12,7 @@
 #ifndef PF_DELAY_H
 #define PF_DELAY_H
 
+#include "drop.h"
 #include "fragment.h"
 #include "frame.h"
 #include "handoff.h"
@@ -48,6 +49,18 @@ __inline bool label_delayed(struct __sk_buff *skb, __u32 delay, __u64 nonce)
 	       !bpf_skb_store_bytes(skb, 0, &label, sizeof(label), 0);
 }
 
+/* Counts and reports a packet that cannot wait. Returns what the program returns. */
+__inline int refuse_delayed(struct __sk_buff *skb)
+{
+	__u32 tags = 0, ip;
+	__be16 type;
+
+	ip = has_ethernet_header(skb) ? skip_tags(skb, &type, &tags) : other_link_header(skb);
+	count_reason(PF_REASON_MEMORY);
+	report_frame(skb, skb->ifindex, ip, PF_OUT, PF_REASON_MEMORY);
+	return PF_TCX_DROP;
+}
+
 /* The packet would leave now: it does, or waits for its time. Returns what the program returns. On
  * lo nothing waits, as in OpenBSD, nor in a test, which has no daemon. */
 /* Differs from OpenBSD: linux.md, "Delayed packets" */
@@ -64,10 +77,8 @@ __global int leave(struct __sk_buff *skb)
 	}
 	daemon = bpf_map_lookup_elem(&delayer, &zero);
 	if (!daemon || !has_device(skb, daemon->ifindex) ||
-	    !label_delayed(skb, delay, daemon->nonce)) {
-		count_reason(PF_REASON_MEMORY);
-		return PF_TCX_DROP;
-	}
+	    !label_delayed(skb, delay, daemon->nonce))
+		return refuse_delayed(skb);
 	return send_signed(skb, daemon->ifindex);
 }
 
@@ -81,8 +92,11 @@ __inline int come_back_in_time(struct __sk_buff *skb)
 	if (!daemon || bpf_skb_load_bytes(skb, sizeof(struct ethernet), &frame, sizeof(frame)) ||
 	    !is_from_daemon(skb, frame.nonce, daemon->ifindex, daemon->nonce))
 		return PF_TCX_DROP;
-	if (frame.order == PF_DELAYED_REFUSED)
+	if (frame.order == PF_DELAYED_REFUSED) {
 		count_reason(PF_REASON_MEMORY);
+		report_frame(skb, frame.ifindex, sizeof(struct ethernet) + sizeof(frame), PF_OUT,
+			     PF_REASON_MEMORY);
+	}
 	if (frame.order != PF_DELAYED_SEND ||
 	    bpf_skb_adjust_room(skb, -(__s32)sizeof(frame), BPF_ADJ_ROOM_MAC, 0))
 		return PF_TCX_DROP;

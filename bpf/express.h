@@ -272,6 +272,9 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 	if (verdict == PF_PLAINLY_UNKNOWN)
 		return XDP_PASS;
 	if (verdict == PF_PLAINLY_DROP) {
+		if (must_be_reported(status))
+			return XDP_PASS;
+		count_if_unreported(status);
 		count_plainly(s);
 		return XDP_DROP;
 	}
@@ -280,6 +283,9 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 	translate_ordinary(s);
 	verdict = crosses ? find_way_across(xdp, s, length) :
 			    find_way_past(xdp, s, device, net, ifindex, PF_FORWARDED_XDP);
+	/* a packet that needs a state may be dropped for want of one */
+	if ((verdict == PF_PLAINLY_DROP || verdict == PF_PLAINLY_KEEP) && must_be_reported(status))
+		verdict = PF_PLAINLY_UNKNOWN;
 	if (verdict == PF_PLAINLY_KEEP || (keeps && verdict != PF_PLAINLY_UNKNOWN))
 		verdict = keep_both(s, keeps, verdict);
 	if (verdict == PF_PLAINLY_UNKNOWN) {
@@ -291,8 +297,10 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 	count_both(s);
 	if (crosses)
 		count_crossed(s, length);
-	if (verdict == PF_PLAINLY_DROP)
+	if (verdict == PF_PLAINLY_DROP) {
+		count_if_unreported(status);
 		return XDP_DROP;
+	}
 	frame.data = (void *)(long)xdp->data;
 	frame.end = (void *)(long)xdp->data_end;
 	if ((s->translated && !write_ends(frame.data, frame.end, &s->pd)) ||

@@ -15,6 +15,7 @@
 #define PF_GUARD_H
 
 #include "config.h"
+#include "drop.h"
 #include "hidden.h"
 #include "interface.h"
 #include "kern.h"
@@ -69,18 +70,17 @@ __inline bool runs(const struct bpf_mprog_entry *programs, __u32 id)
 	return false;
 }
 
-/* Writes the packet that the guard drops to the log, from its IP header on. */
-__inline void log_unattached(const struct sk_buff *skb, const struct net_device *device,
-			     __u8 family, __u8 direction)
+/* Writes a record of a packet that the guard drops to a ring, from its IP header on. False if the
+ * ring is full. */
+__inline bool write_unattached(void *ring, const struct sk_buff *skb,
+			       const struct net_device *device, __u8 family, __u8 direction)
 {
-	struct pf_log_record *record = bpf_ringbuf_reserve(&log_ring, sizeof(*record), 0);
+	struct pf_log_record *record = bpf_ringbuf_reserve(ring, sizeof(*record), 0);
 	struct bpf_dynptr packet;
 	__u32 length;
 
-	if (!record) {
-		count_log_lost();
-		return;
-	}
+	if (!record)
+		return false;
 	__builtin_memset(record, 0, offsetof(struct pf_log_record, data));
 	record->time = bpf_ktime_get_boot_ns();
 	bpf_probe_read_kernel(record->ifname, sizeof(record->ifname), device->name);
@@ -96,6 +96,24 @@ __inline void log_unattached(const struct sk_buff *skb, const struct net_device 
 	    !bpf_dynptr_read(record->data, length, &packet, 0, 0))
 		record->caplen = length;
 	bpf_ringbuf_submit(record, 0);
+	return true;
+}
+
+/* Writes the packet to the log, and to the programs that read dropped packets. */
+__inline void log_unattached(const struct sk_buff *skb, const struct net_device *device,
+			     __u8 family, __u8 direction, __u32 readers)
+{
+	__u32 place;
+	void *ring;
+
+	if (!write_unattached(&log_ring, skb, device, family, direction))
+		count_log_lost();
+	for (__u32 number = 0; readers && number < PF_DROP_READERS; number++) {
+		place = PF_LOGS + number;
+		ring = readers & 1u << number ? bpf_map_lookup_elem(&log_readers, &place) : NULL;
+		if (ring && !write_unattached(ring, skb, device, family, direction))
+			count_drop_lost(number);
+	}
 }
 
 /* Decides about a packet that pf has not judged, on a device. */
@@ -111,7 +129,8 @@ __inline int judge_unattached(const struct sk_buff *skb, const struct pf_status 
 		return NF_ACCEPT;
 	count_reason(PF_REASON_UNATTACHED);
 	count_packets(interface ? interface->id : 0, six, out, true, 1, skb->len);
-	log_unattached(skb, device, six ? AF_INET6 : AF_INET, out ? PF_OUT : PF_IN);
+	log_unattached(skb, device, six ? AF_INET6 : AF_INET, out ? PF_OUT : PF_IN,
+		       readers_of_drop(status));
 	return NF_DROP;
 }
 

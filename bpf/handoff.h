@@ -15,6 +15,7 @@
 #define PF_HANDOFF_H
 
 #include "config.h"
+#include "drop.h"
 #include "kern.h"
 #include "reason.h"
 #include "stamp.h"
@@ -50,25 +51,32 @@ __inline int send_signed(struct __sk_buff *skb, __u32 ifindex)
 	return bpf_redirect(ifindex, 0);
 }
 
+/* Counts and reports a frame of another program on a device of skipstepd. */
+__inline void refuse_foreign(struct __sk_buff *skb, enum pf_direction direction)
+{
+	count_reason(PF_REASON_UNATTACHED);
+	report_frame(skb, skb->ifindex, FROM_LINK_HEADER, direction, PF_REASON_UNATTACHED);
+}
+
 /* True if the data plane has sent the frame that leaves by a device of skipstepd. Counts frames of
  * others. */
-__inline bool is_signed(const struct __sk_buff *skb)
+__inline bool is_signed(struct __sk_buff *skb)
 {
 	const struct pf_status *status = pf_status();
 
 	if (status && skb->tc_index == handoff_sign(status, skb->ifindex))
 		return true;
-	count_reason(PF_REASON_UNATTACHED);
+	refuse_foreign(skb, PF_OUT);
 	return false;
 }
 
 /* True if skipstepd has sent the frame that comes in by a device: the index and the nonce are those
  * that skipstepd has written. Counts frames of others. */
-__inline bool is_from_daemon(const struct __sk_buff *skb, __u64 nonce, __u32 device, __u64 drawn)
+__inline bool is_from_daemon(struct __sk_buff *skb, __u64 nonce, __u32 device, __u64 drawn)
 {
 	if (skb->ifindex == device && nonce == drawn)
 		return true;
-	count_reason(PF_REASON_UNATTACHED);
+	refuse_foreign(skb, PF_IN);
 	return false;
 }
 

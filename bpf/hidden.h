@@ -8,6 +8,7 @@
 #define PF_HIDDEN_H
 
 #include "config.h"
+#include "drop.h"
 #include "frame.h"
 #include "interface.h"
 #include "kern.h"
@@ -40,6 +41,7 @@ __global int drop_hidden(struct __sk_buff *skb, struct pf_scratch *s)
 	s->outcome.verdict = PF_VERDICT_DROP;
 	bad_packet(s, PF_REASON_LINK_HEADER);
 	log_packet(skb, s);
+	report_drop(skb, s, false);
 	return PF_TCX_DROP;
 }
 

@@ -25,7 +25,7 @@ struct ring_of_reader {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, PF_LOGS);
+	__uint(max_entries, PF_LOGS + PF_DROP_READERS);
 	__type(key, __u32);
 	__array(values, struct ring_of_reader);
 } log_readers SEC(".maps");
@@ -43,7 +43,8 @@ __inline __u8 log_flags(const struct pf_rule *rule)
 	       (rule->flags & PF_RULE_LOG_USER ? PF_LOG_USER : 0);
 }
 
-#define LOG_TARGET_USER	(1 << 8)
+#define LOG_TARGET_USER		(1 << 8)
+#define LOG_TARGET_DROPS	(1 << 9)	/* a reader of dropped packets, instead of a log */
 
 /* Where a record goes, n of pflogN, and whether it names the owner of the socket: all that pf_log
  * needs to know of the rule that asked for it. */
@@ -89,18 +90,20 @@ __inline void log_copy(struct __sk_buff *skb, const struct pf_scratch *s,
 	record->caplen = length;
 }
 
-/* A record for the program that reads this log itself; 0 if none does. Most packets of interest are
- * short, and what is reserved in a ring is of one size or another. */
+/* A record for the program that reads this log itself, or dropped packets; 0 if none does. Most
+ * packets of interest are short, and what is reserved in a ring is of one size or another. */
 __global int pf_log_to_reader(struct __sk_buff *skb, struct pf_scratch *s, __s32 rule, __u32 action,
 			      __u32 target)
 {
 	struct pf_log_record *record;
-	__u32 log = target % PF_LOGS;
+	__u32 number = target % PF_LOGS, place = number;
 	void *ring;
 
 	if (!s)
 		return 0;
-	ring = bpf_map_lookup_elem(&log_readers, &log);
+	if (target & LOG_TARGET_DROPS)
+		place += PF_LOGS;
+	ring = bpf_map_lookup_elem(&log_readers, &place);
 	if (!ring)
 		return 0;
 	if (skb->len - s->pd.ip <= PF_SNAPLEN) {
@@ -120,7 +123,10 @@ __global int pf_log_to_reader(struct __sk_buff *skb, struct pf_scratch *s, __s32
 			return 1;
 		}
 	}
-	count_log_lost();
+	if (target & LOG_TARGET_DROPS)
+		count_drop_lost(number);
+	else
+		count_log_lost();
 	return 1;
 }
 

@@ -89,6 +89,24 @@ __inline void count_log_lost(void)
 		count->log_lost++;
 }
 
+__inline void count_drop_lost(__u32 reader)
+{
+	__u32 zero = 0;
+	struct pf_counters *count = bpf_map_lookup_elem(&counters, &zero);
+
+	if (count && reader < PF_DROP_READERS)
+		count->drops_lost[reader]++;
+}
+
+__inline void count_drop_unreported(void)
+{
+	__u32 zero = 0;
+	struct pf_counters *count = bpf_map_lookup_elem(&counters, &zero);
+
+	if (count)
+		count->drops_unreported++;
+}
+
 __inline void count_flow_lost(void)
 {
 	__u32 zero = 0;

@@ -8,6 +8,7 @@
 
 #include "bridge.h"
 #include "config.h"
+#include "drop.h"
 #include "flush.h"
 #include "kern.h"
 #include "limiter.h"
@@ -314,6 +315,7 @@ __inline void begin_second(struct pf_status *status, struct pf_sweeper *sweeper)
 	if (uptime() % interval == 0)
 		sweeper->stations_due = 1;
 	turn_cookie_keys(status->generation, uptime());
+	end_silent_readers(status, uptime());
 }
 
 /* Takes what a slice has looked at off the work that is left. A slice that can look at nothing

@@ -12,7 +12,8 @@ enum pf_log_rewritten {
 	PF_LOG_CROSSES,			/* they are also of the other family (af-to) */
 };
 
-/* Record of the log ring. skipstepd writes it to a pflog file in OpenBSD's layout. */
+/* Record of the log ring, and of the rings of programs that read logs or dropped packets. skipstepd
+ * writes it to a pflog file in OpenBSD's layout. */
 struct pf_log_record {
 	__u64 time;			/* boot clock, ns */
 	char ifname[PF_IFNAMSIZ];
@@ -26,10 +27,11 @@ struct pf_log_record {
 	/* owner of the socket if the rule has `log (user)`, else ~0 */
 	__u32 uid;
 	__u8 family;
-	__u8 action;			/* pf_action */
+	/* pf_action; of a dropped packet PASS if its rule passes it, but it cannot be sent */
+	__u8 action;
 	__u8 reason;
 	__u8 direction;
-	__u8 log_to;
+	__u8 log_to;			/* N of pflogN, or number of a reader of drops */
 	__u8 rewritten;			/* pf_log_rewritten */
 	__u16 caplen;			/* bytes in data */
 	__u32 wirelen;

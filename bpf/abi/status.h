@@ -143,6 +143,9 @@ struct pf_status {
 	__u32 back_running;		/* value of `running` after a trial that failed */
 	/* 1: a trial has failed, and states of its rules may be left */
 	__u32 ending;
+	__u32 drop_readers;		/* bit mask of programs that read dropped packets */
+	/* those of them that have read since the timer last looked at this word */
+	__u32 drop_readers_alive;
 	__u32 pad;
 };
 
@@ -172,6 +175,10 @@ struct pf_counters {
 	__u64 forwarded[PF_FORWARDED_MAX];
 	__u64 left_to[PF_LEFT_TO_MAX];
 	__u64 divert_lost;		/* diverted packets that did not reach skipstepd */
+	/* records of dropped packets lost because the ring of a reader was full, by reader */
+	__u64 drops_lost[PF_DROP_READERS];
+	/* dropped packets without a record, because there were too many in a second */
+	__u64 drops_unreported;
 };
 
 /* Clock and random numbers of a test, in place of the kernel's; one element, zero outside of

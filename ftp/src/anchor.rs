@@ -89,7 +89,7 @@ impl Anchors {
     /// # Errors
     /// Fails if the kernel refuses the change.
     pub fn give_log_back(&mut self) -> Result<()> {
-        Ok(self.instance.give_log_back(&mut self.owner)?)
+        Ok(self.instance.give_ring_back(&mut self.owner)?)
     }
 
     /// Returns true if an interface of this host has the address.

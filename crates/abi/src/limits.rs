@@ -34,6 +34,8 @@ pub const SNAPLEN: usize = 160;
 pub const LOG_WHOLE: usize = 65_535;
 /// Number of logs, `pflog0` and up (`PF_LOGS`).
 pub const LOGS: u32 = 256;
+/// Number of programs that may read dropped packets at once (`PF_DROP_READERS`).
+pub const DROP_READERS: u32 = 4;
 /// Rule slot of the implicit default rule (`PF_IDLE_SLOT`).
 pub const IDLE_SLOT: u32 = 0;
 /// Number of interface groups, the bits of [`crate::Interface::groups`].

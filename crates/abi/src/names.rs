@@ -109,7 +109,8 @@ pub mod map {
     pub const FREE_SOURCES: &str = "free_sources";
     /// ring of `struct pf_log_record`
     pub const LOG_RING: &str = "log_ring";
-    /// N of pflogN -> ring of `struct pf_log_record`, with longer data
+    /// N of pflogN, or [`crate::limits::LOGS`] + number of a reader of dropped packets -> ring of
+    /// `struct pf_log_record`, with longer data
     pub const LOG_READERS: &str = "log_readers";
     /// copy, order -> `struct pf_fingerprint`
     pub const FINGERPRINTS: &str = "fingerprints";

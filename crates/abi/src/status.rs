@@ -2,6 +2,8 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::limits::DROP_READERS;
+
 /// Number of reasons (`PF_REASON_MAX`), in the order of [`crate::names::REASONS`].
 pub const REASON_MAX: usize = 19;
 
@@ -123,6 +125,10 @@ pub struct Status {
     pub back_running: u32,
     /// 1: a trial has failed, and states of its rules may be left.
     pub ending: u32,
+    /// Bit mask of programs that read dropped packets.
+    pub drop_readers: u32,
+    /// Those of them that have read since the timer last looked at this word.
+    pub drop_readers_alive: u32,
     /// Zero.
     pub pad: u32,
 }
@@ -181,6 +187,10 @@ pub struct Counters {
     pub left_to: [u64; left_to::MAX],
     /// Diverted packets that did not reach skipstepd.
     pub divert_lost: u64,
+    /// Records of dropped packets lost because the ring of a reader was full, by reader.
+    pub drops_lost: [u64; DROP_READERS as usize],
+    /// Dropped packets without a record, because there were too many in a second.
+    pub drops_unreported: u64,
 }
 
 /// `struct pf_test`: clock and random numbers of a test, in place of the kernel's.

@@ -1,29 +1,20 @@
-//! The system's clock: whether a time service sets it, and how long the kernel takes to read it.
+//! The boot clock, which stamps records of the data plane, and its conversion to the wall clock.
 
-use std::fs;
-use std::mem::zeroed;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use nix::libc;
+use nix::time::{ClockId, clock_gettime};
 
-/// The source of time in use.
-const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-
-/// Returns true if a time service sets the clock, and false if none does; `None` if the system does
-/// not say.
-pub fn is_synchronized() -> Option<bool> {
-    // SAFETY: a structure of numbers, for which zero is valid; mode 0 changes nothing
-    let mut state: libc::timex = unsafe { zeroed() };
-    // SAFETY: the structure lives until the call returns
-    match unsafe { libc::adjtimex(&raw mut state) } {
-        -1 => None,
-        libc::TIME_ERROR => Some(false),
-        _ => Some(true),
-    }
+/// Returns the boot clock in nanoseconds, or 0 if it cannot be read.
+pub fn boot_time() -> u64 {
+    clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(0, |now| Duration::from(now).as_nanos() as u64)
 }
 
-/// Returns the name of the source that the kernel reads the time from.
-pub fn source() -> Option<String> {
-    Some(fs::read_to_string(SOURCE).ok()?.trim().to_owned())
+/// Converts `boot_time`, in nanoseconds of the boot clock, to the time since 1970. The difference
+/// of the clocks is read now, because the wall clock can have been set since boot.
+pub fn wall_time(boot_time: u64) -> Duration {
+    let wall_now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let age = Duration::from_nanos(self::boot_time().saturating_sub(boot_time));
+    wall_now.saturating_sub(age)
 }
 
 #[cfg(test)]
@@ -31,7 +22,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_user_may_read_the_clock() {
-        assert!(is_synchronized().is_some());
+    fn wall_time_of_5_seconds_ago_is_5_seconds_ago() {
+        let boot_now = Duration::from(clock_gettime(ClockId::CLOCK_BOOTTIME).unwrap());
+        let wall_now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let ago = wall_now - wall_time(boot_now.as_nanos() as u64 - 5_000_000_000);
+        assert!((4900..5100).contains(&ago.as_millis()), "{ago:?}");
     }
 }

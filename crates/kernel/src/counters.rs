@@ -40,6 +40,8 @@ pub(crate) fn totals(maps: &Maps) -> Result<abi::Counters> {
         add(&mut sum.forwarded, &cpu.forwarded);
         add(&mut sum.left_to, &cpu.left_to);
         sum.divert_lost += cpu.divert_lost;
+        add(&mut sum.drops_lost, &cpu.drops_lost);
+        sum.drops_unreported += cpu.drops_unreported;
     }
     Ok(sum)
 }

@@ -139,6 +139,14 @@ pub enum Error {
         /// the kernel's error
         errno: u32,
     },
+    /// All places for programs that read dropped packets are taken.
+    #[error(
+        "{most} programs read the dropped packets already, and no more can: end one of them (pfctl drops)"
+    )]
+    DropReaders {
+        /// largest number of such programs
+        most: u32,
+    },
     /// The masks and the table of a source limiter cannot change while it tracks sources.
     #[error(
         "line {line}: source limiter {name} tracks sources: its masks and its table cannot change until they are gone"

@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::{MapHandle, MapType};
+use skipstep_abi::limits::LOGS;
 use skipstep_abi::{LogRecord, verdict};
 use zerocopy::FromBytes;
 
+use crate::drops;
 use crate::error::{Context, Error, Result};
 use crate::instance::Instance;
-use crate::owner::Owner;
-use crate::ring::RingReader;
+use crate::owner::{Owner, Ring};
+use crate::ring::{self, RingReader};
 
 /// Size of the ring, in bytes.
 const RING: u32 = 4 << 20;
@@ -57,11 +59,27 @@ impl LiveLog {
 }
 
 fn packet(record: &[u8]) -> Option<LoggedPacket> {
+    let (head, data) = parse(record)?;
+    let passed = head.action == verdict::action::PASS;
+    Some(LoggedPacket { passed, data: data.to_vec(), length: head.wirelen })
+}
+
+/// Parses a record of a reader's ring. Returns the record, which has the first bytes of the packet
+/// only, and all bytes of the packet.
+pub(crate) fn parse(record: &[u8]) -> Option<(LogRecord, &[u8])> {
     let (head, _) = LogRecord::read_from_prefix(record).ok()?;
     let data = record.get(std::mem::offset_of!(LogRecord, data)..)?;
-    let data = data.get(..usize::from(head.caplen))?.to_vec();
-    let passed = head.action == verdict::action::PASS;
-    Some(LoggedPacket { passed, data, length: head.wirelen })
+    Some((head, data.get(..usize::from(head.caplen))?))
+}
+
+/// Makes a ring that has no place in the map of readers yet.
+pub(crate) fn new_ring() -> Result<MapHandle> {
+    let options = libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as _,
+        ..Default::default()
+    };
+    let ring = MapHandle::create(MapType::RingBuf, Some("log_reader"), 0, 0, RING, &options);
+    ring.context(|| "ring: make".to_owned())
 }
 
 impl Instance {
@@ -71,38 +89,44 @@ impl Instance {
     /// Fails if another program reads the log, if the lock cannot be taken, or if the ring or its
     /// record cannot be written.
     pub fn take_log(&self, owner: &mut Owner, log: u8) -> Result<()> {
-        let operation = || format!("pflog{log}");
         let _lock = self.run.lock()?;
         if self.maps.log_readers.get(&u32::from(log))?.is_some() {
-            let cause = "another program reads it".to_owned();
-            return Err(Error::Bpf { operation: operation(), cause });
+            let (operation, cause) = (format!("pflog{log}"), "another program reads it".to_owned());
+            return Err(Error::Bpf { operation, cause });
         }
-        let options = libbpf_sys::bpf_map_create_opts {
-            sz: size_of::<libbpf_sys::bpf_map_create_opts>() as _,
-            ..Default::default()
-        };
-        let ring = MapHandle::create(MapType::RingBuf, Some("log_reader"), 0, 0, RING, &options);
-        let ring = ring.context(operation)?;
-        owner.set_log(Some(log))?;
-        self.maps.log_readers.set(&u32::from(log), &(ring.as_fd().as_raw_fd() as u32))
+        self.make_ring(owner, u32::from(log)).map(drop)
     }
 
-    /// Returns the log of an owner to skipstepd.
+    /// Removes the ring of an owner, if it has one. The records of a log go to skipstepd again.
     ///
     /// # Errors
     /// Fails if the map or the owner's file cannot be written.
-    pub fn give_log_back(&self, owner: &mut Owner) -> Result<()> {
-        match owner.log() {
-            Some(log) => {
-                self.free_log(log)?;
-                owner.set_log(None)
+    pub fn give_ring_back(&self, owner: &mut Owner) -> Result<()> {
+        match owner.ring() {
+            Some(ring) => {
+                self.free_ring(ring)?;
+                owner.set_ring(None)
             }
             None => Ok(()),
         }
     }
 
-    /// Sends the records of a log to skipstepd again.
-    pub(crate) fn free_log(&self, log: u8) -> Result<()> {
-        self.maps.log_readers.remove(&u32::from(log)).map(drop)
+    /// Makes a ring at a place of the map of readers, and records it with its owner.
+    pub(crate) fn make_ring(&self, owner: &mut Owner, place: u32) -> Result<MapHandle> {
+        let ring = new_ring()?;
+        owner.set_ring(Some(Ring { place, id: ring::id(&ring)? }))?;
+        self.maps.log_readers.set(&place, &(ring.as_fd().as_raw_fd() as u32))?;
+        Ok(ring)
+    }
+
+    /// Removes a ring from the map of readers, unless its place has another ring.
+    pub(crate) fn free_ring(&self, ring: Ring) -> Result<()> {
+        if self.maps.log_readers.get(&ring.place)? != Some(ring.id) {
+            return Ok(());
+        }
+        if let Some(number) = ring.place.checked_sub(LOGS) {
+            drops::set_reader(&self.maps, number, false);
+        }
+        self.maps.log_readers.remove(&ring.place).map(drop)
     }
 }

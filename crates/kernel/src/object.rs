@@ -165,7 +165,8 @@ const MAPPED: [&str; 6] = [
 ];
 
 /// Maps that only programs use.
-const OTHERS: [&str; 9] = [
+const OTHERS: [&str; 10] = [
+    "drop_rates",
     "error_rates",
     XDP_FAST_PATH_PROGRAM,
     FILTER_PROGRAM,
@@ -352,7 +353,7 @@ maps! {
     limited_sources: Map<abi::LimitedKey, abi::LimitedSource> = map_name::LIMITED_SOURCES,
     /// sources whose states are to end -> selection of these states
     flushes: Map<abi::Flush, abi::Flushed> = map_name::FLUSHES,
-    /// n of pflogN -> id of the ring of the program that reads the log
+    /// n of pflogN, or a number of a reader of dropped packets -> id of its ring
     log_readers: Map<u32, u32> = map_name::LOG_READERS,
     /// device and counters of reassembly; one element
     reassembler: Map<u32, abi::Reassembler> = map_name::REASSEMBLER,

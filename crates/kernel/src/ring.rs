@@ -72,7 +72,7 @@ impl Instance {
     }
 }
 
-fn id(ring: &MapHandle) -> Result<u32> {
+pub(crate) fn id(ring: &MapHandle) -> Result<u32> {
     Ok(ring.info().context(|| "ring: look at".to_owned())?.info.id)
 }
 

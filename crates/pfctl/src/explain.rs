@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, bail};
 use serde_json::json;
-use skipstep_kernel::host;
-use skipstep_model::{Decision, Fate, Firewall, Trace, Verdict};
+use skipstep_kernel::{Instance, host};
+use skipstep_model::{Decision, Fate, Firewall, Packet, Trace, Verdict};
 use skipstep_pfconf::PrintOptions;
 use skipstep_pfconf::print::rule as print_rule;
 use skipstep_ruleset::interface::{Host, Interface};
@@ -93,7 +93,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         None => ("line ".to_string(), loaded_ruleset(args)?),
     };
     add_interface(&mut host, &arrival.interface);
-    let explanation = explain(&ruleset, &host, &arrival);
+    let explanation = explain(&ruleset, &host, &scenario::test_packet(&arrival));
     let where_written = |line: u32| match args.file {
         Some(_) => format!("{file}:{line}"),
         None => format!("line {line} of the loaded file"),
@@ -105,11 +105,18 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads the rules in force, with the current entries of the tables.
 fn loaded_ruleset(args: &Args) -> Result<Ruleset> {
-    let Some(instance) = open(args)? else {
-        bail!("no rules are loaded; explain a file with -f");
-    };
+    match open(args)? {
+        Some(instance) => with_entries(&instance),
+        None => bail!("no rules are loaded; explain a file with -f"),
+    }
+}
+
+/// Reads the rules in force, with the current entries of the tables.
+///
+/// # Errors
+/// Fails if the records or a table of the instance cannot be read.
+pub fn with_entries(instance: &Instance) -> Result<Ruleset> {
     let mut ruleset = instance.loaded()?.ruleset;
     let read = |anchor: &str, table: &mut Table| -> Result<()> {
         table.entries = instance.table_entries(&TableName::new(anchor, &table.name))?;
@@ -158,10 +165,9 @@ pub struct Explanation {
 }
 
 /// Sends one packet through the model, with an empty state table.
-pub fn explain(ruleset: &Ruleset, host: &Host, arrival: &Arrival) -> Explanation {
+pub fn explain(ruleset: &Ruleset, host: &Host, packet: &Packet) -> Explanation {
     let mut firewall = Firewall::new(ruleset.clone(), host.clone());
-    let packet = scenario::test_packet(arrival);
-    let (fate, trace) = firewall.explain(&packet);
+    let (fate, trace) = firewall.explain(packet);
     Explanation { packet: skipstep_wire::print::line(&packet.bytes), trace, fate }
 }
 
@@ -232,7 +238,7 @@ mod tests {
         let ruleset = skipstep_pfconf::load(rules, &context).unwrap().ruleset;
         let arrival = read_packet(packet).unwrap();
         let place = |line: u32| format!("pf.conf:{line}");
-        explain(&ruleset, &host, &arrival).text(&ruleset, &place)
+        explain(&ruleset, &host, &scenario::test_packet(&arrival)).text(&ruleset, &place)
     }
 
     #[test]

@@ -57,6 +57,7 @@ pub const FLAGS: &[&Flag] = &[
     &verbs::WRITE,
     &verbs::EXAMPLES,
     &verbs::ALL,
+    &verbs::EXPLAIN,
     &filter::REMOVE,
     &filter::ROOM_FOR,
 ];

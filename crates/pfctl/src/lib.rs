@@ -11,6 +11,7 @@ pub mod completion;
 pub mod diff;
 pub mod doc;
 pub mod doctor;
+pub mod drops;
 pub mod explain;
 pub mod filter;
 pub mod flags;

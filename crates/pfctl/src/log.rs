@@ -1,7 +1,7 @@
 //! `pfctl log`: follows a log of skipstepd and prints a line for each packet.
 
 mod file;
-mod record;
+pub(crate) mod record;
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -17,6 +17,11 @@ pub fn print(text: &str) -> Result<()> {
     Ok(())
 }
 
+/// Replaces control characters by `?`, because a name may have escape sequences of the terminal.
+pub fn without_controls(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
 /// Prints an error to standard error, without the errno that Rust appends to the system's message.
 pub fn complain(error: &anyhow::Error) {
     let message = format!("{error:#}");
@@ -47,6 +52,11 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    fn escape_sequences_do_not_reach_the_terminal() {
+        assert_eq!(without_controls("l\u{1b}[2J\u{9b}\nä"), "l?[2J??ä");
+    }
 
     #[test]
     fn a_replaced_file_has_the_mode_that_is_asked_for() {

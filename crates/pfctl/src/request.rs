@@ -102,7 +102,10 @@ pub struct Args {
     pub examples: Option<usize>,
     /// `--all`: let `log` print existing records, too.
     pub all: bool,
-    /// Addresses of `-T`, the packet of `explain`, the files of the other verbs.
+    /// `--explain`: let `drops` explain each packet.
+    pub explain: bool,
+    /// Addresses of `-T`, the packet of `explain`, the words of `drops`, the files of the other
+    /// verbs.
     pub operands: Vec<String>,
 }
 

@@ -17,7 +17,7 @@ use crate::request::Args;
 use crate::verbs::Verb;
 use crate::words::debug_level_name;
 use crate::{
-    anchors, bridge, diff, doctor, explain, flush, import, kill, live, load, log, scenarios,
+    anchors, bridge, diff, doctor, drops, explain, flush, import, kill, live, load, log, scenarios,
     state_file, table, trial,
 };
 
@@ -88,6 +88,7 @@ fn run(args: &Args) -> Result<ExitCode> {
         Some(Verb::Fmt) => crate::fmt::run(args),
         Some(Verb::Diff) => diff::run(args),
         Some(Verb::Log) => log::run(args),
+        Some(Verb::Drops) => drops::run(args),
         Some(Verb::Bridge) => bridge::run(args),
         Some(Verb::Confirm) => trial::confirm(args),
         Some(Verb::Revert) => trial::revert(args),

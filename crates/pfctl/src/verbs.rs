@@ -19,6 +19,8 @@ pub enum Verb {
     Import,
     /// follow a log
     Log,
+    /// print dropped packets
+    Drops,
     /// join interfaces by a bridge
     Bridge,
     /// keep the load on trial
@@ -50,7 +52,8 @@ pub struct Row {
 }
 
 /// All verbs, in the order of the manual page.
-pub const VERBS: &[Row] = &[EXPLAIN, TEST, DIFF, FMT, IMPORT, LOG, BRIDGE, CONFIRM, REVERT, DOCTOR];
+pub const VERBS: &[Row] =
+    &[EXPLAIN, TEST, DIFF, FMT, IMPORT, LOG, DROPS, BRIDGE, CONFIRM, REVERT, DOCTOR];
 
 const EXPLAIN: Row = Row {
     verb: Verb::Explain,
@@ -191,6 +194,58 @@ const LOG: Row = Row {
            If the log is rotated,\n\
            .Nm\n\
            continues with the new file.",
+    has_commands: false,
+    lacks: |_| None,
+};
+
+const DROPS: Row = Row {
+    verb: Verb::Drops,
+    name: "drops",
+    usage: "[--explain] [--json] [-p instance] [filter ...]",
+    operands: Completion::None,
+    brief: "print dropped packets with their reasons as they are dropped",
+    text: "Print the packets that the filter drops from now on, until interrupted.\n\
+           A packet need not be logged by a rule.\n\
+           A line has the time, the reason, the direction, the interface, the rule with its file,\n\
+           line and labels, and the packet.\n\
+           .Sx REASONS\n\
+           says what each reason means, and what to do.\n\
+           A rule without a file is in the file that was loaded with\n\
+           .Fl f ,\n\
+           which is shown as\n\
+           .Pa pf.conf .\n\
+           .Pp\n\
+           The\n\
+           .Ar filter\n\
+           chooses packets.\n\
+           It consists of the criteria of a rule, as in\n\
+           .Xr pf.conf 5 .\n\
+           A\n\
+           .Cm port\n\
+           without\n\
+           .Cm from\n\
+           or\n\
+           .Cm to\n\
+           is that of either end.\n\
+           In front of the criteria,\n\
+           .Cm reason Ar name\n\
+           chooses packets with this reason.\n\
+           .Dl # pfctl drops reason state-mismatch on wan0 proto tcp port 22\n\
+           .Pp\n\
+           At most 20 similar packets are printed in a second.\n\
+           Then a line has the number of further ones.\n\
+           After the interrupt, a table has the number of packets by reason and rule.\n\
+           With\n\
+           .Fl -json ,\n\
+           each line is an object, and there is no table.\n\
+           At most four programs read dropped packets at once.\n\
+           While one reads, dropped packets take the slow path of the filter.\n\
+           Each CPU reports at most 10,000 packets in a second.\n\
+           Standard error has the number of further packets.\n\
+           .Pp\n\
+           Frames that the rules of a bridge block are counted by\n\
+           .Cm bridge show ,\n\
+           and not printed.",
     has_commands: false,
     lacks: |_| None,
 };

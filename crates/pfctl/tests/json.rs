@@ -301,11 +301,42 @@ fn logged_packets() {
 }
 
 #[test]
+fn dropped_packets() {
+    use pfctl::drops::record::{Cause, Dropped};
+    use pfctl::drops::rules::DecidingRule;
+
+    let rules = ruleset(RULES);
+    let packet = run::test_packet(&parse::arrival(PACKET).unwrap());
+    let explained = pfctl::explain::explain(&rules, &host::standard(), &packet);
+    let rule = DecidingRule {
+        id: 1.into(),
+        file: Some("pf.conf".into()),
+        line: 2,
+        labels: vec!["ssh".into()],
+    };
+    for rule in [Some(rule), None] {
+        let dropped = Dropped {
+            time: Default::default(),
+            cause: Cause::Undelivered,
+            direction: packet.direction,
+            interface: packet.interface.clone(),
+            rule,
+            length: 40,
+            is_ip: true,
+            packet: packet.bytes.clone(),
+        };
+        is("drops", &dropped.json(Some(explained.json(&rules))));
+        is("drops", &dropped.json(None));
+        is("drops", &dropped.kind().json(&dropped.time, 7));
+    }
+}
+
+#[test]
 fn explanations_and_differences() {
     let rules = ruleset(RULES);
-    let arrival = parse::arrival(PACKET).unwrap();
+    let packet = run::test_packet(&parse::arrival(PACKET).unwrap());
     for rules in [rules.clone(), Ruleset::default()] {
-        let explained = pfctl::explain::explain(&rules, &host::standard(), &arrival);
+        let explained = pfctl::explain::explain(&rules, &host::standard(), &packet);
         is("explain", &explained.json(&rules));
     }
     let side = |file: &str, ruleset| Side { file: file.to_string(), ruleset };

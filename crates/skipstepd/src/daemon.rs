@@ -239,7 +239,7 @@ fn remove_orphans(signals: &Signals, name: &str) {
             && let Some(mut instance) = complaint.note(open(name)).flatten()
             && let Some(dead @ 1..) = complaint.note(instance.remove_orphans())
         {
-            print_message(&format!("removed the rules of {dead} dead processes"));
+            print_message(&format!("removed the rules and rings of {dead} dead processes"));
         }
         thread::sleep(ORPHANS);
     }

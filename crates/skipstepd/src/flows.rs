@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use skipstep_abi::FlowRecord;
+use skipstep_kernel::clock::wall_time;
 
-use crate::clock::wall_time;
 use crate::ipfix::{self, Template};
 
 /// Interval of sending the templates, because a collector may start after skipstepd.

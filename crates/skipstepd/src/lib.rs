@@ -6,7 +6,6 @@
 //! It is the guardian ([`mod@guardian`]) of workers ([`mod@worker`]), one for each [`task`].
 //! Workers read these bytes and have no rights.
 
-pub mod clock;
 pub mod complaint;
 pub mod daemon;
 pub mod delay;

@@ -8,8 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use skipstep_abi::LogRecord;
+use skipstep_kernel::clock::wall_time;
 
-use crate::clock::wall_time;
 use crate::file::LogFile;
 use crate::pflog::{self, Origin};
 

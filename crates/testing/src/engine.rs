@@ -11,9 +11,11 @@ use skipstep_kernel::contents::{EntryInfo, EntryTraffic};
 use skipstep_kernel::object::{self, Maps, Programs, Sizes};
 use skipstep_kernel::program::{self, Program, Run};
 use skipstep_kernel::record::{Memory, Record};
+use skipstep_kernel::ring::RingReader;
 use skipstep_kernel::rule_home::RuleHome;
 use skipstep_kernel::{
-    Indexing, Result, commit, contents, counters, limiter, source, state, table, trial,
+    DroppedPacket, Indexing, Result, commit, contents, counters, drops, limiter, source, state,
+    table, trial,
 };
 use skipstep_model::{Draw, Fate, Packet, TableCounters, TableTraffic, TrialTime};
 use skipstep_ruleset::interface::Host;
@@ -49,7 +51,12 @@ pub struct TestEngine {
     kept: Option<(Record, bool)>,
     /// The states, as long as no program ran that could change them.
     pub(crate) known: Option<Known>,
+    /// The reader of dropped packets, and the check of each packet's records.
+    drops: Option<(RingReader<DroppedPacket>, DropCheck)>,
 }
+
+/// Checks the records of dropped packets that a packet has caused.
+pub type DropCheck = fn(&Packet, &Fate, &[DroppedPacket]);
 
 /// Summary of the states, for the clock.
 pub(crate) struct Known {
@@ -134,6 +141,7 @@ impl TestEngine {
             record: Record::default(),
             kept: None,
             known: None,
+            drops: None,
         };
         engine.machine.publish_settings();
         Ok(engine)
@@ -149,6 +157,19 @@ impl TestEngine {
     /// Selects the tables that get an index, for rules loaded from now on.
     pub fn set_indexing(&mut self, indexing: Indexing) {
         self.indexing = indexing;
+    }
+
+    /// Reads dropped packets from now on, and calls `check` after each packet. `None` ends that.
+    ///
+    /// # Errors
+    /// Fails if the ring of the records cannot be made.
+    pub fn check_drops(&mut self, check: Option<DropCheck>) -> Result<()> {
+        drops::set_reader(&self.maps, 0, false);
+        self.drops = match check {
+            Some(check) => Some((drops::test_ring(&self.maps)?, check)),
+            None => None,
+        };
+        Ok(())
     }
 
     /// Runs one packet `repeat` times and measures the time. A run finds the states and counters
@@ -419,7 +440,15 @@ impl Engine for TestEngine {
 
     fn packet(&mut self, packet: &Packet) -> Fate {
         self.known = None;
-        certain(self.try_packet(packet))
+        // a load clears the status
+        drops::set_reader(&self.maps, 0, self.drops.is_some());
+        let fate = certain(self.try_packet(packet));
+        if let Some((ring, check)) = &mut self.drops {
+            let mut records = Vec::new();
+            certain(ring.drain(|dropped| records.push(dropped.clone())));
+            check(packet, &fate, &records);
+        }
+        fate
     }
 
     fn kill(&mut self, ids: &[u64]) {

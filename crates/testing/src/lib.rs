@@ -25,7 +25,7 @@ mod route;
 mod timer;
 
 pub use anew::{FRAME, FrameRestorer, TimedHook};
-pub use engine::{TestEngine, TimedRun};
+pub use engine::{DropCheck, TestEngine, TimedRun};
 pub use instance::TestInstance;
 pub use key_table::KeyTable;
 pub use lookup::{FAILED, Lookup, LookupPacket, Lookups, NO_RULE, PACKETS};

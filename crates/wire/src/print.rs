@@ -59,6 +59,24 @@ pub fn line(packet: &[u8]) -> String {
     text
 }
 
+/// Describes a frame that begins with its Ethernet header, and that has no IP packet behind it as
+/// far as the filter can see.
+///
+/// ```
+/// let frame = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0x47, 0, 0];
+/// let line = "frame 02:00:00:00:00:02 > 02:00:00:00:00:01 type 0x8847 len 2";
+/// assert_eq!(skipstep_wire::print::frame(&frame), line);
+/// ```
+pub fn frame(frame: &[u8]) -> String {
+    let Some((header, rest)) = frame.split_at_checked(14) else {
+        return format!("frame, {} bytes: {}", frame.len(), hex(frame));
+    };
+    let address =
+        |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":");
+    let (to, from, kind) = (address(&header[..6]), address(&header[6..12]), hex(&header[12..]));
+    format!("frame {from} > {to} type 0x{kind} len {}", rest.len())
+}
+
 /// The header fields that IPv4 and IPv6 have in common.
 struct IpView {
     source: IpAddr,

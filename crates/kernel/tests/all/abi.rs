@@ -159,11 +159,13 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             limited_sources, leaving, bound, sweeps, second, stamp, beat, second_until,
             syncookies, ingress_id, egress_id, egress_address, guard_id, timer_errors,
             timer_error, timer_tried, flushing, flush_kinds, flush_number, limited_turns,
-            limited_capacity, confirm_by, back, back_running, ending, pad,
+            limited_capacity, confirm_by, back, back_running, ending, drop_readers,
+            drop_readers_alive, pad,
         }
         pf_syncookies => abi::Syncookies { key, in_flight, keys_made, next_key_at, active, pad }
         pf_counters => abi::Counters {
             reason, state, limit, source, log_lost, flow_lost, forwarded, left_to, divert_lost,
+            drops_lost, drops_unreported,
         }
         pf_source_key => abi::SourceKey { rule_slot, kind, family, pad, address }
         pf_source_node => abi::SourceNode {
@@ -321,7 +323,7 @@ fn rust_numbers() -> BTreeMap<String, i64> {
         "" abi::limits {
             IFNAMSIZ, MAX_RULES, RULE_SLOTS, TABLE_SLOTS, MAX_INTERFACES, NEAR_INTERFACES,
             MATCH_RULES, MAX_DEPTH,
-            MAX_STEPS, SNAPLEN, LOG_WHOLE, LOGS,
+            MAX_STEPS, SNAPLEN, LOG_WHOLE, LOGS, DROP_READERS,
             IDLE_SLOT, SELF_TABLE, LIMITERS, FINGERPRINTS, SYSTEMS, COPIES,
         }
         "VERDICT_" abi::verdict::verdict { PASS, DROP, REPLY, CONSUMED, HELD, REFRAGMENT, ROUTED, CROSSED }

@@ -40,7 +40,7 @@ fn a_reader_gets_the_packets_of_its_log_as_a_whole() {
         assert_eq!(said, texts);
         assert_eq!(logs(&mut log), [0], "only what is not the reader's");
 
-        instance.give_log_back(&mut owner).unwrap();
+        instance.give_ring_back(&mut owner).unwrap();
         from.send_to(b"hello", to.1).unwrap();
         assert_eq!(packets(&mut live), []);
         assert_eq!(logs(&mut log), [7]);

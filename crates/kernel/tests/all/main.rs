@@ -5,6 +5,7 @@ mod abi;
 mod anchors;
 mod bounds;
 mod common;
+mod drops;
 mod engine;
 mod handoff;
 mod instance;

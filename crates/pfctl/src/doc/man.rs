@@ -1,6 +1,6 @@
 //! The manual page pfctl(8), in mdoc(7).
 
-use super::{letter, plain_letters};
+use super::{letter, plain_letters, reasons};
 use crate::flags::FLAGS;
 use crate::flags::flag::{Flag, Name};
 use crate::verbs::{Row, VERBS};
@@ -113,6 +113,8 @@ Print the verdict on a packet before loading the rules:
 .Pp
 Print the faults of the host and the filter, and the commands that mend them:
 .Dl # pfctl doctor -q
+Print the packets to or from port 22 that are dropped on wan0, with their reasons:
+.Dl # pfctl drops on wan0 proto tcp port 22
 .Sh SEE ALSO
 .Xr pf.conf 5 ,
 .Xr skipstepd 8 ,
@@ -131,7 +133,7 @@ pub fn page() -> String {
         text += &format!(".It Cm {}{}\n{}\n", row.name, operands.unwrap_or_default(), row.text);
     }
     text += ".El\n";
-    text + TAIL
+    text + &reasons::section() + TAIL
 }
 
 fn synopsis() -> String {

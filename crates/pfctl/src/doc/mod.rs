@@ -3,6 +3,7 @@
 pub mod complete;
 pub mod help;
 pub mod man;
+pub mod reasons;
 
 use crate::flags::FLAGS;
 use crate::flags::flag::{Flag, Name};

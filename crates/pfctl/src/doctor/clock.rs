@@ -1,7 +1,7 @@
 //! Checks of the clocks: the system's, which the log uses, and the timer that removes expired
 //! states.
 
-use skipstep_kernel::clock;
+use skipstep_kernel::timekeeping;
 
 use super::finding::Finding;
 use super::{Inputs, Words, has_systemd};
@@ -31,8 +31,8 @@ pub struct Facts {
 pub fn collect(inputs: &Inputs) -> Facts {
     let running = inputs.open().map(|(.., status)| status).filter(|status| status.running);
     Facts {
-        synchronized: clock::is_synchronized(),
-        source: clock::source(),
+        synchronized: timekeeping::is_synchronized(),
+        source: timekeeping::source(),
         has_systemd: has_systemd(),
         sweep_late: running.map_or(0, |status| status.sweep_late_secs.into()),
         timer_errors: running.map_or((0, 0), |status| status.timer_errors),

@@ -209,9 +209,9 @@ fn verbose() {
 pub(super) const JSON: Flag = Flag {
     name: Name::Long("json"),
     value: None,
-    brief: "with -s, -T show, bridge show, diff, doctor, explain and log: print JSON",
-    text: "With\n.Fl s ,\n.Fl T Cm show , bridge show , diff , doctor , explain\nor\n.Cm log :\n\
-           print JSON instead of text.",
+    brief: "with -s, -T show, bridge show, diff, doctor, drops, explain and log: print JSON",
+    text: "With\n.Fl s ,\n.Fl T Cm show , bridge show , diff , doctor , drops , explain\nor\n\
+           .Cm log :\nprint JSON instead of text.",
     set: |args, _| {
         args.json = true;
         Ok(())

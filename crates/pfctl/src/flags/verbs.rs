@@ -105,3 +105,23 @@ pub(super) const ALL: Flag = Flag {
 fn all() {
     assert!(tests::args(&["log", "--all"]).all);
 }
+
+pub(super) const EXPLAIN: Flag = Flag {
+    name: Name::Long("explain"),
+    value: None,
+    brief: "with drops: explain the fate of each packet",
+    text: "With\n\
+           .Cm drops :\n\
+           below each packet, print its way through the rules in force, as\n\
+           .Cm explain\n\
+           does.",
+    set: |args, _| {
+        args.explain = true;
+        Ok(())
+    },
+};
+
+#[test]
+fn explain() {
+    assert!(tests::args(&["drops", "--explain"]).explain);
+}

@@ -79,7 +79,7 @@ impl Record {
     where
         Z::Offset: std::fmt::Display,
     {
-        let time = self.time.with_timezone(zone).format("%F %T%.6f");
+        let time = time_text(&self.time, zone);
         let rule = self.rule.map_or_else(|| "def".to_owned(), |number| number.to_string());
         let anchor = self.anchor.as_ref().map(|(name, number)| format!(".{name}.{number}"));
         let uid = self.uid.map(|uid| format!(" [uid {uid}]"));
@@ -112,6 +112,14 @@ impl Record {
             "packet": print::line(&self.packet),
         })
     }
+}
+
+/// Prints a time in `zone`, in the style of tcpdump.
+pub(crate) fn time_text<Z: TimeZone>(time: &DateTime<Utc>, zone: &Z) -> String
+where
+    Z::Offset: std::fmt::Display,
+{
+    time.with_timezone(zone).format("%F %T%.6f").to_string()
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use skipstep_kernel::clock::boot_time;
 use skipstep_kernel::{DelayCounters, Frames};
 use skipstep_worker::privileges::Call;
 
-use crate::clock::boot_time;
 use crate::complaint::Complaint;
 use crate::delay::Delays;
 use crate::fragments::LONGEST_FRAME;

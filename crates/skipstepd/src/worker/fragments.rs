@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use skipstep_kernel::Frames;
+use skipstep_kernel::clock::boot_time;
 use skipstep_worker::privileges::Call;
 
-use crate::clock::boot_time;
 use crate::complaint::Complaint;
 use crate::fragments::{Fragments, LONGEST_FRAME};
 use crate::task::{FragmentLimits, Order, Request, TICK};
