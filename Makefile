@@ -4,8 +4,8 @@
 PACKAGES_BUILD := gcc libc6-dev linux-libc-dev make pkg-config libelf-dev zlib1g-dev
 PACKAGES_LAB   := iproute2 iputils-ping util-linux procps curl busybox-static iperf3 tcpdump netcat-openbsd python3 iptables nftables lftp tnftp
 PACKAGES_CHECK := shellcheck
-# For `make test-full`: another kernel, and a Debian, in an emulated machine, readers of files, libFuzzer.
-PACKAGES_FULL  := tshark chromium chromium-driver python3-selenium g++ wireguard-tools $(if $(filter x86_64,$(shell uname -m)),qemu-system-x86 xz-utils debootstrap e2fsprogs kmod)
+# For `make test-full`: another kernel, and a Debian, in an emulated machine, readers of files and of metrics, libFuzzer.
+PACKAGES_FULL  := tshark prometheus chromium chromium-driver python3-selenium g++ wireguard-tools $(if $(filter x86_64,$(shell uname -m)),qemu-system-x86 xz-utils debootstrap e2fsprogs kmod)
 PACKAGES_DOCS  := mandoc
 # The BPF compiler: the first of these that the distribution has; 16 is the oldest that will do.
 CLANGS         := clang-19 clang-20 clang-18 clang-17 clang-16
@@ -120,7 +120,8 @@ install: build ## install programs, man pages, completions, vim files, systemd u
 	for folder in syntax ftdetect indent; do \
 		install -d $(VIM)/$$folder && install -m 644 editors/vim/$$folder/*.vim $(VIM)/$$folder || exit 1; \
 	done
-	install -m 644 packaging/boot.conf packaging/dev-pf.conf $(DATA)
+	install -m 644 packaging/boot.conf packaging/dev-pf.conf packaging/grafana/skipstep.json \
+		packaging/prometheus/skipstep.rules.yml $(DATA)
 	install -m 644 examples/*.conf $(EXAMPLES)
 	install -D -m 644 packaging/sysusers.conf $(SYSUSERS)/skipstep.conf
 ifeq ($(DESTDIR),)

@@ -1,7 +1,7 @@
 //! An instance: the filter of one network namespace, created, enabled, loaded, queried and removed
 //! by name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::mem::offset_of;
 use std::net::IpAddr;
@@ -556,6 +556,17 @@ impl Instance {
     pub fn states(&self) -> Result<Vec<StateView>> {
         let found = state::list(&self.maps, &self.names()?)?;
         Ok(found.into_iter().map(|found| found.view).collect())
+    }
+
+    /// Returns the stable identities of orphaned rules, by the ids of their states.
+    ///
+    /// # Errors
+    /// Fails if the maps or the record cannot be read.
+    pub fn identities_of_orphans(&self) -> Result<HashMap<u64, String>> {
+        match self.record()?.orphans {
+            orphans if orphans.is_empty() => Ok(HashMap::new()),
+            orphans => state::identities_of_orphans(&self.maps, &orphans),
+        }
     }
 
     /// Removes the states that `wanted` accepts. Returns the number of removed states.

@@ -1,13 +1,14 @@
 //! Orphaned rules: rules that are in no rule set any more while their states live. As in pf, their
 //! states go on using the tables that the rules name, as long as tables of these names exist: they
 //! count for them, fill them, and use their addresses. The states can be killed by the labels of
-//! the rules.
+//! the rules, and `pfctl --json -ss` shows the rules' stable identities.
 
 use std::collections::BTreeMap;
 use std::mem::offset_of;
 
 use skipstep_abi as abi;
 use skipstep_classifier::pool;
+use skipstep_pfconf::identity::Identities;
 use skipstep_ruleset::{Address, PoolKind, Rule, TableName};
 
 use crate::error::Result;
@@ -30,6 +31,7 @@ impl OrphanedRule {
                 .filter_map(|(purpose, p)| Some((purpose, pool::table_of(&p.address, path)?)))
                 .collect(),
             labels: rule.labels.clone(),
+            hash: None,
         }
     }
 
@@ -49,13 +51,22 @@ pub(crate) fn rules(maps: &Maps, previous: &Record, new: &SlotSet) -> BTreeMap<u
     let earlier = previous.orphans.iter().filter(|(slot, _)| remains(**slot));
     let mut orphans: BTreeMap<u32, OrphanedRule> =
         earlier.map(|(slot, rule)| (*slot, rule.clone())).collect();
+    // all rules of the rule set have to be printed for it, which most loads need not do
+    let mut identities = None;
     for (path, set) in &previous.rule_sets {
-        let filter = previous.ruleset.rules_of(path).iter().zip(&set.slots);
-        let legacy_rules = previous.ruleset.legacy_rules_of(path).iter().map(|legacy| &legacy.rule);
-        for (rule, slot) in filter.chain(legacy_rules.zip(&set.legacy_slots)) {
-            match OrphanedRule::from_rule(path, rule) {
-                rule if rule.has_content() => orphans.insert(*slot, rule),
-                _ => orphans.remove(slot),
+        let ruleset = &previous.ruleset;
+        let filter = ruleset.rules_of(path).iter().map(|rule| (rule, None)).zip(&set.slots);
+        let legacy = ruleset.legacy_rules_of(path).iter();
+        let legacy = legacy.map(|legacy| (&legacy.rule, Some(legacy.kind))).zip(&set.legacy_slots);
+        for ((rule, kind), slot) in filter.chain(legacy).filter(|(_, slot)| !new.contains(**slot)) {
+            let mut orphan = OrphanedRule::from_rule(path, rule);
+            if orphan.labels.is_empty() && remains(*slot) {
+                let identities = identities.get_or_insert_with(|| Identities::of(ruleset));
+                orphan.hash = identities.find(path, kind, rule.number).map(str::to_owned);
+            }
+            match orphan.has_content() {
+                true => orphans.insert(*slot, orphan),
+                false => orphans.remove(slot),
             };
         }
     }

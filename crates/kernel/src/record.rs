@@ -7,6 +7,7 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use skipstep_abi::table::TABLE_INDEXED;
 use skipstep_classifier::{CompiledSet, Names, Planner};
+use skipstep_pfconf::identity;
 use skipstep_ruleset::{Rule, RuleId, Ruleset, TableEntry, TableName};
 
 use crate::bridge_port::Ports;
@@ -132,6 +133,15 @@ pub struct OrphanedRule {
     pub pools: Vec<(u32, TableName)>,
     /// Labels of the rule, by which its states can be killed.
     pub labels: Vec<String>,
+    /// The rule's stable identity, if it has no label and had states when it was replaced.
+    pub hash: Option<String>,
+}
+
+impl OrphanedRule {
+    /// Returns the rule's stable identity, if it is known.
+    pub fn identity(&self) -> Option<String> {
+        identity::of_labels(&self.labels).or_else(|| self.hash.clone())
+    }
 }
 
 /// A set of rule slots.

@@ -37,7 +37,7 @@ pub fn empty_folder() -> Result<PathBuf> {
 }
 
 /// First bytes of a rule set's file; the digit is the version.
-const RULES_HEAD: &[u8; 8] = b"rules 3\n";
+const RULES_HEAD: &[u8; 8] = b"rules 4\n";
 
 /// Number of times that a reader tries again when a rule set is replaced during the read.
 const RETRIES: usize = 10;
@@ -432,6 +432,7 @@ mod tests {
     use skipstep_ruleset::interface::Host;
 
     use super::*;
+    use crate::record::OrphanedRule;
 
     /// A rule set with one statement of every kind.
     const RULES: &str = r#"
@@ -458,7 +459,7 @@ mod tests {
         let bytes = postcard::to_stdvec(&record()).unwrap();
         let fnv = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
         let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325, fnv);
-        assert_eq!((RULES_HEAD, bytes.len(), hash), (b"rules 3\n", 883, 0xdc20_d4a5_5dba_4cb6));
+        assert_eq!((RULES_HEAD, bytes.len(), hash), (b"rules 4\n", 883, 0xdc20_d4a5_5dba_4cb6));
     }
 
     /// Returns the record of [`RULES`].
@@ -466,7 +467,8 @@ mod tests {
         let host = Host::default();
         let loaded = skipstep_pfconf::load(RULES, &Context::new(&host));
         let ruleset = loaded.unwrap_or_else(|why| panic!("{:?}", why.diagnostics)).ruleset;
-        Record { ruleset, ..Record::default() }
+        let orphan = OrphanedRule { hash: Some("a29e".into()), ..OrphanedRule::default() };
+        Record { ruleset, orphans: [(7, orphan)].into(), ..Record::default() }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! States as userland sees them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::mem::offset_of;
 
 use skipstep_abi as abi;
@@ -13,6 +13,7 @@ use skipstep_views::{NextHop, Peer, StateView, other_sides};
 
 use crate::error::Result;
 use crate::object::{Maps, Programs};
+use crate::record::OrphanedRule;
 
 /// A state with its index.
 pub struct Found {
@@ -45,6 +46,23 @@ pub fn list(maps: &Maps, names: &Names) -> Result<Vec<Found>> {
         .collect();
     found.sort_by_key(|found| found.view.id);
     Ok(found)
+}
+
+/// Returns the stable identities of orphaned rules, by the ids of their states.
+///
+/// # Errors
+/// Fails if a map cannot be read.
+pub fn identities_of_orphans(
+    maps: &Maps,
+    orphans: &BTreeMap<u32, OrphanedRule>,
+) -> Result<HashMap<u64, String>> {
+    let identity = |state: abi::State| {
+        // the rule in a slot may be a new one
+        let is_orphaned = rule_number(maps, state.rule_slot).is_none();
+        let orphan = orphans.get(&state.rule_slot).filter(|_| is_orphaned)?;
+        Some((state.id, orphan.identity()?))
+    };
+    Ok(kept(maps)?.filter_map(|(_, kept)| identity(kept.state)).collect())
 }
 
 /// Returns the states with their extensions, by their indexes.

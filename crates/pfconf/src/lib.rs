@@ -13,6 +13,7 @@
 pub mod context;
 pub mod diagnostics;
 pub mod format;
+pub mod identity;
 pub mod names;
 pub mod print;
 pub mod suggest;

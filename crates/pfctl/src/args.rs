@@ -9,7 +9,7 @@ use crate::flags::FLAGS;
 use crate::flags::flag::{Flag, Name};
 use crate::refusal::Refusal;
 use crate::request::Args;
-use crate::verbs;
+use crate::verbs::{self, Verb};
 use crate::words::{Flush, TableCommand};
 
 /// Parses the words behind the program's name.
@@ -46,7 +46,18 @@ pub fn parse(words: &[String]) -> Result<Args, Refusal> {
         }
     }
     args.operands.extend_from_slice(operands);
+    check_pcap(&args)?;
     Ok(args)
+}
+
+/// Refuses `-w` where it has no meaning.
+fn check_pcap(args: &Args) -> Result<(), Refusal> {
+    let refuse = |message: &str| Err(Refusal::Usage(message.into()));
+    match &args.pcap {
+        Some(_) if args.verb != Some(Verb::Log) => refuse("-w applies to log only"),
+        Some(_) if args.json => refuse("-w and --json are mutually exclusive"),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses flags that exclude each other.
@@ -145,7 +156,6 @@ fn find(wanted: impl Fn(&Flag) -> bool) -> Option<&'static Flag> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verbs::Verb;
     use crate::words::Show;
 
     fn args(line: &str) -> Result<Args, Refusal> {

@@ -8,6 +8,7 @@ use serde_json::json;
 use skipstep_kernel::{Instance, host};
 use skipstep_model::{Decision, Fate, Firewall, Packet, Trace, Verdict};
 use skipstep_pfconf::PrintOptions;
+use skipstep_pfconf::identity::Identities;
 use skipstep_pfconf::print::rule as print_rule;
 use skipstep_ruleset::interface::{Host, Interface};
 use skipstep_ruleset::{Ruleset, Table, TableName};
@@ -211,6 +212,7 @@ impl Explanation {
             _ => None,
         };
         let rule = id.and_then(|id| ruleset.rule(id));
+        let identities = Identities::of(ruleset);
         json!({
             "packet": self.packet,
             "stages": self.trace.stages.iter().map(|stage| stage.to_string()).collect::<Vec<_>>(),
@@ -219,6 +221,7 @@ impl Explanation {
             "rule": rule.map(|rule| json!({
                 "anchor": id.map(|id| &id.anchor),
                 "number": rule.number,
+                "id": id.and_then(|id| identities.get(id)),
                 "line": rule.line,
                 "text": print_rule(rule, &PrintOptions::default()),
                 "labels": rule.labels,

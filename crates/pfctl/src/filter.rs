@@ -1,7 +1,7 @@
 //! The interface through which `pfctl -s` reads a filter. The filter in the kernel implements it;
 //! other evaluators can implement it to be shown in the same format.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use anyhow::Result;
 use skipstep_kernel::contents::EntryInfo;
@@ -40,6 +40,15 @@ pub trait Filter {
     /// # Errors
     /// Fails if the state table cannot be read.
     fn states(&self) -> Result<Vec<StateView>>;
+
+    /// Returns the stable identities of rules that are in no rule set any more, by the ids of their
+    /// states.
+    ///
+    /// # Errors
+    /// Fails if the state table or the record cannot be read.
+    fn identities_of_orphans(&self) -> Result<HashMap<u64, String>> {
+        Ok(HashMap::new())
+    }
 
     /// Returns the source nodes, by rule.
     ///
@@ -159,6 +168,10 @@ impl Filter for Instance {
 
     fn states(&self) -> Result<Vec<StateView>> {
         Ok(self.states()?)
+    }
+
+    fn identities_of_orphans(&self) -> Result<HashMap<u64, String>> {
+        Ok(self.identities_of_orphans()?)
     }
 
     fn sources(&self) -> Result<Vec<SourceView>> {

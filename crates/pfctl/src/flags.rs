@@ -45,6 +45,7 @@ pub const FLAGS: &[&Flag] = &[
     &tables::TABLE,
     &filter::RDOMAIN,
     &show::VERBOSE,
+    &verbs::PCAP,
     &filter::RELEASE_REFERENCE,
     &filter::DEBUG_LEVEL,
     &filter::ZERO,

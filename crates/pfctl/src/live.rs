@@ -1,21 +1,22 @@
 //! `-s`: reads the data of a show modifier from the filter and prints it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::net::IpAddr;
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
+use skipstep_kernel::EnableReference;
 use skipstep_kernel::instance::Loaded;
-use skipstep_kernel::report::{FragmentStatus, InterfaceView as KernelInterface};
-use skipstep_kernel::{DelayCounters, DivertCounters, EnableReference};
+use skipstep_kernel::report::InterfaceView as KernelInterface;
 use skipstep_pfconf::Names;
+use skipstep_pfconf::identity::Identities;
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::fingerprint::{self, Fingerprints};
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{Queue, Rule, Ruleset, TableName};
-use skipstep_views::{InterfaceCounters, LimiterView, RuleCounters, StateView, Status};
+use skipstep_views::{InterfaceCounters, LimiterView, RuleCounters, StateView};
 
 use crate::filter::Filter;
 use crate::load;
@@ -24,6 +25,7 @@ use crate::show::all::Section;
 use crate::show::info::InfoView;
 use crate::show::interfaces::InterfaceTraffic;
 use crate::show::interfaces::InterfaceView;
+use crate::show::metrics::MetricsView;
 use crate::show::nat::{LegacyRuleSet, LegacyRulesView};
 use crate::show::queues::QueueTree;
 use crate::show::rules::{Inserted, RuleSet, RulesView};
@@ -32,7 +34,7 @@ use crate::show::states::StatesView;
 use crate::show::tables::TableView;
 use crate::show::trial::ConfirmView;
 use crate::show::{
-    Detail, all, anchors, info, interfaces, labels, limiters, memory, nat, osfp, queues,
+    Detail, all, anchors, info, interfaces, labels, limiters, memory, metrics, nat, osfp, queues,
     references, rules, sources, states, tables, timeouts, trial,
 };
 use crate::views::{self, Counted, seconds};
@@ -100,7 +102,7 @@ impl<'a> Live<'a> {
         let (options, detail) = (&self.ruleset.options, self.detail);
         let interface = self.args.interface.as_deref();
         Ok(match show {
-            Show::Queues => queues::text(&self.queues()?, detail),
+            Show::Queues => queues::text(&self.queues(interface, detail.verbose())?, detail),
             Show::Sources => self.with_sources(|view| sources::text(view, detail))?,
             Show::Rules => {
                 let scrub = self.with_legacy_rules(false, |view| nat::text(view, detail))?;
@@ -121,6 +123,7 @@ impl<'a> Live<'a> {
             Show::StateLimiters => limiters::state_limiters_text(&self.limiters()?),
             Show::SourceLimiters => limiters::source_limiters_text(&self.limiters()?, detail),
             Show::Confirm => trial::text(&self.confirm()?),
+            Show::Metrics => metrics::text(&self.metrics()?),
             Show::References => {
                 references::text(&self.references()?, seconds(SystemTime::now()).unsigned_abs())
             }
@@ -152,7 +155,7 @@ impl<'a> Live<'a> {
         let options = &self.ruleset.options;
         let interface = self.args.interface.as_deref();
         Ok(match show {
-            Show::Queues => queues::json(&self.queues()?),
+            Show::Queues => queues::json(&self.queues(interface, self.detail.verbose())?),
             Show::Sources => self.with_sources(sources::json)?,
             Show::Rules => self.with_rules(rules::json)?,
             Show::Nat => self.with_legacy_rules(true, nat::json)?,
@@ -168,6 +171,7 @@ impl<'a> Live<'a> {
             Show::StateLimiters => limiters::json(&self.limiters()?, false),
             Show::SourceLimiters => limiters::json(&self.limiters()?, true),
             Show::Confirm => trial::json(&self.confirm()?),
+            Show::Metrics => metrics::json(&self.metrics()?),
             Show::References => references::json(&self.references()?),
             Show::All => json!({
                 "rules": self.json(Show::Rules)?,
@@ -189,21 +193,54 @@ impl<'a> Live<'a> {
         })
     }
 
+    fn metrics(&self) -> Result<MetricsView<'_>> {
+        let interfaces = self.filter.map_or(Ok(Vec::new()), Filter::interfaces)?.into_iter();
+        let interfaces = interfaces.map(|interface| InterfaceTraffic {
+            traffic: traffic(&interface.counters),
+            name: interface.name,
+        });
+        let mut tables = self.all_tables()?;
+        tables.retain(|table| table.active);
+        Ok(MetricsView {
+            now: seconds(SystemTime::now()),
+            loaded_at: self.loaded_at(),
+            info: self.info()?,
+            trial_failed: self.filter.map_or(Ok(None), Filter::failed_trial)?.is_some(),
+            limits: &self.ruleset.options.limits,
+            tables_named: self.ruleset.all_tables().count(),
+            anchors: self.filter.map_or(Ok(Vec::new()), crate::anchors::paths)?.len(),
+            interfaces: interfaces.collect(),
+            queues: self.queues(None, true)?,
+            tables,
+            rules: self.rule_sets()?,
+            identities: Identities::of(&self.ruleset),
+        })
+    }
+
     fn rule_counters(&self, path: &str) -> Result<Vec<RuleCounters>> {
         self.filter.map_or(Ok(Vec::new()), |filter| filter.rule_counters(path))
     }
 
-    fn with_rules<T>(&self, show: impl FnOnce(&RulesView) -> T) -> Result<T> {
-        let mut sets = BTreeMap::new();
+    /// Returns the rules of the main rule set and of all anchors, by path.
+    fn rule_sets(&self) -> Result<BTreeMap<&str, RuleSet<'_>>> {
         let anchors = self.ruleset.anchors.keys().map(String::as_str);
-        for path in anchors.chain([""]) {
+        let set = |path| {
             let set = RuleSet {
                 rules: self.ruleset.rules_of(path),
                 counters: self.rule_counters(path)?,
                 inserted: self.inserted(path),
             };
-            sets.insert(path, set);
-        }
+            Ok((path, set))
+        };
+        anchors.chain([""]).map(set).collect()
+    }
+
+    /// Returns the identities of the rules for JSON; otherwise none.
+    fn identities(&self) -> Identities {
+        if self.args.json { Identities::of(&self.ruleset) } else { Identities::default() }
+    }
+
+    fn with_rules<T>(&self, show: impl FnOnce(&RulesView) -> T) -> Result<T> {
         // the sizes are slow to read, and only -vv and -g print them
         let (sizes, host) = match self.detail.very_verbose() || self.detail.debug {
             true => (self.table_sizes()?, (self.host)()?),
@@ -217,7 +254,7 @@ impl<'a> Live<'a> {
             |address: &DynamicAddress, family| views::dynamic_size(&host, address, family);
         let names = names();
         let view = RulesView {
-            sets,
+            sets: self.rule_sets()?,
             path: &self.anchor.path,
             recursive: self.anchor.recursive,
             only: self.args.rule,
@@ -225,6 +262,7 @@ impl<'a> Live<'a> {
             table_sizes: &table_sizes,
             dynamic_sizes: &dynamic_sizes,
             queue_numbers: self.queue_numbers()?,
+            identities: &self.identities(),
         };
         Ok(show(&view))
     }
@@ -257,6 +295,7 @@ impl<'a> Live<'a> {
             translation,
             only: self.args.rule,
             port_names: self.args.port_names.then_some(&names),
+            identities: &self.identities(),
         }))
     }
 
@@ -324,7 +363,12 @@ impl<'a> Live<'a> {
         };
         let host: &dyn Fn(IpAddr) -> String =
             if self.args.host_names { &host_name } else { &|address| address.to_string() };
-        Ok(show(&StatesView { states: &states, now, hostid, host }))
+        let orphaned = match self.filter.filter(|_| self.args.json) {
+            Some(filter) => filter.identities_of_orphans()?,
+            None => HashMap::new(),
+        };
+        let (identities, orphaned) = (&self.identities(), &orphaned);
+        Ok(show(&StatesView { states: &states, now, hostid, host, identities, orphaned }))
     }
 
     /// Returns the fingerprints of the file in `set fingerprints`, else of the host's file. Returns
@@ -346,26 +390,10 @@ impl<'a> Live<'a> {
         let checksum = views::checksum(&self.ruleset.rules);
         let Some(filter) = self.filter else {
             return Ok(InfoView {
-                enabled: false,
-                seconds: 0,
                 debug: self.ruleset.options.debug,
-                hostid: 0,
                 checksum,
-                interface: None,
-                status: Status::default(),
-                half_open: 0,
                 syncookie_marks: self.ruleset.options.syncookie_marks(),
-                fragments: FragmentStatus::default(),
-                log_lost: 0,
-                flow_lost: 0,
-                sweep_late: 0,
-                timer_errors: (0, 0),
-                trial: None,
-                forwarded: [0; 2],
-                left_to: [0; 4],
-                divert: DivertCounters::default(),
-                divert_lost: 0,
-                delay: DelayCounters::default(),
+                ..InfoView::default()
             });
         };
         let status = filter.status()?;
@@ -401,16 +429,15 @@ impl<'a> Live<'a> {
         filter.map_or(Ok(BTreeMap::new()), Filter::queue_numbers)
     }
 
-    /// Returns the queues of all interfaces, or of the interface of `-i`.
-    fn queues(&self) -> Result<Vec<QueueTree<'_>>> {
+    /// Returns the queues of all interfaces, or of the interface `wanted`.
+    fn queues(&self, wanted: Option<&str>, with_counters: bool) -> Result<Vec<QueueTree<'_>>> {
         let queues = &self.ruleset.queues;
-        let wanted = self.args.interface.as_deref();
         let roots = queues.iter().filter(|queue| queue.parent.is_none());
         let named = roots.filter_map(|root| Some((root, root.interface.as_deref()?)));
         let shown = named.filter(|(_, name)| wanted.is_none_or(|wanted| wanted == *name));
         let host = if queues.is_empty() { Host::default() } else { (self.host)()? };
         let tree = |(root, name)| {
-            let there = self.filter.zip(host.interface(name)).filter(|_| self.detail.verbose());
+            let there = self.filter.zip(host.interface(name)).filter(|_| with_counters);
             let stats = there.map(|(filter, interface)| filter.queue_stats(interface.index));
             Ok(QueueTree {
                 interface: name,
@@ -430,12 +457,23 @@ impl<'a> Live<'a> {
         };
         let counters = known.into_iter().map(counted).collect();
         let (host, states) = ((self.host)()?, self.states()?);
-        let loaded_at = self.loaded.as_ref().map_or(0, |loaded| seconds(loaded.loaded_at));
-        Ok(views::interfaces(&host, &self.ruleset, &states, &counters, loaded_at))
+        Ok(views::interfaces(&host, &self.ruleset, &states, &counters, self.loaded_at()))
+    }
+
+    /// Returns the time when the main rule set was loaded, in seconds since 1970; 0 if none was.
+    fn loaded_at(&self) -> i64 {
+        self.loaded.as_ref().map_or(0, |loaded| seconds(loaded.loaded_at))
     }
 
     /// Returns the tables of the selected anchors, by name.
     fn tables(&self) -> Result<Vec<TableView>> {
+        let mut tables = self.all_tables()?;
+        tables.retain(|table| self.paths.contains(&table.anchor));
+        Ok(tables)
+    }
+
+    /// Returns the tables of all anchors, by name.
+    fn all_tables(&self) -> Result<Vec<TableView>> {
         let mut tables = Vec::new();
         for table in self.filter.map_or(Ok(Vec::new()), Filter::tables)? {
             tables.push(TableView {
@@ -454,9 +492,7 @@ impl<'a> Live<'a> {
                 anchor: table.name.anchor,
             });
         }
-        let mut tables = views::tables(tables, &self.ruleset);
-        tables.retain(|table| self.paths.contains(&table.anchor));
-        Ok(tables)
+        Ok(views::tables(tables, &self.ruleset))
     }
 }
 

@@ -78,6 +78,8 @@ pub struct Args {
     pub rdomain: Option<u32>,
     /// Number of `-v`.
     pub verbose: u8,
+    /// `-w`: file to which `log` writes pcap; `-` is standard output.
+    pub pcap: Option<String>,
     /// `-X`: token of the reference to release.
     pub release: Option<u64>,
     /// `-x`: debug level, from 0 (emerg) to 7 (debug), as in syslog.

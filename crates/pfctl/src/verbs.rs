@@ -176,9 +176,9 @@ const IMPORT: Row = Row {
 const LOG: Row = Row {
     verb: Verb::Log,
     name: "log",
-    usage: "[--all] [--json] [file]",
+    usage: "[--all] [--json] [-p instance] [-w output] [file]",
     operands: Completion::File,
-    brief: "print logged packets as they arrive",
+    brief: "print logged packets as they arrive, or write them as pcap",
     text: "Print the packets that are logged from now on, until killed.\n\
            The\n\
            .Ar file\n\
@@ -193,7 +193,20 @@ const LOG: Row = Row {
            .Dq rule 3.web.1 .\n\
            If the log is rotated,\n\
            .Nm\n\
-           continues with the new file.",
+           continues with the new file.\n\
+           If skipstepd has not logged a packet yet,\n\
+           .Nm\n\
+           waits for the file.\n\
+           .Pp\n\
+           With\n\
+           .Fl w Ar - ,\n\
+           programs that read pcap show the packets as they arrive:\n\
+           .Dl # pfctl log -w - | tcpdump -n -e -ttt -r -\n\
+           .Dl # pfctl log -w - | wireshark -k -i -\n\
+           With\n\
+           .Fl -json ,\n\
+           the stable identity of the rule is included if the rule is still in force, or was before\n\
+           the last load.",
     has_commands: false,
     lacks: |_| None,
 };

@@ -42,6 +42,8 @@ pub enum Show {
     SourceLimiters,
     /// `confirm`: the load on trial, and its changes
     Confirm,
+    /// `metrics`: counters and sizes for Prometheus
+    Metrics,
     /// `References`: references of macOS's `-E`
     References,
     /// `all`: most of the above, as in OpenBSD: no anchors, interfaces and limiters
@@ -96,7 +98,7 @@ pub enum TableCommand {
     Load,
 }
 
-/// Words of `-s`, in OpenBSD's order. `References` comes from macOS.
+/// Words of `-s` that OpenBSD and FreeBSD have, in OpenBSD's order. `References` comes from macOS.
 // Differs from OpenBSD: linux.md, "Flags of macOS and FreeBSD"
 pub const SHOW: &[Word<Show>] = &[
     ("queue", Show::Queues),
@@ -114,10 +116,12 @@ pub const SHOW: &[Word<Show>] = &[
     ("osfp", Show::Fingerprints),
     ("LimiterStates", Show::StateLimiters),
     ("LimiterSrcs", Show::SourceLimiters),
-    ("confirm", Show::Confirm),
     ("References", Show::References),
     ("all", Show::All),
 ];
+
+/// Words of `-s` that only skipstep has.
+pub const OWN_SHOW: &[Word<Show>] = &[("confirm", Show::Confirm), ("metrics", Show::Metrics)];
 
 /// Words of `-F`.
 pub const FLUSH: &[Word<Flush>] = &[
@@ -165,6 +169,19 @@ pub const DEBUG_LEVEL: &[Word<u8>] = &[
     ("emerg", 0),
 ];
 
+/// Returns the meaning of a modifier of `-s`, which may be abbreviated. An abbreviation that may mean
+/// a word of [`SHOW`] never means a word of [`OWN_SHOW`], so `m` is `memory`, as on OpenBSD.
+///
+/// # Errors
+/// Fails as [`lookup`] does.
+pub fn show(word: &str) -> Result<Show, Refusal> {
+    let find = |list| lookup(list, word, "show modifier");
+    match find(SHOW) {
+        Err(Refusal::Usage(_)) => find(OWN_SHOW),
+        found => found,
+    }
+}
+
 /// Returns the name of a debug level for `-si` and `-x`; `unknown` above 7.
 pub fn debug_level_name(level: u8) -> &'static str {
     const NAMES: [&str; 8] =
@@ -197,6 +214,19 @@ mod tests {
         assert_eq!(lookup(SHOW, "s", "show modifier"), Ok(Show::States));
         assert_eq!(lookup(SHOW, "I", "show modifier"), Ok(Show::Interfaces));
         assert_eq!(lookup(FLUSH, "rul", "flush modifier"), Ok(Flush::Rules));
+    }
+
+    #[test]
+    fn abbreviations_mean_words_of_openbsd_first() {
+        for word in ["m", "me", "memory"] {
+            assert_eq!(show(word), Ok(Show::Memory), "{word}");
+        }
+        for word in ["met", "metrics"] {
+            assert_eq!(show(word), Ok(Show::Metrics), "{word}");
+        }
+        assert_eq!(show("c"), Ok(Show::Confirm));
+        assert_eq!(show("L"), Err(Refusal::Failure("L is ambiguous".into())));
+        assert_eq!(show("z"), Err(Refusal::Usage("Unknown show modifier 'z'".into())));
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! Tests of the program itself, without privileges: its output and its exit status.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use skipstep_wire::pcap::{FileHeader, MAX_CAPTURED, PFLOG, PFLOG_HEADER, RecordHeader};
 
 /// Runs pfctl with these arguments and this standard input.
 fn pfctl(arguments: &[&str], input: &str) -> Output {
@@ -189,4 +192,39 @@ fn the_example_in_the_manual_page_is_a_rule_set() {
     let rules = example.split(".Bd -literal -offset indent\n").nth(1).unwrap();
     let rules = rules.split(".Ed").next().unwrap();
     assert_eq!(run(&["-nf", "-"], rules), (0, String::new(), String::new()));
+}
+
+#[test]
+fn a_log_is_written_as_pcap_until_the_reader_closes_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("pflog0");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pfctl"))
+        .args(["log", "-w", "-", path.to_str().unwrap()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let mut read = |bytes: usize| {
+        let mut read = vec![0; bytes];
+        stdout.read_exact(&mut read).unwrap();
+        read
+    };
+    // the header comes at once; the log does not even exist yet
+    let header = FileHeader::new(PFLOG, MAX_CAPTURED as u32);
+    assert_eq!(FileHeader::parse(&read(FileHeader::BYTES)), Some(header));
+    let captured = PFLOG_HEADER as u32 + 20;
+    let record = RecordHeader { time: Duration::from_secs(1), captured, length: 1600 };
+    let record = [&record.to_bytes()[..], &vec![0; captured as usize]].concat();
+    let log = [&FileHeader::new(PFLOG, 260).to_bytes()[..], &record].concat();
+    std::fs::write(dir.path().join("new"), log).unwrap();
+    std::fs::rename(dir.path().join("new"), &path).unwrap();
+    assert_eq!(read(record.len()), record);
+    std::fs::File::options().append(true).open(&path).unwrap().write_all(&record).unwrap();
+    assert_eq!(read(record.len()), record);
+    drop(stdout);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let message = format!("pfctl: {}: no packet was logged yet\n", path.display());
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), message);
 }

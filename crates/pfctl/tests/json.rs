@@ -1,6 +1,6 @@
 //! Tests that the output of `--json` matches docs/reference/json.schema.json.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 use skipstep_kernel::EnableReference;
 use skipstep_kernel::trial::{Trial, TrialView};
 use skipstep_pfconf::Context;
+use skipstep_pfconf::identity::Identities;
 use skipstep_ruleset::fingerprint::Fingerprints;
 use skipstep_ruleset::{Limits, Ruleset, Timeouts};
 use skipstep_scenario::Engine;
@@ -182,9 +183,11 @@ fn rules_and_labels() {
         queue_numbers: BTreeMap::new(),
         table_sizes: &|_, _| None,
         dynamic_sizes: &|_, _| 0,
+        identities: &Identities::of(&ruleset),
     };
     let document = rules::json(&view);
     assert_eq!(document.as_array().unwrap().len(), 4);
+    assert_eq!(document[1]["id"], "ssh");
     is("rules", &document);
     let labelled: Vec<_> = ruleset.rules.iter().zip(counters.iter().cloned()).collect();
     is("labels", &labels::json(&labelled));
@@ -208,6 +211,7 @@ fn translation_rules() {
         translation: true,
         only: None,
         port_names: None,
+        identities: &Identities::of(&ruleset),
     };
     let document = nat::json(&view);
     assert_eq!(document.as_array().unwrap().len(), 3);
@@ -216,8 +220,8 @@ fn translation_rules() {
 
 #[test]
 fn states_in_force() {
-    let mut model = Model::new();
-    model.load(&ruleset(RULES), &host::standard()).unwrap();
+    let (mut model, ruleset) = (Model::new(), ruleset(RULES));
+    model.load(&ruleset, &host::standard()).unwrap();
     model.packet(&run::test_packet(&parse::arrival(PACKET).unwrap()));
     let states = model.states();
     let view = StatesView {
@@ -225,9 +229,12 @@ fn states_in_force() {
         now: 3,
         hostid: 1,
         host: &|address: IpAddr| address.to_string(),
+        identities: &Identities::of(&ruleset),
+        orphaned: &HashMap::new(),
     };
     let document = states::json(&view, None);
     assert_eq!(document.as_array().unwrap().len(), 1);
+    assert_eq!(document[0]["rule_id"], "ssh");
     is("states", &document);
     let mut written = Vec::new();
     states::write_json(&view, None, &mut written).unwrap();
@@ -242,28 +249,14 @@ fn status_and_interfaces() {
     let view = InfoView {
         enabled: true,
         seconds: 7,
-        debug: 3,
-        hostid: 1,
-        checksum: [0; 16],
         interface: Some(statistics.clone()),
         status,
-        half_open: 0,
-        syncookie_marks: skipstep_ruleset::SyncookieMarks { start: 25_000, end: 12_500 },
-        fragments: Default::default(),
-        log_lost: 0,
-        flow_lost: 0,
-        sweep_late: 0,
-        timer_errors: (0, 0),
         trial: Some(TrialView {
             trial: Trial { seconds: 60, ..Trial::default() },
             seconds_left: 9,
             kept: Ruleset::default(),
         }),
-        forwarded: [0; 2],
-        left_to: [0; 4],
-        divert: Default::default(),
-        divert_lost: 0,
-        delay: Default::default(),
+        ..InfoView::default()
     };
     is("info", &info::json(&view));
     is("info", &info::json(&InfoView { interface: None, ..view }));
@@ -294,9 +287,11 @@ fn logged_packets() {
     bytes[4..7].copy_from_slice(b"em0");
     bytes[40..48].fill(0xff);
     let header = RecordHeader { time: Duration::ZERO, captured: 100, length: 100 };
-    for action in [0, 1, 12] {
+    for action in [0, 1, 4, 6, 8, 12] {
         bytes[2] = action;
-        is("log", &pfctl::log::Record::parse(&header, &bytes).unwrap().json());
+        let record = pfctl::log::Record::parse(&header, &bytes).unwrap();
+        is("log", &record.json(None));
+        is("log", &record.json(Some("ssh")));
     }
 }
 

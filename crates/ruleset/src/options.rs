@@ -73,7 +73,7 @@ impl Default for Options {
 }
 
 /// Numbers of half-open TCP states at which `set syncookies adaptive` switches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SyncookieMarks {
     /// Syncookies are sent if more states than this are half-open.
     pub start: u32,

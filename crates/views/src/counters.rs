@@ -19,6 +19,19 @@ pub struct RuleCounters {
     pub expired: bool,
 }
 
+impl RuleCounters {
+    /// Adds the counters of another rule, for the sum of several rules.
+    pub fn add(&mut self, other: &RuleCounters) {
+        self.evaluations += other.evaluations;
+        for way in 0..2 {
+            self.packets[way] += other.packets[way];
+            self.bytes[way] += other.bytes[way];
+        }
+        self.states += other.states;
+        self.states_created += other.states_created;
+    }
+}
+
 /// Counters of one interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InterfaceCounters {

@@ -8,6 +8,7 @@ mod format;
 mod freebsd;
 mod golden;
 mod hostile;
+mod identity;
 mod manual;
 mod meaning;
 mod optimize;

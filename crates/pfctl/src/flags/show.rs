@@ -120,9 +120,10 @@ fn host_names() {
 
 pub(super) const SHOW: Flag = Flag {
     name: Name::Letter('s'),
-    value: Some(Value { name: "modifier", kind: Completion::Words(|| names(words::SHOW)) }),
+    value: Some(Value { name: "modifier", kind: Completion::Words(show_names) }),
     brief: "show queue, rules, nat, Anchors, Sources, states, info, Interfaces, labels, timeouts, \
-            memory, Tables, osfp, LimiterStates, LimiterSrcs, confirm, References or all",
+            memory, Tables, osfp, LimiterStates, LimiterSrcs, confirm, metrics, \
+            References or all",
     text: "Show the part of the filter that\n\
            .Ar modifier\n\
            (may be abbreviated) names:\n\
@@ -168,22 +169,33 @@ pub(super) const SHOW: Flag = Flag {
            their sources, too\n\
            .It Cm confirm\n\
            the load on trial, and its changes\n\
+           .It Cm metrics\n\
+           counters, sizes and limits in the text format of OpenMetrics, with all anchors\n\
            .It Cm References\n\
            references of\n\
            .Fl E\n\
            .It Cm all\n\
-           all of these parts\n\
+           all of these parts except anchors, interfaces, limiters,\n\
+           .Cm confirm ,\n\
+           .Cm metrics\n\
+           and\n\
+           .Cm References\n\
            .El",
     set: |args, value| {
-        args.show = Some(words::lookup(words::SHOW, value, "show modifier")?);
+        args.show = Some(words::show(value)?);
         Ok(())
     },
 };
+
+fn show_names() -> Vec<&'static str> {
+    [names(words::SHOW), names(words::OWN_SHOW)].concat()
+}
 
 #[test]
 fn show() {
     assert_eq!(tests::args(&["-sT"]).show, Some(words::Show::Tables));
     assert_eq!(tests::args(&["-s", "timeouts"]).show, Some(words::Show::Timeouts));
+    assert_eq!(tests::args(&["-smetrics"]).show, Some(words::Show::Metrics));
     assert_eq!(tests::refusal(&["-sz"]), Refusal::Usage("Unknown show modifier 'z'".into()));
 }
 

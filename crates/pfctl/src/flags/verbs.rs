@@ -94,12 +94,44 @@ pub(super) const ALL: Flag = Flag {
     brief: "with log: print the existing records, too",
     text: "With\n\
            .Cm log :\n\
-           print the existing records of the file first.",
+           print or write the existing records of the file first.",
     set: |args, _| {
         args.all = true;
         Ok(())
     },
 };
+
+pub(super) const PCAP: Flag = Flag {
+    name: Name::Letter('w'),
+    value: Some(Value { name: "file", kind: Completion::File }),
+    brief: "with log: write a pcap file instead of lines; - is standard output",
+    text: "With\n\
+           .Cm log :\n\
+           write the packets to\n\
+           .Ar file\n\
+           in pcap format instead of printing lines.\n\
+           If\n\
+           .Ar file\n\
+           is\n\
+           .Sq - ,\n\
+           standard output is written.\n\
+           The link type is PFLOG, and each packet is written at once.",
+    set: |args, value| {
+        args.pcap = Some(value.to_string());
+        Ok(())
+    },
+};
+
+#[test]
+fn pcap() {
+    assert_eq!(tests::args(&["log", "-w", "-"]).pcap.as_deref(), Some("-"));
+    let refused = |line: &[&str], message: &str| {
+        assert_eq!(tests::refusal(line), Refusal::Usage(message.into()), "{line:?}");
+    };
+    refused(&["-w", "x", "-sr"], "-w applies to log only");
+    refused(&["test", "-w", "x", "a.scn"], "-w applies to log only");
+    refused(&["log", "-w", "x", "--json"], "-w and --json are mutually exclusive");
+}
 
 #[test]
 fn all() {

@@ -50,6 +50,10 @@ impl Follower {
         if (there.dev(), there.ino()) == (own.dev(), own.ino()) && there.len() >= self.at {
             return Ok(None);
         }
+        // the writer has the new file by now, so the old one is complete
+        if let Some(last) = self.here()? {
+            return Ok(Some(last));
+        }
         *self = Follower::open(&self.path, true)?;
         self.here()
     }

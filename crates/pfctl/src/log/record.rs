@@ -10,6 +10,8 @@ use skipstep_wire::pcap::{PFLOG_HEADER as HEADER, RecordHeader};
 /// Number in the header for "no rule".
 const NO_RULE: i32 = -1;
 const UNKNOWN_UID: u32 = u32::MAX;
+/// Most bytes of an anchor's name in the header.
+const NAME_BYTES: usize = 15;
 
 /// A logged packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +33,8 @@ pub struct Record {
     pub interface: String,
     /// Owner of the packet's socket, with `log (user)`.
     pub uid: Option<u32>,
+    /// User and process that loaded the rule.
+    pub loaded_by: (u32, u32),
     /// Length of the packet in bytes, from the IP header on.
     pub length: u32,
     /// Captured bytes of the packet, from the IP header on.
@@ -45,12 +49,13 @@ impl Record {
             let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
             String::from_utf8_lossy(&bytes[..end]).into_owned()
         };
+        let number = |at: usize| Some(u32::from_le_bytes(header.get(at..at + 4)?.try_into().ok()?));
         // rule numbers are in network byte order
         let rule = |at: usize| {
             let number = i32::from_be_bytes(header.get(at..at + 4)?.try_into().ok()?);
             (number != NO_RULE).then_some(number as u32)
         };
-        let uid = u32::from_le_bytes(header[44..48].try_into().ok()?);
+        let uid = number(44)?;
         let anchor = rule(40).map(|number| (name(&header[20..36]), number));
         Some(Record {
             time: DateTime::from_timestamp(pcap.time.as_secs() as i64, pcap.time.subsec_nanos())?,
@@ -69,6 +74,7 @@ impl Record {
             direction: if header[60] == 1 { "in" } else { "out" },
             interface: name(&header[4..20]),
             uid: Some(uid).filter(|uid| *uid != UNKNOWN_UID),
+            loaded_by: (number(52)?, number(56)?),
             length: pcap.length.saturating_sub(HEADER as u32),
             packet: packet.to_vec(),
         })
@@ -95,12 +101,13 @@ impl Record {
         )
     }
 
-    /// Returns the record as an object.
-    pub fn json(&self) -> Value {
+    /// Returns the record as an object. `rule_id` is the stable identity of the rule.
+    pub fn json(&self, rule_id: Option<&str>) -> Value {
         let anchor = self.anchor.as_ref();
         json!({
             "time": self.time.timestamp_micros() as f64 / 1e6,
             "rule": self.rule,
+            "rule_id": rule_id,
             "anchor": anchor.map(|(name, _)| name),
             "anchor_rule": anchor.map(|(_, number)| number),
             "reason": self.reason,
@@ -122,6 +129,13 @@ where
     time.with_timezone(zone).format("%F %T%.6f").to_string()
 }
 
+/// Returns the name of an anchor as the header of a record has it: the beginning of the last part
+/// of the path.
+pub(super) fn log_name(path: &str) -> String {
+    let own = path.rsplit('/').next().unwrap_or_default().as_bytes();
+    String::from_utf8_lossy(&own[..own.len().min(NAME_BYTES)]).into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -140,6 +154,7 @@ mod tests {
         header[36..40].copy_from_slice(&3u32.to_be_bytes());
         header[40..44].copy_from_slice(&1u32.to_be_bytes());
         header[44..48].copy_from_slice(&uid.to_le_bytes());
+        header[52..60].copy_from_slice(&[8, 0, 0, 0, 9, 0, 0, 0]);
         header[60] = 1;
         [header, packet].concat()
     }
@@ -159,6 +174,9 @@ mod tests {
              tcp 10.0.0.1:4000 > 10.0.0.2:22 S seq 7 win 65535"
         );
         assert!(line(1000).contains(" [uid 1000] pass"));
+        let record = parse(&bytes(0)).unwrap();
+        assert_eq!(record.loaded_by, (8, 9));
+        assert_eq!(record.json(Some("x"))["rule_id"], "x");
     }
 
     #[test]

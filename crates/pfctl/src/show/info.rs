@@ -21,8 +21,8 @@ pub const LEFT_TO: [(&str, &str); 4] = [
     ("left to netfilter", "netfilter"),
 ];
 
-/// Status and counters of the filter.
-#[derive(Debug, Clone, PartialEq)]
+/// Status and counters of the filter. The default is that of a filter that was never enabled.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct InfoView {
     /// True if the filter is enabled.
     pub enabled: bool,
@@ -280,28 +280,7 @@ mod tests {
 
     #[test]
     fn a_filter_that_never_ran_has_no_time() {
-        let view = InfoView {
-            enabled: false,
-            seconds: 0,
-            debug: 3,
-            hostid: 0,
-            checksum: [0; 16],
-            interface: None,
-            status: Status::default(),
-            half_open: 0,
-            syncookie_marks: SyncookieMarks { start: 0, end: 0 },
-            fragments: FragmentStatus::default(),
-            log_lost: 0,
-            flow_lost: 0,
-            sweep_late: 0,
-            timer_errors: (0, 0),
-            trial: None,
-            forwarded: [0; 2],
-            left_to: [0; 4],
-            divert: DivertCounters::default(),
-            divert_lost: 0,
-            delay: DelayCounters::default(),
-        };
+        let view = InfoView { debug: 3, ..InfoView::default() };
         let head = "Status: Disabled                                 Debug: err\n\nState Table";
         assert!(text(&view, Detail::default()).starts_with(head));
 

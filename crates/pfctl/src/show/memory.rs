@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use skipstep_ruleset::Limits;
 
-fn rows(limits: &Limits) -> [(&'static str, u32); 7] {
+/// Returns the limits by their names in pf.conf; `u32::MAX` means unlimited.
+pub(super) fn rows(limits: &Limits) -> [(&'static str, u32); 7] {
     [
         ("states", limits.states),
         ("src-nodes", limits.src_nodes),

@@ -8,6 +8,7 @@ pub mod interfaces;
 pub mod labels;
 pub mod limiters;
 pub mod memory;
+pub mod metrics;
 pub mod nat;
 pub mod osfp;
 pub mod queues;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use skipstep_pfconf::identity::Identities;
 use skipstep_pfconf::{Names, PrintOptions, print};
 use skipstep_ruleset::{AnchorCall, LegacyKind, LegacyRule};
 use skipstep_views::RuleCounters;
@@ -26,6 +27,8 @@ pub struct LegacyRulesView<'a> {
     pub only: Option<u32>,
     /// Names to print for ports (`-P`).
     pub port_names: Option<&'a Names>,
+    /// The stable identities of the rules (JSON only).
+    pub identities: &'a Identities,
 }
 
 /// The legacy rules of one anchor or of the main rule set.
@@ -144,6 +147,7 @@ pub fn json(view: &LegacyRulesView) -> Value {
                 "anchor": path,
                 "kind": old.kind.name(),
                 "number": old.rule.number,
+                "id": view.identities.find(path, Some(old.kind), old.rule.number),
                 "file": old.rule.file,
                 "line": old.rule.line,
                 "rule": print::legacy::rule(old, &options),
@@ -179,6 +183,7 @@ mod tests {
             translation: true,
             only: None,
             port_names: None,
+            identities: Box::leak(Box::default()),
         }
     }
 

@@ -67,7 +67,8 @@ pub fn json(trees: &[QueueTree]) -> Value {
     Value::Array(queues.collect())
 }
 
-fn limit(queue: &Queue) -> u32 {
+/// Returns the number of packets that may wait in a queue.
+pub(super) fn limit(queue: &Queue) -> u32 {
     queue.limit.filter(|limit| *limit > 0).unwrap_or(DEFAULT_LIMIT)
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use skipstep_pfconf::identity::Identities;
 use skipstep_pfconf::print::{self, DynamicSizes, TableSizes};
 use skipstep_pfconf::{Names, PrintOptions};
 use skipstep_ruleset::skip::{Skip, skip_steps};
@@ -31,6 +32,8 @@ pub struct RulesView<'a> {
     pub dynamic_sizes: DynamicSizes<'a>,
     /// Numbers of queues by name (`-g`).
     pub queue_numbers: BTreeMap<String, u16>,
+    /// The stable identities of the rules (JSON only).
+    pub identities: &'a Identities,
 }
 
 /// The rules of one anchor or of the main rule set.
@@ -206,6 +209,7 @@ pub fn json(view: &RulesView) -> Value {
             json!({
                 "anchor": path,
                 "number": rule.number,
+                "id": view.identities.find(path, None, rule.number),
                 "file": rule.file,
                 "line": rule.line,
                 "rule": print::rule(rule, &options),
@@ -266,6 +270,7 @@ mod tests {
             table_sizes: &|_, _| None,
             dynamic_sizes: &|_, _| 0,
             queue_numbers: BTreeMap::new(),
+            identities: &Identities::default(),
         };
         text(&view, detail, None)
     }

@@ -1,5 +1,6 @@
 //! `-s states`: prints the states.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::net::IpAddr;
 
@@ -7,6 +8,7 @@ use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer as _};
 use serde_json::{Serializer, Value, json};
 use skipstep_pfconf::Names;
+use skipstep_pfconf::identity::Identities;
 use skipstep_ruleset::{Direction, Family, RuleId};
 use skipstep_scenario::{OTHER_STATES, TCP_STATES};
 use skipstep_views::{NextHop, Peer, StateView};
@@ -35,9 +37,22 @@ pub struct StatesView<'a> {
     pub hostid: u32,
     /// Returns the text for an address: the address, or with `-r` the host's name.
     pub host: &'a dyn Fn(IpAddr) -> String,
+    /// The stable identities of the rules in force (JSON only).
+    pub identities: &'a Identities,
+    /// The stable identities of rules that are in no rule set any more, by the ids of their states
+    /// (JSON only).
+    pub orphaned: &'a HashMap<u64, String>,
 }
 
 impl StatesView<'_> {
+    /// Returns the stable identity of the rule that created a state, if the rule is known.
+    fn rule_id(&self, state: &StateView) -> Option<&str> {
+        match &state.rule {
+            Some(rule) => self.identities.get(rule),
+            None => self.orphaned.get(&state.id).map(String::as_str),
+        }
+    }
+
     /// Returns the states on `interface`, or all states for `None`. Floating states are on `all`.
     fn on(&self, interface: Option<&str>) -> impl Iterator<Item = &StateView> {
         self.states.iter().filter(move |state| interface.is_none_or(|name| name == name_of(state)))
@@ -141,7 +156,8 @@ fn peers(state: &StateView) -> (&Peer, &Peer) {
     }
 }
 
-fn protocol_name(protocol: u8) -> String {
+/// Returns the name of a protocol, or its number if it has no name.
+pub(super) fn protocol_name(protocol: u8) -> String {
     match Names::builtin().protocol_name(protocol) {
         Some(name) => name.to_string(),
         None => protocol.to_string(),
@@ -248,7 +264,7 @@ pub fn write_json(
     let creatorid = format!("{:08x}", view.hostid);
     let mut list = serializer.serialize_seq(None)?;
     for state in view.on(interface) {
-        list.serialize_element(&StateObject::from_state(state, view.now, &creatorid))?;
+        list.serialize_element(&StateObject::from_state(state, view, &creatorid))?;
     }
     list.end()?;
     writeln!(out)?;
@@ -259,7 +275,7 @@ pub fn write_json(
 pub fn json(view: &StatesView, interface: Option<&str>) -> Value {
     let creatorid = format!("{:08x}", view.hostid);
     view.on(interface)
-        .map(|state| json!(StateObject::from_state(state, view.now, &creatorid)))
+        .map(|state| json!(StateObject::from_state(state, view, &creatorid)))
         .collect()
 }
 
@@ -280,6 +296,7 @@ struct StateObject<'a> {
     rdomain: u32,
     route: Option<HopObject<'a>>,
     rule: &'a Option<RuleId>,
+    rule_id: Option<&'a str>,
     sloppy: bool,
     source: PeerObject,
     source_track: bool,
@@ -312,7 +329,7 @@ struct HopObject<'a> {
 }
 
 impl<'a> StateObject<'a> {
-    fn from_state(state: &'a StateView, now: u32, creatorid: &'a str) -> Self {
+    fn from_state(state: &'a StateView, view: &'a StatesView, creatorid: &'a str) -> Self {
         let ends = |key: [(IpAddr, u16); 2]| key.map(|(address, port)| EndObject { address, port });
         let peer = |peer: &Peer, other: &Peer| PeerObject {
             seqhi: peer.seqhi,
@@ -322,12 +339,12 @@ impl<'a> StateObject<'a> {
             wscale: peer.shift(),
         };
         StateObject {
-            age: now.saturating_sub(state.created_at),
+            age: view.now.saturating_sub(state.created_at),
             bytes: state.bytes,
             creatorid,
             destination: peer(&state.dst, &state.src),
             direction: if state.direction == Direction::In { "in" } else { "out" },
-            expires_in: state.expires_at.saturating_sub(now),
+            expires_in: state.expires_at.saturating_sub(view.now),
             id: format!("{:016x}", state.id),
             interface: name_of(state),
             packets: state.packets,
@@ -339,6 +356,7 @@ impl<'a> StateObject<'a> {
                 interface: hop.interface.as_deref(),
             }),
             rule: &state.rule,
+            rule_id: view.rule_id(state),
             sloppy: state.flags & SLOPPY != 0,
             source: peer(&state.src, &state.dst),
             source_track: state.tracked,
