@@ -134,6 +134,15 @@ __inline int judge_unattached(const struct sk_buff *skb, const struct pf_status 
 	return NF_DROP;
 }
 
+/* True if a packet came in by an interface of `set skip`. br_netfilter calls the hook for frames on
+ * a bridge: there the device is the bridge, and skb_iif is the port. */
+__inline bool came_in_by_skipped(const struct sk_buff *skb, const struct pf_status *status)
+{
+	const struct pf_interface *interface = interface_at(skb->skb_iif);
+
+	return interface && skipped(interface, status->generation);
+}
+
 __inline int guard_entry(const struct bpf_nf_ctx *ctx, const struct pf_status *status)
 {
 	const struct net_device *device = ctx->state->in;
@@ -146,6 +155,8 @@ __inline int guard_entry(const struct bpf_nf_ctx *ctx, const struct pf_status *s
 	if (runs(device->tcx_ingress, status->ingress_id) &&
 	    /* where a filter of clsact accepts a packet, the kernel writes over tc_index */
 	    (may_have_lost_stamp(skb, status) || has_clsact_filters(device->tcx_ingress)))
+		return NF_ACCEPT;
+	if (came_in_by_skipped(skb, status))
 		return NF_ACCEPT;
 	return judge_unattached(skb, status, device, ctx->state->pf == NFPROTO_IPV6, false);
 }
