@@ -156,9 +156,13 @@ __inline enum pf_track track_full(struct pf_state *state, struct pf_extension *e
 		x->seqlo = seq;
 		if (x->state < PF_TCPS_SYN_SENT)
 			x->state = PF_TCPS_SYN_SENT;
-		/* the connection may have been picked up in the middle */
+		/* The connection may have been picked up in the middle. A repeated SYN of the other
+		 * side sets a limit, too, and such a limit must not exclude the reply. */
+		/* Differs from OpenBSD: linux.md, "Repeated SYNs" */
 		reach = end + max((__u32)y->max_win << y_shift, 1);
-		if (x->seqhi == 1 || SEQ_GEQ(reach, x->seqhi))
+		if (x->seqhi == 1 || SEQ_GEQ(reach, x->seqhi) ||
+		    ((flags & (TH_SYN | TH_ACK)) == (TH_SYN | TH_ACK) &&
+		     !SEQ_GEQ(x->seqhi, data_end)))
 			x->seqhi = reach;
 		if (window > x->max_win)
 			x->max_win = window;

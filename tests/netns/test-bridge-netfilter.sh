@@ -1,6 +1,6 @@
 # Ports of a kernel's bridge with `set skip`, while br_netfilter calls netfilter's hooks for frames
 # on the bridge, as Docker and Kubernetes have it: the guard passes packets that came in by such a
-# port.
+# port. Also states that see each SYN twice, on the bridge and on its port.
 # long: 12 s
 #
 #   visitor               host                      guest
@@ -45,6 +45,26 @@ set skip on eth0
 block in on vnet0
 END
 same "set skip on one port" "passed passed, passed, no answer no answer" "$(fates)"
+
+# Rules keep a state on the bridge and on its port: the state sees each SYN twice. The server's
+# first sequence numbers are random, and some are far from 0.
+filter host <<'END'
+pass
+END
+witness host 81
+same "connections by a bridge whose states see each SYN twice" "400 of 400" "$(on visitor python3 -c '
+import socket
+good = 0
+for _ in range(400):
+    with socket.socket() as s:
+        s.settimeout(0.9)  # a repeated SYN comes after 1 s
+        try:
+            s.connect(("192.0.2.2", 81))
+            good += s.recv(100) == b"192.0.2.1\n"
+        except OSError:
+            pass
+print(good, "of 400")')"
+same "packets counted as state-mismatch" 0 "$(reason host state-mismatch)"
 
 # An interface without skipstep's programs is closed as before, also as a port.
 pf host -q -f - <<'END'

@@ -272,10 +272,14 @@ fn init_side(
     }
     from.seqlo = tcp.seq;
     from.state = from.state.max(SYN_SENT);
-    // a limit may exist already: from a mismatch in the handshake, or from acknowledgments if the
-    // state was created in the middle of a connection
+    // A limit may exist already: from a mismatch in the handshake, or from acknowledgments if the
+    // state was created in the middle of a connection. A repeated SYN of the other side sets a
+    // limit, too, and such a limit must not exclude the reply.
+    // Differs from OpenBSD: linux.md, "Repeated SYNs"
     let allowed = segment.end.wrapping_add((u32::from(to.max_win) << segment.to_shift).max(1));
-    if from.seqhi == 1 || not_before(allowed, from.seqhi) {
+    let is_excluded_reply =
+        tcp.has(SYN) && tcp.has(ACK) && !not_before(from.seqhi, segment.data_end);
+    if from.seqhi == 1 || not_before(allowed, from.seqhi) || is_excluded_reply {
         from.seqhi = allowed;
     }
     from.max_win = from.max_win.max(segment.window as u16);
