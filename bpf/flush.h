@@ -55,7 +55,7 @@ __inline void end_now(__u32 index, __u32 serial)
 		__sync_fetch_and_sub(&status->half_open, 1);
 }
 
-/* True if the states of a rule end when the trial of its rule set fails (trial.h). */
+/* True if only the load on trial has a rule (trial.h). */
 __inline bool is_on_trial(__u32 rule_slot)
 {
 	const struct pf_rule_states *rule = bpf_map_lookup_elem(&rule_states, &rule_slot);

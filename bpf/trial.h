@@ -15,19 +15,20 @@
 #include "time.h"
 
 /* Ends the trial and makes the rule set before it valid. Returns 1, or 0 if the trial has ended
- * already. States of rules that only the load on trial had end, as those of flushed sources do. */
+ * already. States of rules that only the load on trial had end, as those of flushed sources do,
+ * unless the load keeps them. */
 __inline int go_back(struct pf_status *status)
 {
 	__u32 due = status->confirm_by;
 
 	if (!due || __sync_val_compare_and_swap(&status->confirm_by, due, 0) != due)
 		return 0;
-	status->ending = 1;
+	if (status->ends_states && !__sync_lock_test_and_set(&status->ending, 1))
+		__sync_fetch_and_add(&status->flushing, 1);
 	if (!status->back_running && status->running) {
 		status->running = 0;
 		status->since = uptime();
 	}
-	__sync_fetch_and_add(&status->flushing, 1);
 	status->generation = status->back;
 	return 1;
 }

@@ -293,7 +293,7 @@ struct pf_rule_states {
 	__u8 divert_address[16];
 	__u32 flow_tos;			/* `tos` criterion of the rule, for the report */
 	__u32 old;			/* pf_action of a legacy rule, else 0 */
-	__u32 trial;			/* 1: its states end if the trial of its rule set fails */
+	__u32 trial;			/* 1: only the load on trial has the rule */
 	__u32 pad;
 };
 

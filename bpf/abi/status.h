@@ -143,10 +143,11 @@ struct pf_status {
 	__u32 back_running;		/* value of `running` after a trial that failed */
 	/* 1: a trial has failed, and states of its rules may be left */
 	__u32 ending;
+	/* 1: states of rules that only the load on trial has end if the trial fails */
+	__u32 ends_states;
 	__u32 drop_readers;		/* bit mask of programs that read dropped packets */
 	/* those of them that have read since the timer last looked at this word */
 	__u32 drop_readers_alive;
-	__u32 pad;
 };
 
 enum pf_forwarded {		/* hooks of the fast path */

@@ -349,7 +349,7 @@ pub struct RuleStates {
     pub flow_tos: u32,
     /// [`crate::verdict::action`] of a legacy rule, else 0.
     pub old: u32,
-    /// 1: the states of the rule end if the trial of its rule set fails.
+    /// 1: only the load on trial has the rule.
     pub trial: u32,
     /// Zero.
     pub pad: u32,

@@ -125,12 +125,12 @@ pub struct Status {
     pub back_running: u32,
     /// 1: a trial has failed, and states of its rules may be left.
     pub ending: u32,
+    /// 1: states of rules that only the load on trial has end if the trial fails.
+    pub ends_states: u32,
     /// Bit mask of programs that read dropped packets.
     pub drop_readers: u32,
     /// Those of them that have read since the timer last looked at this word.
     pub drop_readers_alive: u32,
-    /// Zero.
-    pub pad: u32,
 }
 
 /// `struct pf_syncookies`: the keys of syncookies, and their counters.

@@ -106,9 +106,8 @@ impl Change {
 
     /// Returns the rule sets that the change must not change.
     pub(crate) fn earlier(&self) -> Earlier<'_> {
-        let ends_states = self.kept.as_ref().is_some_and(|kept| !kept.trial.keep_states);
         let kept = self.kept.as_ref().map(|kept| &kept.record);
-        Earlier { in_force: &self.record, kept, ends_states }
+        Earlier { in_force: &self.record, kept }
     }
 
     /// Saves the change so far, and does not end it.

@@ -35,14 +35,12 @@ pub struct Earlier<'a> {
     pub in_force: &'a Record,
     /// The rule set before a load on trial, if the rules in force are on trial.
     pub kept: Option<&'a Record>,
-    /// True if states of new rules end when the trial fails.
-    pub ends_states: bool,
 }
 
 impl<'a> Earlier<'a> {
     /// Returns the rule sets that a load without a trial must not change.
     pub fn in_force(in_force: &'a Record) -> Self {
-        Earlier { in_force, kept: None, ends_states: false }
+        Earlier { in_force, kept: None }
     }
 
     /// Returns the records of both rule sets.
@@ -183,7 +181,7 @@ pub fn write(
     image.config.hostid = ruleset.options.hostid.unwrap_or(memory.hostid);
     pool::write(maps, &earlier.slots(), &image)?;
     let staying = write_rule_states(maps, &replaced, &image);
-    if let Some(kept) = earlier.kept.filter(|_| earlier.ends_states) {
+    if let Some(kept) = earlier.kept {
         trial::mark_rules(maps, kept, new, replaced.iter());
     }
     if ruleset.options.keep_counters {
@@ -292,7 +290,7 @@ pub fn follow_host(
     let named: Vec<&Ruleset> =
         std::iter::once(&*record).chain(kept).map(|record| &record.ruleset).collect();
     forget::make_room(maps, &mut memory.names, host, &named)?;
-    let skip = Earlier { in_force: record, kept, ends_states: false }.skip_lists(record);
+    let skip = Earlier { in_force: record, kept }.skip_lists(record);
     interfaces::write(maps, home, record.generation, memory, host, skip)?;
     if let Some(kept) = kept {
         table_slots::follow_addresses_of_kept(maps, memory, record, kept, host)?;

@@ -197,13 +197,15 @@ pub(crate) fn read(maps: &Maps, edition: Edition) -> Result<Vec<TableEntry>> {
     Ok(stored.map(|(net, value)| entry(net, &value)).collect())
 }
 
-/// Returns the entries of the table in `slot` with date, traffic and number of states, ascending.
+/// Returns the entries of a table with date, traffic and number of states, ascending.
 ///
 /// # Errors
 /// Fails if a map cannot be read.
-pub fn read_all(maps: &Maps, slot: u32) -> Result<Vec<EntryInfo>> {
+pub fn read_all(maps: &Maps, record: &TableRecord) -> Result<Vec<EntryInfo>> {
+    let slot = record.slot;
     let table = maps.tables.at(slot)?;
-    let counted = are_counted(maps, slot)?;
+    // the kept rule set of a trial may count entries that the rules in force do not
+    let counted = record.counters && are_counted(maps, slot)?;
     let chosen = maps.pool_loads.keys().next().is_some();
     let stored = stored(maps, Edition { slot, version: table.version })?.into_iter();
     stored

@@ -133,6 +133,11 @@ pub enum Error {
         "the disabled filter has too little room for these rules beside the previous ones: run `pfctl --room-for file`, and then load again"
     )]
     TrialRoom,
+    /// States of a trial that failed are left.
+    #[error(
+        "states of the rules whose trial failed are left, and the kernel still ends them: load again in some seconds"
+    )]
+    StatesEnding,
     /// The kernel does not start the timer that goes back.
     #[error("the kernel does not start the timer (error {errno}), so nothing is loaded: try again")]
     Timer {

@@ -120,8 +120,7 @@ impl Instance {
     pub fn table_entry_list(&self, name: &TableName) -> Result<Vec<contents::EntryInfo>> {
         limiter::settle(&self.maps, &self.programs)?;
         let record = self.record()?;
-        let slot = find(&record, name)?.slot;
-        contents::read_all(&self.maps, slot)
+        contents::read_all(&self.maps, find(&record, name)?)
     }
 
     /// Clears the counters of those `entries` that the table has. Returns their number.

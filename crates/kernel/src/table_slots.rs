@@ -11,7 +11,7 @@ use skipstep_abi as abi;
 use skipstep_abi::limits::SELF_TABLE;
 use skipstep_classifier::TableUse;
 use skipstep_ruleset::interface::{Host, Interface};
-use skipstep_ruleset::{Next, TableEntry, TableName};
+use skipstep_ruleset::{Next, Table, TableEntry, TableName};
 
 use crate::commit::Earlier;
 use crate::contents::Dates;
@@ -61,13 +61,11 @@ pub(crate) fn tables(
 /// The placement of the tables of the next rule set.
 struct Slots<'a> {
     maps: &'a Maps,
-    previous: &'a Record,
+    earlier: Earlier<'a>,
     memory: &'a mut Memory,
     next: &'a Next,
     /// Slots that tables have.
     taken: BTreeSet<u32>,
-    /// Slots with contents that a trial keeps.
-    kept: BTreeSet<u32>,
     indexes: NewIndexes<'a>,
 }
 
@@ -78,16 +76,39 @@ impl<'a> Slots<'a> {
         memory: &'a mut Memory,
         next: &'a Next,
     ) -> Slots<'a> {
-        let (previous, indexes) = (earlier.in_force, NewIndexes::new(maps));
         let taken = taken(earlier.records()).collect();
-        let kept = earlier.kept.into_iter().flat_map(|kept| kept.tables.values());
-        let kept = kept.map(|table| table.slot).collect();
-        Slots { maps, previous, memory, next, taken, kept, indexes }
+        Slots { maps, earlier, memory, next, taken, indexes: NewIndexes::new(maps) }
+    }
+
+    /// Returns the table that a trial keeps.
+    fn kept(&self, name: &TableName) -> Option<&'a TableRecord> {
+        self.earlier.kept?.tables.get(name)
+    }
+
+    /// Returns the table whose counters a table continues: the previous one, or the kept one if the
+    /// rules on trial have none. A table that the load on trial only names must not change the
+    /// counters of the kept table, so it continues none.
+    fn counted(&self, name: &TableName) -> Option<&'a TableRecord> {
+        let before = self.earlier.in_force.tables.get(name);
+        if self.earlier.kept.is_none() {
+            return before;
+        }
+        let exists = |table: &&TableRecord| table.active || table.dynamic;
+        let table = before.filter(exists).or(self.kept(name).filter(exists))?;
+        let is_defined = || self.definition(name).is_some_and(|defined| defined.defined);
+        (table.dynamic || is_defined()).then_some(table)
+    }
+
+    /// Returns the statement of the load for a table.
+    fn definition(&self, name: &TableName) -> Option<&'a Table> {
+        let is_new = self.next.replaces(&name.anchor);
+        let mut tables = self.next.ruleset.tables_of(&name.anchor).iter();
+        tables.find(|table| is_new && table.name == name.name)
     }
 
     /// Gives a table a slot, and writes its contents if they are new.
     fn place(&mut self, mut wanted: TableUse) -> Result<(TableName, TableRecord)> {
-        let before = self.previous.tables.get(&wanted.name);
+        let before = self.earlier.in_force.tables.get(&wanted.name);
         self.complete_entries(&mut wanted, before)?;
         let mut table = match before {
             Some(before) if keeps_contents(before, &wanted) => before.clone(),
@@ -103,7 +124,7 @@ impl<'a> Slots<'a> {
             table.contents = None;
             begin_to_fill(self.maps, self.memory, table.slot)?;
         }
-        self.set_properties(&wanted.name, &mut table, before)?;
+        self.set_properties(&wanted.name, &mut table)?;
         Ok((wanted.name, table))
     }
 
@@ -133,8 +154,13 @@ impl<'a> Slots<'a> {
         let (maps, limit) = (self.maps, self.maps.tables.capacity());
         // go back to the slot where the table is counted, so that a table never has more than two
         // slots, or three during a trial
+        let counted = self.counted(&wanted.name);
         let home = before.filter(|before| before.slot != before.stats).map(|before| before.stats);
-        let home = home.filter(|home| !self.kept.contains(home));
+        let mut kept = self.earlier.kept.into_iter().flat_map(|kept| kept.tables.values());
+        let is_kept = |table: &TableRecord, slot| {
+            table.slot == slot || counted.is_none() && table.stats == slot
+        };
+        let home = home.filter(|home| !kept.any(|table| is_kept(table, *home)));
         let slot = home.or_else(|| (0..limit).find(|slot| !self.taken.contains(slot)));
         let slot = slot.ok_or_else(|| Error::MapFull { map: "tables".to_owned(), limit })?;
         self.taken.insert(slot);
@@ -146,11 +172,11 @@ impl<'a> Slots<'a> {
         };
         contents::write_dated(maps, edition, &entries, &dates, &mut self.indexes)?;
         // counters belong to names and addresses, not to the contents as a whole
-        let (stats, counters) = match before {
-            Some(before) => (before.stats, maps.tables.at(before.slot)?.counters),
+        let (stats, counters) = match counted {
+            Some(table) => (table.stats, maps.tables.at(table.slot)?.counters),
             None => (slot, 0),
         };
-        if before.is_none() {
+        if counted.is_none() {
             maps.table_stats.set(&stats, &abi::TableStats::default())?;
         }
         let version = edition.version;
@@ -162,36 +188,30 @@ impl<'a> Slots<'a> {
             stats,
             pooled: wanted.pooled,
             contents: Some(entries),
-            zeroed_at: before.map_or_else(wall_clock, |before| before.zeroed_at),
+            zeroed_at: counted.map_or_else(wall_clock, |table| table.zeroed_at),
             ..TableRecord::default()
         })
     }
 
     /// Sets the properties of a table that the load defines. A table that the load only mentions
     /// keeps those that an earlier load or a command gave it.
-    fn set_properties(
-        &mut self,
-        name: &TableName,
-        table: &mut TableRecord,
-        before: Option<&TableRecord>,
-    ) -> Result<()> {
-        let mut defined = self.next.ruleset.tables_of(&name.anchor).iter();
-        let is_new = self.next.replaces(&name.anchor);
-        let Some(defined) = defined.find(|table| is_new && table.name == name.name) else {
-            return Ok(());
-        };
-        let existed = before.is_some_and(|before| before.active);
-        if defined.stated || !existed {
+    fn set_properties(&mut self, name: &TableName, table: &mut TableRecord) -> Result<()> {
+        let Some(defined) = self.definition(name) else { return Ok(()) };
+        let before = self.earlier.in_force.tables.get(name);
+        if defined.stated || !before.is_some_and(|before| before.active) {
             table.persist = defined.persist;
             table.constant = defined.constant;
             table.counters = defined.counters;
         }
-        if defined.defined && !existed {
+        let continues = |counted: &TableRecord| counted.active && counted.stats == table.stats;
+        if defined.defined && !self.counted(name).is_some_and(continues) {
             // lookups of a table that did not exist are not counted
             self.maps.table_stats.set(&table.stats, &abi::TableStats::default())?;
         }
         table.active = table.active || defined.defined;
-        contents::set_counters(self.maps, self.memory, table.slot, table.counters)
+        // while a trial lasts, the entries of the kept table count on
+        let counts = table.counters || self.kept(name).is_some_and(|kept| kept.counters);
+        contents::set_counters(self.maps, self.memory, table.slot, counts)
     }
 }
 
@@ -215,7 +235,7 @@ fn add_surviving(previous: &Record, next: &Next, tables: &mut BTreeMap<TableName
 }
 
 /// Returns the contents of the slots that no table has any more.
-fn replaced_contents(
+pub(crate) fn replaced_contents(
     maps: &Maps,
     previous: &Record,
     tables: &BTreeMap<TableName, TableRecord>,

@@ -11,6 +11,8 @@
 
 use std::collections::HashSet;
 use std::mem::offset_of;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use skipstep_abi as abi;
@@ -24,10 +26,16 @@ use crate::instance::Instance;
 use crate::object::Maps;
 use crate::record::{Load, Memory, Record, SlotSet};
 use crate::rundir::FoundRecord;
-use crate::{attach, contents, guard, limiter, orphans, pool};
+use crate::{attach, contents, guard, limiter, orphans, pool, table_slots};
 
 /// Longest time for a confirmation, in seconds: a week.
 pub const LONGEST_TRIAL: u32 = 7 * 24 * 60 * 60;
+
+/// Longest wait for the end of the states of an earlier trial.
+const LONGEST_END: Duration = Duration::from_secs(30);
+
+/// Time between two looks whether these states have ended.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// The wish that the next load of an instance is on trial.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -201,6 +209,10 @@ impl Instance {
         };
         change = self.without_expansions(change)?;
         if change.kept.is_none() {
+            if !self.have_states_ended()? {
+                return change.refuse(Error::StatesEnding);
+            }
+            unmark_rules(&self.maps, change.memory.slots_used);
             let trial = Trial {
                 kept: change.record.generation,
                 was_running: self.running(),
@@ -220,6 +232,22 @@ impl Instance {
         Ok(change)
     }
 
+    /// Waits until the states have ended that a failed trial ends. Returns false if some are left.
+    fn have_states_ended(&self) -> Result<bool> {
+        let are_left = || self.maps.shared_status.load(0, offset_of!(abi::Status, ending)) != 0;
+        let begin = Instant::now();
+        if are_left() {
+            self.start()?;
+        }
+        while are_left() {
+            if begin.elapsed() > LONGEST_END {
+                return Ok(false);
+            }
+            thread::sleep(PAUSE);
+        }
+        Ok(true)
+    }
+
     /// Builds the trees of the rules in force without the networks of tables. Otherwise a command
     /// that adds to a table during the trial would have to build these trees anew, too.
     fn without_expansions(&self, mut change: Change) -> Result<Change> {
@@ -232,7 +260,8 @@ impl Instance {
     }
 
     /// Arms the way back, just before the commit of `new`: the timer goes back after the time that
-    /// the load asks for. Other commits during a trial do not change the time.
+    /// the load asks for, and ends states as the load asks. Other commits during a trial change
+    /// neither.
     ///
     /// # Errors
     /// Fails if the kernel cannot start the timer, or if a file cannot be written.
@@ -249,6 +278,7 @@ impl Instance {
         }
         let running = u32::from(trial.was_running);
         status.store(0, offset_of!(abi::Status, back_running), running);
+        set_ends_states(&self.maps, !trial.keep_states);
         match self.programs.start_timer()? {
             0 => {}
             errno => return Err(Error::Timer { errno }),
@@ -319,6 +349,11 @@ pub fn set_back(maps: &Maps, kept: u32, pending: u32) {
     maps.shared_status.store(0, back, back_after(kept, pending));
 }
 
+/// Writes whether states of rules that only the load on trial has end if the trial fails.
+pub fn set_ends_states(maps: &Maps, ends_states: bool) {
+    maps.shared_status.store(0, offset_of!(abi::Status, ends_states), ends_states.into());
+}
+
 /// Ends a trial in the maps: gives the rules of `record`, which are in force, their numbers again,
 /// releases the limiters and tables that only the losing rule set has, and records its rules that
 /// may still have states.
@@ -331,10 +366,14 @@ pub fn release(
     record: &mut Record,
     loser: &Record,
 ) -> Result<()> {
-    for table in record.tables.values() {
+    for table in record.tables.values_mut() {
         // a load on trial may have changed a table that both rule sets share
         contents::set_counters(maps, memory, table.slot, table.counters)?;
+        table.contents = None;
     }
+    let replaced = table_slots::replaced_contents(maps, loser, &record.tables)?;
+    table_slots::release(maps, &replaced, &record.tables)?;
+    // loads on trial before the last one have left contents, too
     contents::remove_all_but(maps, record.all_tables_mut())?;
     let slots: SlotSet = record.slots().collect();
     record.orphans.extend(orphans::rules(maps, loser, &slots));
@@ -342,7 +381,6 @@ pub fn release(
     let states = &maps.shared_rule_states;
     for (rule, slot) in record.rules() {
         states.store(slot, offset_of!(abi::RuleStates, number), rule.number);
-        states.store(slot, offset_of!(abi::RuleStates, trial), 0);
     }
     limiter::retire(maps, Earlier::in_force(loser), record);
     limiter::finish(maps, Earlier::in_force(loser), record, false);
@@ -361,8 +399,16 @@ pub(crate) fn set_confirm_by(maps: &Maps, old: u32, new: u32) -> bool {
     maps.shared_status.replace(0, offset_of!(abi::Status, confirm_by), old, new)
 }
 
-/// Marks the rules of replaced anchors whose states end if the trial fails: those that the `kept`
-/// rule set does not have.
+/// Removes the marks that earlier trials have left on rules. `slots_used` is the number of slots
+/// ever used.
+pub fn unmark_rules(maps: &Maps, slots_used: u32) {
+    for slot in 0..slots_used {
+        maps.shared_rule_states.store(slot, offset_of!(abi::RuleStates, trial), 0);
+    }
+}
+
+/// Marks the rules of replaced anchors that the `kept` rule set does not have. The states of these
+/// rules may end if the trial fails.
 pub(crate) fn mark_rules<'a>(
     maps: &Maps,
     kept: &Record,

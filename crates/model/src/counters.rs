@@ -1,7 +1,7 @@
 //! Counters of rules, interfaces, reasons, tables and the state table. States carry their own
 //! counters.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -76,6 +76,8 @@ pub(crate) struct Counters {
     usage: Vec<Usage>,
     interfaces: HashMap<String, InterfaceCounters>,
     tables: HashMap<TableName, TableCounters>,
+    /// During a trial: the tables whose entries the rule set before it counts. They are counted on.
+    counted_before: Option<HashSet<TableName>>,
     pub status: Status,
 }
 
@@ -131,22 +133,49 @@ impl Counters {
 
     /// Forgets the counters of entries that left the table.
     pub fn keep_entries(&mut self, name: &TableName, before: &[TableEntry], now: &[TableEntry]) {
+        let was_there = |net| before.iter().any(|entry| entry.net == net);
         if let Some(counters) = self.tables.get_mut(name) {
-            counters.entries.retain(|net, _| keeps_counters(*net, before, now));
+            let stays = |net| !was_there(net) || keeps_counters(net, before, now);
+            counters.entries.retain(|net, _| stays(*net));
         }
     }
 
-    /// Forgets the counters of tables and entries that no longer exist.
+    /// Begins a trial: from now on no counters of the tables of `before` are forgotten.
+    pub fn begin_trial(&mut self, before: &Ruleset) {
+        let counted = before.all_tables().filter(|(_, table)| table.counters);
+        let counted = counted.map(|(path, table)| TableName::new(path, &table.name));
+        self.counted_before = Some(counted.collect());
+    }
+
+    /// Ends a trial.
+    pub fn end_trial(&mut self) {
+        self.counted_before = None;
+    }
+
+    /// True if the rule set before a trial counts the entries of a table.
+    fn was_counted(&self, name: &TableName) -> bool {
+        self.counted_before.as_ref().is_some_and(|counted| counted.contains(name))
+    }
+
+    /// Forgets the counters of tables and entries that no longer exist. During a trial, forgets
+    /// only those that neither rule set counts.
     pub fn keep_tables<'t>(
         &mut self,
         before: impl Fn(&TableName) -> Option<&'t Table>,
         now: impl Fn(&TableName) -> Option<&'t Table>,
     ) {
+        let counted_before = self.counted_before.as_ref();
         self.tables.retain(|name, _| now(name).is_some());
         for (name, counters) in &mut self.tables {
+            let counted = now(name).filter(|table| table.counters);
+            if let Some(before) = counted_before {
+                if counted.is_none() && !before.contains(name) {
+                    counters.entries.clear();
+                }
+                continue;
+            }
             let before = before(name).map_or(&[][..], |table| &table.entries);
-            let table = now(name).filter(|table| table.counters);
-            let now = table.map_or(&[][..], |table| &table.entries);
+            let now = counted.map_or(&[][..], |table| &table.entries);
             counters.entries.retain(|net, _| keeps_counters(*net, before, now));
         }
     }
@@ -290,10 +319,11 @@ impl Counters {
                 Action::Match => 1,
                 Action::Pass => 2,
             };
+            let counts = table.counters || self.was_counted(&name);
             let counters = self.tables.entry(name).or_default();
             counters.traffic.count(packet, operation);
             if let Some(entry) = entry
-                && table.counters
+                && counts
                 && operation != TableTraffic::XPASS
             {
                 counters.entries.entry(entry.net).or_default().count(packet, operation);

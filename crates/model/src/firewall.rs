@@ -1,6 +1,7 @@
 //! The firewall: its rules, states and counters, and the order of steps for each packet
 //! (pf-semantics section 3).
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use crate::endpoint::Endpoints;
 use crate::key::StateId;
 use crate::limiter::{LimiterState, Limiters};
 use crate::pool::Pools;
+use crate::reload;
 use crate::rulebook::{Entry, Rulebook};
 use crate::source_node::{SourceNode, SourceNodes};
 use crate::state::{State, StateTable};
@@ -168,9 +170,13 @@ impl Firewall {
         self.counters.interface(name)
     }
 
-    /// Returns the counters of a table.
+    /// Returns the counters of a table, with those of its entries if it has `counters`.
     pub fn table_counters(&self, name: &TableName) -> TableCounters {
-        self.counters.table(name)
+        let counters = self.counters.table(name);
+        match reload::table(&self.ruleset, name).is_some_and(|table| table.counters) {
+            true => counters,
+            false => TableCounters { entries: BTreeMap::new(), ..counters },
+        }
     }
 
     /// Returns the number of states to which `least-states` pools gave an address of a table.

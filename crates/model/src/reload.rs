@@ -27,7 +27,7 @@ impl Firewall {
             keep_counters(&mut self.counters, &before, rulebook);
         }
         self.replace_limiters(&next.ruleset, next.replaces(""));
-        self.forget_tables(&ruleset);
+        self.forget_tables(&self.ruleset.clone(), &ruleset);
         let (limit, timeout) = Self::fragment_limits(&ruleset.options);
         self.fragments.configure(limit, timeout);
         self.ruleset = Arc::new(ruleset);
@@ -48,16 +48,16 @@ impl Firewall {
         }
     }
 
-    /// Forgets the counters of removed tables and entries. During a trial, the tables before it
-    /// count as present.
-    pub(crate) fn forget_tables(&mut self, ruleset: &Ruleset) {
+    /// Forgets the counters of tables and entries that `before` has and `now` has not. During a
+    /// trial, the tables before it count as present.
+    pub(crate) fn forget_tables(&mut self, before: &Ruleset, now: &Ruleset) {
         let kept = self.trial.as_ref().map(|trial| Arc::clone(&trial.ruleset));
         self.counters.keep_tables(
-            |name| table(&self.ruleset, name),
-            |name| table(ruleset, name).or_else(|| table(kept.as_ref()?, name)),
+            |name| table(before, name),
+            |name| table(now, name).or_else(|| table(kept.as_ref()?, name)),
         );
         if kept.is_none() {
-            self.pools.keep_tables(ruleset, &self.world);
+            self.pools.keep_tables(now, &self.world);
         }
     }
 }

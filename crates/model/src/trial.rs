@@ -40,6 +40,9 @@ impl Firewall {
     /// Fails, and changes nothing, as [`Firewall::replace_rules`] does.
     pub fn try_rules(&mut self, next: &Next, time: TrialTime) -> Result<(), String> {
         let before = self.trial.clone();
+        if before.is_none() {
+            self.counters.begin_trial(&self.ruleset);
+        }
         self.trial = Some(before.clone().unwrap_or_else(|| Trial {
             until: 0,
             keeps_states: false,
@@ -48,6 +51,9 @@ impl Firewall {
             shared: self.ruleset.all_tables().map(|(path, table)| name_of(path, table)).collect(),
         }));
         if let Err(reason) = self.replace_rules(next) {
+            if before.is_none() {
+                self.counters.end_trial();
+            }
             self.trial = before;
             return Err(reason);
         }
@@ -65,10 +71,11 @@ impl Firewall {
 
     /// Confirms the load on trial. Returns true if there was one.
     pub fn confirm_rules(&mut self) -> bool {
-        let was_on_trial = self.trial.take().is_some();
-        let ruleset = Arc::clone(&self.ruleset);
-        self.forget_tables(&ruleset);
-        was_on_trial
+        let Some(trial) = self.trial.take() else { return false };
+        let (before, now) = (self.before(&trial), Arc::clone(&self.ruleset));
+        self.counters.end_trial();
+        self.forget_tables(&before, &now);
+        true
     }
 
     /// Ends the trial at once, and removes the states that end with it or have expired. Returns
@@ -86,9 +93,10 @@ impl Firewall {
         trial.map_or_else(Vec::new, |trial| self.go_back(trial))
     }
 
-    /// Puts the rules before the trial in force. Returns the ids of the states that end.
-    fn go_back(&mut self, trial: Trial) -> Vec<StateId> {
-        let mut ruleset = Arc::unwrap_or_clone(trial.ruleset);
+    /// Returns the rule set before a trial, with the present contents of the tables that both rule
+    /// sets share.
+    fn before(&self, trial: &Trial) -> Ruleset {
+        let mut ruleset = (*trial.ruleset).clone();
         for name in &trial.shared {
             let now = self.ruleset.tables_of(&name.anchor).iter();
             let now = now.clone().find(|table| table.name == name.name).cloned();
@@ -101,6 +109,12 @@ impl Firewall {
                 kept.entries = now.entries;
             }
         }
+        ruleset
+    }
+
+    /// Puts the rules before the trial in force. Returns the ids of the states that end.
+    fn go_back(&mut self, trial: Trial) -> Vec<StateId> {
+        let ruleset = self.before(&trial);
         let ends =
             |state: &&State| !trial.keeps_states && is_new(&self.rulebook, &trial.rulebook, state);
         let ended = self.states.iter().filter(ends).map(|state| state.id).collect();
@@ -109,8 +123,9 @@ impl Firewall {
         let (limit, timeout) = Self::fragment_limits(&ruleset.options);
         self.fragments.configure(limit, timeout);
         self.replace_limiters(&ruleset, false);
-        self.forget_tables(&ruleset);
-        self.ruleset = Arc::new(ruleset);
+        self.counters.end_trial();
+        let loser = std::mem::replace(&mut self.ruleset, Arc::new(ruleset.clone()));
+        self.forget_tables(&loser, &ruleset);
         ended
     }
 }

@@ -47,8 +47,8 @@ pub struct TestEngine {
     planner: Planner,
     indexing: Indexing,
     pub(crate) record: Record,
-    /// The rule set before a load on trial, and the fate of new states when the trial fails.
-    kept: Option<(Record, bool)>,
+    /// The rule set before a load on trial.
+    kept: Option<Record>,
     /// The states, as long as no program ran that could change them.
     pub(crate) known: Option<Known>,
     /// The reader of dropped packets, and the check of each packet's records.
@@ -226,16 +226,11 @@ impl TestEngine {
         }
         let host = self.host.as_ref().ok_or_else(no_network)?;
         let (maps, memory) = (&self.maps, &mut self.memory);
-        let kept = self.kept.as_ref();
-        let earlier = Earlier {
-            in_force: &self.record,
-            kept: kept.map(|(record, _)| record),
-            ends_states: kept.is_some_and(|(_, ends_states)| *ends_states),
-        };
+        let earlier = Earlier { in_force: &self.record, kept: self.kept.as_ref() };
         let (record, placed) = commit::assign_slots(maps, earlier, memory, next, host)?;
         let new = (&record, placed);
         let prepared = commit::write(maps, &self.rules, earlier, memory, new, host)?;
-        if let Some((kept, _)) = kept {
+        if let Some(kept) = earlier.kept {
             trial::set_back(maps, kept.generation, record.generation);
         }
         assert!(commit::switch_generation(maps, earlier, &record), "a test has no other loader");
@@ -247,12 +242,15 @@ impl TestEngine {
 
     /// Commits rules on trial.
     fn commit_on_trial(&mut self, next: Next, time: TrialTime) -> Result<()> {
-        if self.kept.is_none() && trial::forget_expansions(&mut self.record) {
-            self.commit(Next::same(&self.record.ruleset))?;
+        if self.kept.is_none() {
+            if trial::forget_expansions(&mut self.record) {
+                self.commit(Next::same(&self.record.ruleset))?;
+            }
+            trial::unmark_rules(&self.maps, self.memory.slots_used);
+            self.kept = Some(self.record.clone());
         }
-        let kept = self.kept.take().map_or_else(|| self.record.clone(), |(kept, _)| kept);
-        self.kept = Some((kept, !time.keeps_states));
         self.commit(next)?;
+        trial::set_ends_states(&self.maps, !time.keeps_states);
         let status = &self.maps.shared_status;
         status.store(0, offset_of!(abi::Status, back_running), 1);
         let by = self.machine.test.now + time.seconds;
@@ -263,7 +261,7 @@ impl TestEngine {
     /// Ends the trial if it was confirmed or has failed, as a process does.
     fn follow_trial(&mut self) -> Result<()> {
         let status: abi::Status = self.maps.shared_status.element(0);
-        let Some((kept, _)) = self.kept.take_if(|_| status.confirm_by == 0) else { return Ok(()) };
+        let Some(kept) = self.kept.take_if(|_| status.confirm_by == 0) else { return Ok(()) };
         let mut loser = kept;
         if status.generation == status.back {
             std::mem::swap(&mut self.record, &mut loser);
@@ -283,7 +281,7 @@ impl TestEngine {
         self.known = None;
         let host = self.host.insert(here::change(host)?);
         let (memory, record) = (&mut self.memory, &mut self.record);
-        let kept = self.kept.as_ref().map(|(kept, _)| kept);
+        let kept = self.kept.as_ref();
         commit::follow_host(&self.maps, &self.rules, memory, record, kept, host)?;
         if commit::is_outdated(&self.record, host) {
             self.commit(Next::same(&self.record.ruleset))?;
@@ -293,7 +291,7 @@ impl TestEngine {
 
     fn reset(&mut self, ruleset: &Ruleset) -> Result<()> {
         self.known = None;
-        if let Some((kept, _)) = self.kept.take() {
+        if let Some(kept) = self.kept.take() {
             trial::release(&self.maps, &mut self.memory, &mut self.record, &kept)?;
         }
         reset::maps(&self.maps, &self.programs, &self.memory, &mut self.record)?;
@@ -364,7 +362,7 @@ impl TestEngine {
         let Some(table) = self.record.tables.get(name).filter(|table| table.active) else {
             return Ok(TableCounters::default());
         };
-        let entries = contents::read_all(&self.maps, table.slot)?;
+        let entries = contents::read_all(&self.maps, table)?;
         let abi::TableStats { packets, bytes, .. } = counters::table(&self.maps, table.stats)?;
         let of_entry = |info: EntryInfo| {
             let EntryTraffic { packets, bytes } = info.traffic?;

@@ -60,9 +60,6 @@ pub struct Arguments {
     /// many cases in the same time
     #[arg(long)]
     in_turn: bool,
-    /// Also put loads of rules on trial, confirm and revert them
-    #[arg(long)]
-    trials: bool,
     /// Give all tables of the evaluator bpf-compiled an index; changes of tables become slow
     #[arg(long)]
     index_tables: bool,
@@ -131,8 +128,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                 progress.next_case()
             };
             let text = arguments.rules.text();
-            let generated =
-                generate::generate((arguments.seed, number), &host, text, arguments.trials)?;
+            let generated = generate::generate((arguments.seed, number), &host, text, true)?;
             let coverage = generated.coverage;
             let turn = number as usize % engines.len();
             let asked =

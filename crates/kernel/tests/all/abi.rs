@@ -159,8 +159,8 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
             limited_sources, leaving, bound, sweeps, second, stamp, beat, second_until,
             syncookies, ingress_id, egress_id, egress_address, guard_id, timer_errors,
             timer_error, timer_tried, flushing, flush_kinds, flush_number, limited_turns,
-            limited_capacity, confirm_by, back, back_running, ending, drop_readers,
-            drop_readers_alive, pad,
+            limited_capacity, confirm_by, back, back_running, ending, ends_states,
+            drop_readers, drop_readers_alive,
         }
         pf_syncookies => abi::Syncookies { key, in_flight, keys_made, next_key_at, active, pad }
         pf_counters => abi::Counters {

@@ -303,7 +303,8 @@ pub(super) const KEEP_STATES: Flag = Flag {
     brief: "with --confirm: keep the states of new rules when the load is undone",
     text: "With\n\
            .Fl -confirm :\n\
-           when the filter goes back, keep the states of rules that only the load on trial has.",
+           when the filter goes back, keep the states of rules that only the load on trial has.\n\
+           If several loads are on trial, the last one decides.",
     set: |args, _| {
         args.keep_states = true;
         Ok(())

@@ -308,7 +308,7 @@ function overview(root) {
     chart("Throughput", bits, [["in", rate((s) => s.bytes[0] * 8)], ["out", rate((s) => s.bytes[1] * 8)]]),
     chart("Blocked packets", per_second, [["in", rate((s) => s.blocked[0])], ["out", rate((s) => s.blocked[1])]]),
     chart("States", (value) => number(Math.round(value)), [["states", (a, b) => b.states]]),
-    chart("New states; packets dropped for other reasons than a rule", per_second, [["new states", rate((s) => s.inserts)], ["drops", rate(dropped)]]),
+    chart("New states, and drops for other reasons than a rule", per_second, [["new states", rate((s) => s.inserts)], ["drops", rate(dropped)]]),
   ];
   const reasons = el("tbody");
   root.append(el("div", { className: "tools" }, select),
