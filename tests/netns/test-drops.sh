@@ -53,7 +53,7 @@ map_ = bpf(7, ctypes.addressof(path))
 size = int(open("/proc/self/fdinfo/%d" % map_).read().split("value_size:")[1].split()[0])
 key, value = ctypes.create_string_buffer(4), ctypes.create_string_buffer(size)
 bpf(1, map_, ctypes.addressof(key), ctypes.addressof(value)) == 0 or sys.exit("no status")
-print(struct.unpack("=I", value.raw[-12:-8])[0])
+print(struct.unpack("=I", value.raw[-8:-4])[0])
 END_OF_PROGRAM
 }
 reads() { # MASK

@@ -50,7 +50,7 @@ start white gateway bash -c '"$0" log -w - "$1" |
 	tcpdump -l -n -q -t -r - "ip and port 25 and action pass and tcp[13]&0x12=0x2" |
 	while read -r _ source _ destination _; do "$0" -q -t white -T add "${source%.*}"; done' \
 	"$BIN/pfctl" "$log"
-mkfifo "$WORK/pipe"
+mkfifo -m 600 "$WORK/pipe"
 start pipe gateway "$BIN/pfctl" log -w "$WORK/pipe" "$log"
 start named gateway tcpdump -l -n -e -r "$WORK/pipe"
 for name in blocked mail white named; do

@@ -459,7 +459,7 @@ mod tests {
         let bytes = postcard::to_stdvec(&record()).unwrap();
         let fnv = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
         let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325, fnv);
-        assert_eq!((RULES_HEAD, bytes.len(), hash), (b"rules 4\n", 883, 0xdc20_d4a5_5dba_4cb6));
+        assert_eq!((RULES_HEAD, bytes.len(), hash), (b"rules 4\n", 895, 0x49a9_4535_121b_52be));
     }
 
     /// Returns the record of [`RULES`].

@@ -57,9 +57,15 @@ fn identities_are_those_of_earlier_versions() {
         anchor out on em1 {
             pass in rdr-to 10.1.1.1 tagged T probability 50%
         }";
-    let expected: [&str; 5] = ["", "", "", "", ""];
+    let expected: [&str; 5] = [
+        "0bb375ebaa1e1df3",
+        "8074ccffa57080b6",
+        "499010af23885238",
+        "8dc2d49cbd6955a5",
+        "4f9b2fab54155c1e",
+    ];
     assert_eq!(identities(text, ""), expected);
-    assert_eq!(identities(text, "_1"), [""]);
+    assert_eq!(identities(text, "_1"), ["8992119a60856091"]);
 }
 
 #[test]

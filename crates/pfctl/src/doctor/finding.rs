@@ -79,7 +79,7 @@ impl Finding {
 /// Prints a paragraph of lines for each finding: level, subject and text, and then the command.
 /// Only a word or a part of a command that is longer than a line exceeds [`COLUMNS`].
 pub fn text(findings: &[Finding]) -> String {
-    let width = findings.iter().map(|finding| finding.subject.len()).max().unwrap_or(0);
+    let width = findings.iter().map(|finding| finding.subject.chars().count()).max().unwrap_or(0);
     findings.iter().map(|finding| paragraph(finding, width)).collect()
 }
 
