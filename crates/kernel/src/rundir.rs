@@ -230,13 +230,16 @@ impl RunDir {
     /// Makes the record of one generation the record of another one, too.
     ///
     /// # Errors
-    /// Fails if a file cannot be linked.
+    /// Fails if a file cannot be linked, removed or renamed.
     pub fn link_record(&self, from: u32, to: u32) -> Result<()> {
         for (from, to) in [(self.lists(from), self.lists(to)), (self.rules(from), self.rules(to))] {
-            match fs::hard_link(&from, &to) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                linked => linked.context(|| format!("{}: link", to.display()))?,
-            }
+            let draft = draft_of(&to);
+            remove_if_there(&draft)?;
+            fs::hard_link(&from, &draft).context(|| format!("{}: link", to.display()))?;
+            // a killed process may have left a file of this name, with another rule set
+            put_in_place(&to)?;
+            // if both names have the same file already, rename does nothing
+            remove_if_there(&draft)?;
         }
         Ok(())
     }
@@ -422,6 +425,13 @@ impl Record {
     }
 }
 
+fn remove_if_there(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.context(|| format!("{}: remove", path.display())),
+    }
+}
+
 fn put_in_place(path: &Path) -> Result<()> {
     fs::rename(draft_of(path), path).context(|| format!("{}: write", path.display()))
 }
@@ -482,6 +492,26 @@ mod tests {
                 let refused = Record::from_bytes(&damaged).is_none();
                 assert!(refused || place >= RULES_HEAD.len(), "{place}");
             }
+        }
+    }
+
+    #[test]
+    fn a_linked_record_replaces_one_that_a_killed_process_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunDir { path: folder.path().to_owned() };
+        for (generation, skip) in [(1, "em0"), (5, "em1")] {
+            let mut record = Record { generation, ..Record::default() };
+            record.ruleset.options.skip.push(skip.to_owned());
+            run.set_record(&mut record).unwrap();
+        }
+        for _ in 0..2 {
+            run.link_record(1, 5).unwrap();
+            let linked = run.find(5).unwrap().into_record();
+            assert_eq!(
+                (linked.generation, &linked.ruleset.options.skip[..]),
+                (5, &["em0".to_owned()][..])
+            );
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
         }
     }
 
