@@ -42,4 +42,24 @@ import socket
 socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"after", ("'$SERVER4'", 7777))'
 await 3 eval 'tcpdump -n -r "$WORK/disk/pflog0" 2>/dev/null | grep -q 7777'
 same "the log goes on when there is room" 0 $?
+
+# The disk is full again, and the worker is killed. At its end, skipstepd counts the records that
+# both workers have lost.
+# lost - prints the number of records that skipstepd reports as lost at its end
+lost() {
+	sed -n 's/^skipstepd: \([0-9]*\) log records were lost$/\1/p' "$WORK/skipstepd-gateway.log"
+}
+flood
+await 3 full
+same "the disk fills up again" 0 $?
+flood
+sleep 1.5 # the worker reports once a second
+worker=$(worker_of gateway log)
+kill -KILL "$worker"
+await 5 eval '[ -n "$(worker_of gateway log)" ] && [ "$(worker_of gateway log)" != '"$worker"' ]' ||
+	die "no other worker"
+await 5 confined "$(worker_of gateway log)" || die "the other worker does not start"
+flood
+daemon_stop gateway
+at_least 3000 "log records that were lost" "$(lost)"
 verdict

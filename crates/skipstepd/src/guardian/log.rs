@@ -28,6 +28,8 @@ pub struct LogGuardian<'i> {
     origins: Option<(u32, Origins)>,
     /// Number of records that are in no file.
     lost: &'i mut u64,
+    /// Number of records that earlier workers have lost.
+    lost_before: u64,
 }
 
 impl<'i> LogGuardian<'i> {
@@ -38,7 +40,8 @@ impl<'i> LogGuardian<'i> {
         prefix: &'i Path,
         lost: &'i mut u64,
     ) -> Self {
-        LogGuardian { instance, signals, prefix, origins: None, lost }
+        let lost_before = *lost;
+        LogGuardian { instance, signals, prefix, origins: None, lost, lost_before }
     }
 
     /// Looks up the rule set of a record; unknown numbers give the main rule set.
@@ -69,7 +72,7 @@ impl Function for LogGuardian<'_> {
     ) -> Result<(), Error> {
         match request {
             Request::Log(lost) => {
-                *self.lost = lost;
+                *self.lost = self.lost_before.saturating_add(lost);
                 Ok(())
             }
             Request::Origin(number) => worker.order(&Order::Origin(self.origin(number)), None),
