@@ -26,7 +26,7 @@ pub struct Change {
     /// set.
     pub(crate) is_unsure: bool,
     run: RunDir,
-    lock: Lock,
+    _lock: Lock,
 }
 
 /// The rule set before a trial, and the trial.
@@ -75,7 +75,7 @@ impl Change {
             // the time of a trial has run out since the record was read
             (record, kept) = (run.record(generation)?, None);
         }
-        let mut change = Change { memory, record, kept, is_unsure, run, lock };
+        let mut change = Change { memory, record, kept, is_unsure, run, _lock: lock };
         if change.memory.namespace != Netns::current() {
             return Err(Error::Namespace { name: change.run.name() });
         }
@@ -101,7 +101,7 @@ impl Change {
         };
         run.set_memory(&memory)?;
         let (record, is_unsure, run) = (Record::default(), false, run.clone());
-        Ok(Change { memory, record, kept: None, is_unsure, run, lock })
+        Ok(Change { memory, record, kept: None, is_unsure, run, _lock: lock })
     }
 
     /// Returns the rule sets that the change must not change.
@@ -160,11 +160,6 @@ impl Change {
     pub(crate) fn refuse<T>(self, reason: Error) -> Result<T> {
         self.end()?;
         Err(reason)
-    }
-
-    /// Gives the change up and returns its lock for another change.
-    pub(crate) fn into_lock(self) -> Lock {
-        self.lock
     }
 
     /// Recovers from an unfinished change: removes the contents that the change wrote beside those

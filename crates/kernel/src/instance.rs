@@ -17,10 +17,11 @@ use skipstep_views::{LimiterView, SourceView, StateView};
 
 use crate::change::Change;
 use crate::error::{Context, Error, Result};
+use crate::load::Unsettled;
 use crate::netns::Netns;
 use crate::object::{Maps, Programs, Sizes};
 use crate::queue::QueueStats;
-use crate::record::{Load, Memory, Record, wall_clock};
+use crate::record::{InForce, Load, Memory, Record, wall_clock};
 use crate::rule_home::RuleHome;
 use crate::rundir::{Lock, RunDir};
 use crate::state::{Found, Sides};
@@ -28,7 +29,7 @@ use crate::trial::{self, TrialRequest};
 use crate::xdp_fast_path::XdpFastPath;
 use crate::{
     attach, commit, divert, guard, host, limiter, map, netns, pins, ports, queue, routing, source,
-    state,
+    state, table_slots,
 };
 
 /// Longest name of an instance, in bytes.
@@ -135,10 +136,10 @@ impl Instance {
         if instance.running() || instance.has(&sizes) {
             return Ok(instance);
         }
-        let change = instance.begin()?;
-        let all = Next::main(&Ruleset::default(), change.record.ruleset.clone());
-        let change = instance.make_anew(&sizes, change, &all.ruleset)?;
-        instance.commit(change, all, &host::read()?)?;
+        let change = instance.begin_load()?;
+        let same = Next::same(&change.record.ruleset);
+        let unsettled = instance.make_anew(&sizes, change, &same, &host::read()?)?;
+        instance.settle(unsettled)?;
         Ok(instance)
     }
 
@@ -166,20 +167,42 @@ impl Instance {
         }
     }
 
-    /// Rebuilds an instance that does not filter, with maps of other sizes, for `ruleset`.
+    /// Rebuilds an instance that does not filter, with maps of other sizes, and commits `next`. The
+    /// new maps get the rules first, and then take the place of the present ones with one rename.
+    /// So a process that is killed before leaves the rules in force, and one that is killed after
+    /// leaves those of `next`. All states go.
     pub(crate) fn make_anew(
         &mut self,
         sizes: &Sizes,
-        change: Change,
-        ruleset: &Ruleset,
-    ) -> Result<Change> {
-        skipstep_classifier::image::check_rules(ruleset)?;
-        pins::remove(&self.directory)?;
-        let loopback = change.memory.loopback.clone();
-        *self = Self::create(self.name(), sizes, change.into_lock())?;
-        let mut change = self.begin()?;
-        change.memory.loopback = loopback;
-        Ok(change)
+        mut change: Change,
+        next: &Next,
+        host: &Host,
+    ) -> Result<Unsettled> {
+        skipstep_classifier::image::check_rules(&next.ruleset)?;
+        let next = table_slots::with_contents(&self.maps, &change.record, next)?;
+        // until the rename, the memory must be right for the maps of both
+        let rule_slots = sizes.rule_slots.max(self.maps.rule_states.capacity());
+        let draft = pins::Draft::new(&self.directory, &Sizes { rule_slots, ..*sizes })?;
+        let (name, run) = (self.name.clone(), self.run.clone());
+        let pins::Draft { maps, programs, directory } = draft;
+        let new = Instance { name, directory, run, maps, programs, request: None };
+        let generation = change.record.generation;
+        new.maps.shared_status.store(0, offset_of!(abi::Status, generation), generation);
+        change.memory.in_force = InForce::default();
+        let queues = std::mem::take(&mut change.record.ruleset.queues);
+        let ruleset = Ruleset { queues, ..Ruleset::default() };
+        change.record = Record { generation, ruleset, ..Record::default() };
+        let replaced = new.commit_unsettled(change, next, host).and_then(|unsettled| {
+            pins::exchange(&new.directory, &self.directory)?;
+            Ok(unsettled)
+        });
+        // the new pins, or the previous ones if they were exchanged
+        let removed = pins::remove(&new.directory);
+        let mut unsettled = replaced?;
+        *self = Instance { directory: self.directory.clone(), ..new };
+        removed?;
+        unsettled.begin_counting()?;
+        Ok(unsettled)
     }
 
     pub(crate) fn create(name: &str, sizes: &Sizes, lock: Lock) -> Result<Self> {

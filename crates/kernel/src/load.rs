@@ -29,6 +29,20 @@ pub struct Unsettled {
     prepared: Prepared,
 }
 
+impl Unsettled {
+    /// Lets counters begin now, for an instance with new maps. No bridge has its programs.
+    ///
+    /// # Errors
+    /// Fails if the memory cannot be saved.
+    pub(crate) fn begin_counting(&mut self) -> Result<()> {
+        let memory = &mut self.change.memory;
+        memory.created_at = wall_clock();
+        memory.interfaces_zeroed.clear();
+        memory.ports.clear();
+        self.change.save_memory()
+    }
+}
+
 /// A read of the rule set in force in another thread. Other processes may replace the rule set
 /// meanwhile.
 pub struct ReadAhead(io::Result<JoinHandle<Option<FoundRecord>>>);
@@ -225,14 +239,17 @@ impl Instance {
             return change.refuse(Error::TrialRoom);
         }
         let sizes = Sizes::instance(limits.states, limits.src_nodes, rules);
-        let all = Next::main(&Ruleset::default(), next.ruleset);
-        let change = self.make_anew(&sizes, change, &all.ruleset)?;
-        self.commit_unsettled(change, all, host)
+        self.make_anew(&sizes, change, &next, host)
     }
 
     /// Commits the next rule set: places, writes, stores the generation, and switches queues and
     /// XDP programs.
-    fn commit_unsettled(&self, mut change: Change, next: Next, host: &Host) -> Result<Unsettled> {
+    pub(crate) fn commit_unsettled(
+        &self,
+        mut change: Change,
+        next: Next,
+        host: &Host,
+    ) -> Result<Unsettled> {
         if divert::is_used(&next.ruleset) {
             divert::set_up()?;
         }

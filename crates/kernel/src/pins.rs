@@ -1,12 +1,14 @@
 //! The pins of instances. `/sys/fs/bpf/skipstep/NAME/` has the maps and programs of an instance,
 //! its links in `links/`, those of bridges in `bridge/`, and those of the guard in `guard/`. A
-//! directory is complete or absent: it is filled under another name and renamed.
+//! directory is complete or absent: it is filled under another name and renamed, or exchanged with
+//! the directory that it replaces.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use nix::mount::{MsFlags, mount};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
@@ -152,19 +154,41 @@ pub(crate) fn list() -> Result<Vec<String>> {
 
 /// Loads the data plane and pins it in `directory`, which must not exist.
 pub(crate) fn create(directory: &Path, sizes: &Sizes) -> Result<(Maps, Programs)> {
-    let (mut maps, programs) = object::load(sizes)?;
-    let unfinished = directory.with_file_name(unfinished_name());
-    remove(&unfinished)?;
-    for folder in unfinished.parent().into_iter().chain([&*unfinished]) {
-        private::folder(folder)?;
-    }
-    for links in [LINKS, BRIDGE_LINKS, GUARD_LINKS] {
-        private::folder(&unfinished.join(links))?;
-    }
-    maps.pin(&unfinished)?;
-    programs.pin(&unfinished)?;
+    let Draft { maps, programs, directory: unfinished } = Draft::new(directory, sizes)?;
     fs::rename(&unfinished, directory).context(|| format!("{}: create", directory.display()))?;
     Ok((maps, programs))
+}
+
+/// A data plane that is pinned beside the instance of its final name.
+pub(crate) struct Draft {
+    pub maps: Maps,
+    pub programs: Programs,
+    pub directory: PathBuf,
+}
+
+impl Draft {
+    /// Loads the data plane and pins it in a directory beside `directory`.
+    pub fn new(directory: &Path, sizes: &Sizes) -> Result<Self> {
+        remove_unfinished()?;
+        let (mut maps, programs) = object::load(sizes)?;
+        let unfinished = directory.with_file_name(unfinished_name());
+        remove(&unfinished)?;
+        for folder in unfinished.parent().into_iter().chain([&*unfinished]) {
+            private::folder(folder)?;
+        }
+        for links in [LINKS, BRIDGE_LINKS, GUARD_LINKS] {
+            private::folder(&unfinished.join(links))?;
+        }
+        maps.pin(&unfinished)?;
+        programs.pin(&unfinished)?;
+        Ok(Draft { maps, programs, directory: unfinished })
+    }
+}
+
+/// Exchanges two directories of pins with one rename.
+pub(crate) fn exchange(one: &Path, other: &Path) -> Result<()> {
+    renameat2(AT_FDCWD, one, AT_FDCWD, other, RenameFlags::RENAME_EXCHANGE)
+        .context(|| format!("{}: replace", other.display()))
 }
 
 /// Returns a name that no other thread or process fills at this moment.

@@ -11,7 +11,7 @@ use skipstep_abi as abi;
 use skipstep_abi::limits::SELF_TABLE;
 use skipstep_classifier::TableUse;
 use skipstep_ruleset::interface::{Host, Interface};
-use skipstep_ruleset::{Next, Table, TableEntry, TableName};
+use skipstep_ruleset::{Next, Ruleset, Table, TableEntry, TableName};
 
 use crate::commit::Earlier;
 use crate::contents::Dates;
@@ -232,6 +232,36 @@ fn add_surviving(previous: &Record, next: &Next, tables: &mut BTreeMap<TableName
     for (name, table) in held_by_anchors(previous, tables) {
         tables.entry(name).or_insert(table);
     }
+}
+
+/// Returns `next` for an instance whose maps are empty: all rule sets are new, and the tables whose
+/// contents `next` keeps have their contents of now.
+pub(crate) fn with_contents(maps: &Maps, record: &Record, next: &Next) -> Result<Next> {
+    let mut ruleset = next.ruleset.clone();
+    for (name, table) in record.tables.iter().filter(|(_, table)| table.active && !table.dynamic) {
+        let is_new = next.replaces(&name.anchor);
+        let mut known = next.ruleset.tables_of(&name.anchor).iter();
+        let kept = match known.find(|known| known.name == name.name) {
+            Some(known) if is_new && known.initialized => continue,
+            Some(known) if is_new && known.stated => known.clone(),
+            None if is_new && !table.persist => continue,
+            _ => Table {
+                name: name.name.clone(),
+                persist: table.persist,
+                constant: table.constant,
+                counters: table.counters,
+                ..Table::default()
+            },
+        };
+        let entries = contents::current(maps, table)?;
+        let tables = match name.anchor.as_str() {
+            "" => &mut ruleset.tables,
+            path => &mut ruleset.anchors.entry(path.to_owned()).or_default().tables,
+        };
+        tables.retain(|table| table.name != name.name);
+        tables.push(Table { defined: true, stated: true, initialized: true, entries, ..kept });
+    }
+    Ok(Next::main(&Ruleset::default(), ruleset))
 }
 
 /// Returns the contents of the slots that no table has any more.

@@ -17,7 +17,7 @@ use skipstep_abi::table::table_op::PASS;
 use skipstep_kernel::report::Hook;
 use skipstep_kernel::state::Sides;
 use skipstep_kernel::{Error, Instance};
-use skipstep_ruleset::TableEntry;
+use skipstep_ruleset::{TableEntry, TableName};
 use skipstep_testing::LoneTimer;
 use skipstep_testing::TestNetwork;
 use zerocopy::{FromBytes, IntoBytes};
@@ -170,6 +170,37 @@ fn a_limit_beyond_the_room_there_is_is_refused_only_while_running() {
         fixture.instance().load(bigger.clone(), &host).unwrap();
         assert_eq!(fixture.instance().status().unwrap().capacity, 150_000);
         assert_eq!(fixture.instance().loaded().unwrap().ruleset, bigger);
+    });
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_disabled_filter_that_gets_more_room_keeps_its_tables_and_anchors() {
+    isolated(|| {
+        let mut fixture = Fixture::new("room");
+        let rules = "table <kept> persist\ntable <given> { 192.0.2.1 }\nanchor \"a\"\n\
+                     block from { <kept>, <given> }\n";
+        fixture.load(rules);
+        let (host, limits) = (fixture.host.clone(), "set limit states 150000\n");
+        let inner = ruleset("table <inner> { 192.0.2.2 }\npass from <inner>\n", &host);
+        fixture.instance().load_anchor("a", &inner, &host).unwrap();
+        let tables: [TableName; 4] =
+            ["kept".into(), "given".into(), TableName::new("a", "inner"), "own".into()];
+        for table in &tables {
+            fixture.instance().table_add(table, &entries(&["203.0.113.1/32"])).unwrap();
+        }
+        fixture.load(&format!("{limits}{rules}"));
+        let expected = [
+            &["203.0.113.1/32"][..],
+            &["192.0.2.1/32"],
+            &["192.0.2.2/32", "203.0.113.1/32"],
+            &["203.0.113.1/32"],
+        ];
+        for (table, expected) in tables.iter().zip(expected) {
+            let seen = fixture.instance().table_entries(table).unwrap();
+            assert_eq!(seen, entries(expected), "{table}");
+        }
+        assert_eq!(fixture.instance().rule_counters("a").unwrap().len(), 1);
     });
 }
 

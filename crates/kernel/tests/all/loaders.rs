@@ -7,8 +7,13 @@
 //! ```
 
 use std::collections::BTreeSet;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::common::{host, ruleset};
 use skipstep_abi::limits::COPIES;
@@ -25,8 +30,15 @@ const ORDER: &str = "SKIPSTEP_TEST_LOADER";
 /// Name of the test that becomes a loader if `ORDER` is set.
 const TEST_OF_LOADERS: &str = "loaders::two_loaders_one_killed_leave_one_whole_rule_set";
 
-/// Environment variable that makes a loader put its loads on trial.
-const TRIAL: &str = "SKIPSTEP_TEST_TRIAL";
+/// Environment variable that selects the work of a loader: [`ON_TRIAL`] or [`TOO_LARGE`]; plain
+/// loads if it is not set.
+const WORK: &str = "SKIPSTEP_TEST_WORK";
+
+/// The loader puts its loads on trial.
+const ON_TRIAL: &str = "on trial";
+
+/// Each load needs more room than the filter has.
+const TOO_LARGE: &str = "too large";
 
 /// Environment variable with the number of loaders to kill, two in each round.
 const KILLS: &str = "SKIPSTEP_KILLS";
@@ -104,8 +116,42 @@ fn try_for_ever(name: &str) -> ! {
     }
 }
 
+/// Loads the two rule sets, each with room for more states than the load before, until the process
+/// is killed. The filter must be disabled.
+fn enlarge_for_ever(name: &str) -> ! {
+    let host = skipstep_kernel::host::read().unwrap();
+    loop {
+        for which in 0..2 {
+            let mut instance = Instance::open(name).unwrap();
+            let mut set = rule_set(which, &host);
+            set.options.limits.states = instance.maps().states.capacity() + 1;
+            instance.load(set, &host).unwrap();
+        }
+    }
+}
+
 fn start_loader(name: &str) -> Child {
     loader(name).spawn().unwrap()
+}
+
+/// Starts a loader with one of the values of [`WORK`].
+fn start_to(work: &str, name: &str) -> Child {
+    loader(name).env(WORK, work).spawn().unwrap()
+}
+
+/// Starts skipstepd in a process group with its workers.
+fn start_daemon(name: &str, folder: &Path) -> Child {
+    let own = std::env::current_exe().unwrap();
+    let program: PathBuf = own.ancestors().nth(2).unwrap().join("skipstepd");
+    assert!(program.exists(), "{} is missing: cargo build --bins", program.display());
+    Command::new(program)
+        .args(["-p", name, "-f"])
+        .arg(folder.join("pflog"))
+        .process_group(0)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
 }
 
 /// Returns the command of a loader.
@@ -194,9 +240,10 @@ fn with_instance(test: impl FnOnce(&str, &mut Instance, &Host) + Send + 'static)
 #[ignore = "needs root"]
 fn two_loaders_one_killed_leave_one_whole_rule_set() {
     if let Ok(name) = std::env::var(ORDER) {
-        match std::env::var(TRIAL) {
-            Ok(_) => try_for_ever(&name),
-            Err(_) => load_for_ever(&name),
+        match std::env::var(WORK).as_deref() {
+            Ok(ON_TRIAL) => try_for_ever(&name),
+            Ok(TOO_LARGE) => enlarge_for_ever(&name),
+            _ => load_for_ever(&name),
         }
     }
     with_instance(|name, instance, host| {
@@ -225,8 +272,7 @@ fn killed_loads_on_trial_leave_one_whole_rule_set() {
         instance.load(rule_set(0, host), host).unwrap();
         instance.enable().unwrap();
         for round in 0..rounds() {
-            let start = || loader(name).env(TRIAL, "1").spawn().unwrap();
-            let mut loaders = Loaders(vec![start(), start()]);
+            let mut loaders = Loaders(vec![start_to(ON_TRIAL, name), start_to(ON_TRIAL, name)]);
             std::thread::sleep(Duration::from_millis(20 + round * 37 % 300));
             loaders.0[0].kill().unwrap();
             loaders.0[0].wait().unwrap();
@@ -242,6 +288,85 @@ fn killed_loads_on_trial_leave_one_whole_rule_set() {
             assert_whole(name, host);
         }
         instance.load(rule_set(1, host), host).unwrap();
+        assert_whole(name, host);
+        assert_eq!(instance.table_versions().unwrap().len(), 2, "<t> and the own addresses");
+    });
+}
+
+/// Kills skipstepd alone, or with its workers.
+fn kill_daemon(daemon: &mut Child, with_workers: bool) {
+    let process = Pid::from_raw(daemon.id() as i32);
+    let target = if with_workers { Pid::from_raw(-process.as_raw()) } else { process };
+    kill(target, Signal::SIGKILL).unwrap();
+    daemon.wait().unwrap();
+}
+
+#[test]
+#[ignore = "needs root"]
+fn killed_skipstepds_and_loads_on_trial_leave_one_whole_rule_set() {
+    with_instance(|name, instance, host| {
+        let folder = tempfile::tempdir().unwrap();
+        instance.load(rule_set(0, host), host).unwrap();
+        instance.enable().unwrap();
+        for round in 0..rounds() {
+            let mut loaders =
+                Loaders(vec![start_daemon(name, folder.path()), start_to(ON_TRIAL, name)]);
+            std::thread::sleep(Duration::from_millis(20 + round * 37 % 400));
+            if round % 2 == 0 {
+                loaders.0[1].kill().unwrap();
+            }
+            // skipstepd may be ending the trial of the killed loader
+            std::thread::sleep(Duration::from_micros(round * 7919 % 20_000));
+            kill_daemon(&mut loaders.0[0], round % 4 < 2);
+            drop(loaders);
+            // in some rounds nobody but the timer ends the trial
+            while round % 8 == 6 && instance.trial().unwrap().is_some() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            match instance.revert() {
+                Ok(_) | Err(Error::NoTrial | Error::TrialFailed { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+            assert_whole(name, host);
+        }
+        // and a skipstepd that lives ends a trial by itself
+        let mut daemon = Loaders(vec![start_daemon(name, folder.path())]);
+        let mut on_trial = Instance::open(name).unwrap();
+        let kept = instance.loaded().unwrap().ruleset;
+        let other = usize::from(kept == rule_set(0, host));
+        on_trial.set_trial(TrialRequest { seconds: 1, ..TrialRequest::default() });
+        on_trial.load(rule_set(other, host), host).unwrap();
+        let (begin, file) = (Instant::now(), format!("/run/skipstep/{name}/trial.json"));
+        while Path::new(&file).exists() {
+            assert!(begin.elapsed() < Duration::from_secs(5), "skipstepd does not end the trial");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(instance.loaded().unwrap().ruleset, kept);
+        kill_daemon(&mut daemon.0[0], true);
+        assert_whole(name, host);
+        assert_eq!(instance.table_versions().unwrap().len(), 2, "<t> and the own addresses");
+    });
+}
+
+#[test]
+#[ignore = "needs root"]
+fn killed_loads_that_enlarge_a_disabled_filter_leave_one_whole_rule_set() {
+    with_instance(|name, instance, host| {
+        instance.load(rule_set(0, host), host).unwrap();
+        // the kernel checks all programs for each load, which takes a second or more
+        for round in 0..rounds() / 4 {
+            let mut loaders = Loaders(vec![start_to(TOO_LARGE, name)]);
+            std::thread::sleep(Duration::from_millis(100 + round * 397 % 3000));
+            loaders.0[0].kill().unwrap();
+            drop(loaders);
+            let found = Instance::open(name).unwrap().loaded().unwrap().ruleset;
+            let is_whole = (0..2).any(|which| found.rules == rule_set(which, host).rules);
+            assert!(is_whole, "round {round}: {} rules are in force", found.rules.len());
+        }
+        // and the filter works
+        *instance = Instance::open(name).unwrap();
+        instance.load(rule_set(1, host), host).unwrap();
+        instance.enable().unwrap();
         assert_whole(name, host);
         assert_eq!(instance.table_versions().unwrap().len(), 2, "<t> and the own addresses");
     });
