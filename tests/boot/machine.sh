@@ -183,6 +183,52 @@ run_no_guard() {
 	order rounds 3 1
 }
 
+# reboot - resets the machine, as its switch does. After the boot this script runs again
+reboot() {
+	sync
+	systemctl reboot --force --force
+	sleep infinity
+}
+# try_rules PHASE - puts rules on trial that pass another port
+try_rules() {
+	echo "@phase $1"
+	holds "other rules are on trial" pfctl -q -f /boot-test/new.conf --confirm 100000 --write
+	order answered 443
+	same "pfctl says so" "On trial: /boot-test/new.conf" "$(pfctl -s confirm | head -n 1)"
+	holds "pf.conf is the same as before" cmp /etc/pf.conf /boot-test/old.conf
+}
+run_reboot() {
+	local boots
+	boots=$(cat /boot-test/boots 2>/dev/null || echo 0)
+	echo $((boots + 1)) >/boot-test/boots
+	booted
+	case $boots in
+	0)
+		cp /etc/pf.conf /boot-test/old.conf
+		loaded
+		try_rules first-trial
+		reboot
+		;;
+	1)
+		loaded
+		same "nothing is on trial after a boot" "No rules are on trial." "$(pfctl -s confirm)"
+		holds "pf.conf is the same as before the boot" cmp /etc/pf.conf /boot-test/old.conf
+		try_rules second-trial
+		holds "the rules are confirmed" pfctl -q confirm
+		holds "pf.conf has them" cmp /etc/pf.conf /boot-test/new.conf
+		sed -i 's/@phase load/@phase written-load/' \
+			/etc/systemd/system/skipstep-rules.service.d/test.conf
+		reboot
+		;;
+	2)
+		holds "pf.conf is loaded" await active skipstep-rules
+		order answered 443
+		order rounds 2 0
+		holds "eth0 is attached" attached eth0
+		;;
+	esac
+}
+
 run=$(cat /boot-test/run)
 echo "@run $run"
 "run_$run"

@@ -23,8 +23,8 @@ from packets import ICMP, ICMP6, TCP, UDP, datagram, packet, segment, summed
 
 ARP, IP, IP6, TPIDS = 0x0806, 0x0800, 0x86dd, (0x8100, 0x88a8)
 VLAN = 5
-OPEN = (22, 8080)        # ports that a rule set passes
-LISTENING = (23, 80, 443)
+OPEN = (22, 443, 8080)   # ports that a rule set passes
+LISTENING = (23, 80)
 BURST, PAUSE = 10, 0.02  # ports in a burst, seconds of the machine's time between bursts
 MACHINE = [bytes.fromhex("52540000000%d" % link) for link in (1, 2)]
 PEER = bytes.fromhex("525400000099")

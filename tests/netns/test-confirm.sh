@@ -37,8 +37,8 @@ same "so nothing can be confirmed" \
 start old client curl --silent --output /dev/null --limit-rate 1M "http://$SERVER4/large"
 await 2 eval '[ "$(state_count gateway ESTABLISHED:ESTABLISHED)" = 2 ]' || die "no transfer"
 same "a load on trial" \
-	"pfctl: on trial for 2 s: run \`pfctl confirm\` to keep these rules, or the rules before come back" \
-	"$(pf gateway -f "$WORK/81" --confirm 2 2>&1)"
+	"pfctl: on trial for 6 s: run \`pfctl confirm\` to keep these rules, or the rules before come back" \
+	"$(pf gateway -f "$WORK/81" --confirm 6 2>&1)"
 same "a new connection by the new rules" passed "$(passes 81)"
 same "a new connection by the old rules" "no answer" "$(passes 80)"
 seen=$(pf gateway -s confirm)
@@ -47,13 +47,13 @@ holds "its user" grep -q '^  loaded by root (process [0-9]*) on ' <<<"$seen"
 holds "a rule that it removes" grep -q '^- pass in on lan0 .* port = 80' <<<"$seen"
 holds "a rule that it adds" grep -q '^+ pass in on lan0 .* port = 81' <<<"$seen"
 holds "the status says so" eval "pf gateway -si | grep -q '^On trial: the rules before come back in'"
-holds "and JSON" eval "pf gateway --json -si | grep -q '\"seconds_left\": [012]'"
+holds "and JSON" eval "pf gateway --json -si | grep -q '\"seconds_left\": [0-6]'"
 refused=$(trial -f "$WORK/80")
-holds "another load is refused" grep -q '^pfctl: rules of user 0 (process [0-9]*) are on trial for [012] s more: run `pfctl confirm` or `pfctl revert` first' <<<"$refused"
+holds "another load is refused" grep -q '^pfctl: rules of user 0 (process [0-9]*) are on trial for [0-6] s more: run `pfctl confirm` or `pfctl revert` first' <<<"$refused"
 start new client nc "$SERVER4" 81
 await 1 eval '[ "$(state_count gateway ":81 .*ESTABLISHED:ESTABLISHED")" = 2 ]' || die "no connection"
 pf gateway -q -t shared -T add 203.0.113.7
-await 4 gone_back || die "the filter does not go back"
+await 8 gone_back || die "the filter does not go back"
 same "new connections by the old rules" passed "$(passes 80)"
 same "new connections by the rules on trial" "no answer" "$(passes 81)"
 same "states of rules that only the load had" 0 "$(state_count gateway ":81 .*ESTABLISHED")"
@@ -63,9 +63,9 @@ same "the contents of a table that the load replaced" "   192.0.2.80" \
 same "an address that was added to another table" "   203.0.113.7" \
 	"$(pf gateway -t shared -T show)"
 holds "the failed load is remembered" eval \
-	"pf gateway -s confirm | grep -q '^The last load on trial ($WORK/81, by root .*) was not confirmed in 2 s'"
+	"pf gateway -s confirm | grep -q '^The last load on trial ($WORK/81, by root .*) was not confirmed in 6 s'"
 same "a late confirmation" \
-	"pfctl: too late: the load was not confirmed in 2 s, and the rules before it are in force: load again" \
+	"pfctl: too late: the load was not confirmed in 6 s, and the rules before it are in force: load again" \
 	"$(trial confirm)"
 stop new
 
