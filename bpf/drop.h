@@ -6,10 +6,11 @@
  * records: with a reader, a packet that the fast path would drop takes the slow path.
  *
  * A flood must not cost more because somebody looks at it. So a CPU writes records of at most
- * DROPS_PER_SECOND packets in a second. It drops further packets as if nobody read, and counts them.
+ * DROPS_PER_SECOND packets in a second. It drops further packets as if nobody read, and counts
+ * them.
  *
- * A reader sets its bit again as it reads. The timer takes the bits of readers that have stopped, so
- * a reader that was killed costs nothing after a few seconds, even if no process is left.
+ * A reader sets its bit again as it reads. The timer takes the bits of readers that have stopped,
+ * so a reader that was killed costs nothing after a few seconds, even if no process is left.
  */
 #ifndef PF_DROP_H
 #define PF_DROP_H
@@ -70,18 +71,27 @@ __inline __u32 readers_of_drop(const struct pf_status *status)
 	return 0;
 }
 
+/* True if programs read dropped packets. The status is looked up once more, because the paths of
+ * packets that pass would otherwise keep a register for it. */
+__inline bool drops_are_read(void)
+{
+	const struct pf_status *status = pf_status();
+
+	return status && status->drop_readers;
+}
+
 /* True if the fast path has to leave a packet that it would drop to the slow path, which writes the
  * records. */
-__inline bool must_be_reported(const struct pf_status *status)
+__inline bool must_be_reported(void)
 {
-	return status->drop_readers && may_report(0);
+	return drops_are_read() && may_report(0);
 }
 
 /* Counts a packet that the fast path drops although programs read: there were too many in this
  * second. */
-__inline void count_if_unreported(const struct pf_status *status)
+__inline void count_if_unreported(void)
 {
-	if (status->drop_readers)
+	if (drops_are_read())
 		count_drop_unreported();
 }
 
@@ -137,19 +147,26 @@ __inline void write_drop(struct __sk_buff *skb, struct pf_scratch *s, __u32 read
 	}
 }
 
-/* Reports a packet that is dropped. `pass` says that its rule, or its state, passes it. */
-__global int report_drop(struct __sk_buff *skb, struct pf_scratch *s, __u32 pass)
+/* Reports a packet to the programs that read. */
+__global int report_to_readers(struct __sk_buff *skb, struct pf_scratch *s, __u32 pass)
 {
 	const struct pf_status *status = pf_status();
 	__u32 readers;
 
-	if (!s || !status || !status->drop_readers || answers_for_server(&s->reply))
+	if (!s || !status || answers_for_server(&s->reply))
 		return 0;
 	readers = readers_of_drop(status);
 	if (readers)
 		write_drop(skb, s, readers, drop_reason(s, pass),
 			   pass ? PF_ACTION_PASS : PF_ACTION_BLOCK);
 	return 0;
+}
+
+/* Reports a packet that is dropped. `pass` says that its rule, or its state, passes it. */
+__inline void report_drop(struct __sk_buff *skb, struct pf_scratch *s, __u32 pass)
+{
+	if (drops_are_read())
+		report_to_readers(skb, s, pass);
 }
 
 /* The place of an IP header in a frame of which the record begins with the link header. */

@@ -272,9 +272,9 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 	if (verdict == PF_PLAINLY_UNKNOWN)
 		return XDP_PASS;
 	if (verdict == PF_PLAINLY_DROP) {
-		if (must_be_reported(status))
+		if (must_be_reported())
 			return XDP_PASS;
-		count_if_unreported(status);
+		count_if_unreported();
 		count_plainly(s);
 		return XDP_DROP;
 	}
@@ -284,7 +284,7 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 	verdict = crosses ? find_way_across(xdp, s, length) :
 			    find_way_past(xdp, s, device, net, ifindex, PF_FORWARDED_XDP);
 	/* a packet that needs a state may be dropped for want of one */
-	if ((verdict == PF_PLAINLY_DROP || verdict == PF_PLAINLY_KEEP) && must_be_reported(status))
+	if ((verdict == PF_PLAINLY_DROP || verdict == PF_PLAINLY_KEEP) && must_be_reported())
 		verdict = PF_PLAINLY_UNKNOWN;
 	if (verdict == PF_PLAINLY_KEEP || (keeps && verdict != PF_PLAINLY_UNKNOWN))
 		verdict = keep_both(s, keeps, verdict);
@@ -298,7 +298,7 @@ __global int take_express(struct xdp_md *xdp, __u32 length)
 	if (crosses)
 		count_crossed(s, length);
 	if (verdict == PF_PLAINLY_DROP) {
-		count_if_unreported(status);
+		count_if_unreported();
 		return XDP_DROP;
 	}
 	frame.data = (void *)(long)xdp->data;

@@ -72,8 +72,7 @@ __inline bool is_likely_for_us(const struct pf_scratch *s)
 
 /* Sends the packet, which has passed here, on past the kernel, if it has a way. Returns what the
  * program returns. */
-__inline int take_path(struct __sk_buff *skb, struct pf_scratch *s, const struct pf_status *status,
-		       __u32 fast_forward)
+__inline int take_path(struct __sk_buff *skb, struct pf_scratch *s, __u32 fast_forward)
 {
 	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);
 	const struct net_device *device = kern->dev;
@@ -93,9 +92,9 @@ __inline int take_path(struct __sk_buff *skb, struct pf_scratch *s, const struct
 	if (verdict == PF_PLAINLY_UNKNOWN)
 		return PF_TCX_NEXT;
 	if (verdict == PF_PLAINLY_DROP) {
-		if (must_be_reported(status))
+		if (must_be_reported())
 			return PF_TCX_NEXT;
-		count_if_unreported(status);
+		count_if_unreported();
 	}
 	count_judged(s);
 	return verdict == PF_PLAINLY_DROP ? PF_TCX_DROP : send_on(skb, s);
@@ -148,9 +147,9 @@ __global int take_shortcut(struct __sk_buff *skb, __u8 direction)
 	if (verdict == PF_PLAINLY_UNKNOWN)
 		return STEP_ASIDE;
 	if (verdict == PF_PLAINLY_DROP) {
-		if (must_be_reported(status))
+		if (must_be_reported())
 			return STEP_ASIDE;
-		count_if_unreported(status);
+		count_if_unreported();
 	}
 	if (s->has_state && !s->made) {
 		s->came_in_by = direction == PF_OUT ? came_in_by(skb) : 0;
@@ -170,7 +169,7 @@ __global int take_shortcut(struct __sk_buff *skb, __u8 direction)
 		else
 			tell_test_plainly(s, verdict == PF_PLAINLY_PASS);
 	} else if (direction == PF_IN && verdict == PF_PLAINLY_PASS) {
-		verdict = take_path(skb, s, status, config->fast_forward);
+		verdict = take_path(skb, s, config->fast_forward);
 		if (verdict == PF_TCX_NEXT)
 			stamp(skb, s->pd.ip);
 		return verdict;

@@ -18,7 +18,7 @@ for name in skipstepd skipstep-boot skipstep-closed skipstep-attached skipstep-r
 	skipstep-boot | skipstep-rules) ;; # the kernel charges the filter's maps to these
 	*) holds "its memory is bounded" grep -q '^MemoryMax=[0-9]*[GM]$' "$ROOT/packaging/$name.service" ;;
 	esac
-	[[ $name = ftp-gw || $name = skipstep-web || $name = skipstep-closed || $name = skipstep-attached ]] ||
+	[[ $name =~ ^(ftp-gw|skipstep-web|skipstep-closed|skipstep-attached)$ ]] ||
 		same "its programs may change the filter" 1 "$(setting "$name" SystemCallFilter | grep -cw bpf)"
 done
 

@@ -143,7 +143,8 @@ page secure --listen 192.168.100.1:8443 --name gateway.example --certificate "$W
 	--key "$WORK/gateway.example.key" --client-authority "$WORK/authority.pem" --client-token "$WORK/client-token"
 secure() {
 	on client curl -s -o "$WORK/answer" -w '%{http_code}' --max-time 10 --cacert "$WORK/authority.pem" \
-		--resolve gateway.example:8443:192.168.100.1 "$@" https://gateway.example:8443/api/session
+		--resolve gateway.example:8443:192.168.100.1 "$@" \
+		https://gateway.example:8443/api/session
 }
 pf gateway -q -f - <<<"pass" || die "the rules were not loaded"
 same "a client with a certificate" 200 "$(secure --cert "$WORK/anna.pem" --key "$WORK/anna.key")"

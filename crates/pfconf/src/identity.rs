@@ -1,10 +1,11 @@
-//! Stable identities of rules. A load that does not change a rule leaves its identity as it is, also
-//! if the rule's number changes.
+//! Stable identities of rules. A load that does not change a rule leaves its identity as it is,
+//! also if the rule's number changes.
 //!
-//! The identity of a rule with labels is its label; several labels are joined by a blank. Rules with
-//! the same label share an identity. The identity of another rule is a hash of its anchor and of its
-//! text, as `pfctl -sr` prints it without a number: the first 8 bytes of MD5, in hexadecimal digits.
-//! Equal rules of an anchor are told apart by their order: the hash of the second rule ends in `-2`.
+//! The identity of a rule with labels is its label; several labels are joined by a blank. Rules
+//! with the same label share an identity. The identity of another rule is a hash of its anchor and
+//! of its text, as `pfctl -sr` prints it without a number: the first 8 bytes of MD5, in hexadecimal
+//! digits. Equal rules of an anchor are told apart by their order: the hash of the second rule ends
+//! in `-2`.
 //!
 //! Identities are stored in databases of metrics, so a new version of skipstep must not change
 //! them. The test `identities_are_those_of_earlier_versions` has samples.
@@ -123,7 +124,8 @@ fn hash(place: &str, text: &str) -> String {
     hash[..HASH_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Removes the keys of `source-hash` from the text of a rule. A load draws a key if none is written.
+/// Removes the keys of `source-hash` from the text of a rule. A load draws a key if none is
+/// written.
 fn without_keys(text: &str) -> String {
     let mut parts = text.split(KEY);
     let mut out = parts.next().unwrap_or_default().to_owned();

@@ -169,8 +169,8 @@ pub const DEBUG_LEVEL: &[Word<u8>] = &[
     ("emerg", 0),
 ];
 
-/// Returns the meaning of a modifier of `-s`, which may be abbreviated. An abbreviation that may mean
-/// a word of [`SHOW`] never means a word of [`OWN_SHOW`], so `m` is `memory`, as on OpenBSD.
+/// Returns the meaning of a modifier of `-s`, which may be abbreviated. An abbreviation that may
+/// mean a word of [`SHOW`] never means a word of [`OWN_SHOW`], so `m` is `memory`, as on OpenBSD.
 ///
 /// # Errors
 /// Fails as [`lookup`] does.

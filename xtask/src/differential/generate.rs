@@ -35,8 +35,8 @@ pub struct Generated {
     pub panic: Option<String>,
 }
 
-/// Generates case `number` of a seed; `text` draws its rules. With `trials`, loads of rules are also
-/// put on trial, confirmed and reverted.
+/// Generates case `number` of a seed; `text` draws its rules. Loads of rules are also put on trial,
+/// confirmed and reverted.
 ///
 /// # Errors
 /// Fails if the model refuses the rules or a step.

@@ -32,8 +32,8 @@ impl Filter {
     /// wrong criteria and returns `None`.
     ///
     /// # Errors
-    /// Fails if there is no such reason, if a word of a rule is no criterion of a dropped packet, or
-    /// if a table cannot be read.
+    /// Fails if there is no such reason, if a word of a rule is no criterion of a dropped packet,
+    /// or if a table cannot be read.
     pub fn parse(args: &Args, host: Host, entries: Entries) -> Result<Option<Filter>> {
         let operands = args.operands.join(" ");
         let words: Vec<&str> = operands.split_whitespace().collect();
@@ -170,8 +170,8 @@ fn names() -> String {
     format!("the reasons are {}", names.join(", "))
 }
 
-/// Returns rules with these criteria. A port without `from` or `to` is that of either end, and a port
-/// without `proto` that of TCP and UDP.
+/// Returns rules with these criteria. A port without `from` or `to` is that of either end, and a
+/// port without `proto` that of TCP and UDP.
 fn rules(words: &[&str]) -> String {
     let place = |wanted: &[&str]| words.iter().position(|word| wanted.contains(word));
     let Some(port) = place(&["port"]) else { return format!("block drop {}\n", words.join(" ")) };

@@ -77,7 +77,8 @@ impl Server {
         })
     }
 
-    /// Returns the name of the cookie. With HTTPS, browsers keep a cookie of this name to this host.
+    /// Returns the name of the cookie. With HTTPS, browsers send a cookie of this name to this host
+    /// only.
     pub fn cookie_name(&self) -> &'static str {
         if self.options.is_secure() { "__Host-skipstep" } else { "skipstep" }
     }
