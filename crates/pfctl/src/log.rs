@@ -34,8 +34,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         [path] => path,
         _ => bail!("give one log file"),
     };
+    // skipstepd makes the log when it logs the first packet, maybe while the output is opened
+    let is_new = is_missing(Path::new(path));
+    if is_new && !args.quiet {
+        eprintln!("pfctl: {path}: no packet was logged yet");
+    }
     let mut output = Output::new(args)?;
-    let Some(mut follower) = open(path, args, &output)? else { return Ok(ExitCode::SUCCESS) };
+    let Some(mut follower) = open(path, args, is_new, &output)? else {
+        return Ok(ExitCode::SUCCESS);
+    };
     while output.has_reader() {
         while let Some((header, bytes)) = follower.next().with_context(|| path.to_owned())? {
             let Some(record) = Record::parse(&header, &bytes) else {
@@ -48,23 +55,20 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Opens a log. Waits for the file if its folder is there, because skipstepd makes the file when it
-/// logs the first packet. Returns `None` if the reader of the output is gone before.
-fn open(path: &str, args: &Args, output: &Output) -> Result<Option<Follower>> {
-    let is_missing = |path: &Path| {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        !path.exists() && folder.unwrap_or(Path::new(".")).is_dir()
-    };
-    let mut waits = false;
+/// True if there is no log yet, but its folder.
+fn is_missing(path: &Path) -> bool {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    !path.exists() && folder.unwrap_or(Path::new(".")).is_dir()
+}
+
+/// Opens a log, and goes to its end unless it is new. Waits for a log that is missing. Returns
+/// `None` if the reader of the output is gone before.
+fn open(path: &str, args: &Args, is_new: bool, output: &Output) -> Result<Option<Follower>> {
     while output.has_reader() {
-        match Follower::open(Path::new(path), args.all || waits) {
+        match Follower::open(Path::new(path), args.all || is_new) {
             Err(error) if error.kind() == ErrorKind::NotFound && is_missing(Path::new(path)) => {}
             opened => return opened.map(Some).with_context(|| path.to_owned()),
         }
-        if !waits && !args.quiet {
-            eprintln!("pfctl: {path}: no packet was logged yet");
-        }
-        waits = true;
         std::thread::sleep(INTERVAL);
     }
     Ok(None)

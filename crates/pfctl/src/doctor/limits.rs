@@ -130,7 +130,7 @@ mod tests {
             "echo 'set limit states 2000' >>/etc/pf.conf && pfctl -f /etc/pf.conf"
         );
         let full = Facts { room: 1000, ..states(900) };
-        let text = &judge(&[full.clone()], &Words::usual())[0].text;
+        let text = &judge(std::slice::from_ref(&full), &Words::usual())[0].text;
         assert!(text.ends_with(
             "90 %; the command disables the filter for a moment, and all \
                                 states are lost"

@@ -22,7 +22,7 @@ pub enum Output<'a> {
     /// A line for each packet, on standard output.
     Lines,
     /// An object for each packet, on standard output.
-    Json(RuleSets<'a>),
+    Json(Box<RuleSets<'a>>),
     /// `-w`: pcap in a file, a named pipe or standard output.
     Pcap(File),
 }
@@ -37,7 +37,7 @@ impl<'a> Output<'a> {
         // the logs that are followed may have different lengths of packets
         let header = FileHeader::new(PFLOG, MAX_CAPTURED as u32).to_bytes();
         match args.pcap.as_deref() {
-            None if args.json => Ok(Output::Json(RuleSets::new(args))),
+            None if args.json => Ok(Output::Json(Box::new(RuleSets::new(args)))),
             None => Ok(Output::Lines),
             Some(path) => {
                 let mut file = open(path).with_context(|| path.to_owned())?;
