@@ -146,12 +146,12 @@ begin json 1 --json reason match
 send blocked
 await 5 grep -q . "$WORK/json.log"
 stop json INT
-same "an object for each line" "1 match in lan0 1 pf.conf 4 ['nine'] 35" "$(python3 -c '
+same "an object for each line" "1 match in lan0 1 nine pf.conf 4 ['nine'] 35" "$(python3 -c '
 import json, sys
 for line in open(sys.argv[1]):
     found = json.loads(line)
-    print(*(found[name] for name in ("count", "reason", "direction", "interface", "rule", "file",
-                                     "line", "labels", "length")))' "$WORK/json.log")"
+    print(*(found[name] for name in ("count", "reason", "direction", "interface", "rule",
+                                     "rule_id", "file", "line", "labels", "length")))' "$WORK/json.log")"
 
 # A load while a reader reads: later packets have the new rules.
 begin loaded 1 proto udp port 9

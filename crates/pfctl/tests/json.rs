@@ -304,6 +304,7 @@ fn dropped_packets() {
     let packet = run::test_packet(&parse::arrival(PACKET).unwrap());
     let explained = pfctl::explain::explain(&rules, &host::standard(), &packet);
     let rule = DecidingRule {
+        identity: "ssh".into(),
         id: 1.into(),
         file: Some("pf.conf".into()),
         line: 2,

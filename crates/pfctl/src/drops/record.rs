@@ -176,6 +176,7 @@ impl Kind {
             "interface": self.interface,
             "anchor": rule.map(|rule| &rule.id.anchor),
             "rule": rule.map(|rule| rule.id.number),
+            "rule_id": rule.map(|rule| &rule.identity),
             "file": rule.and_then(|rule| rule.file.as_deref()),
             "line": rule.map(|rule| rule.line),
             "labels": rule.map_or(&[][..], |rule| &rule.labels),
@@ -260,6 +261,7 @@ pub(super) mod tests {
         );
         assert_eq!(one.kind().json(&one.time, 37)["count"], 37);
         assert_eq!(one.json(None)["labels"], json!(["ssh"]));
+        assert_eq!(one.json(None)["rule_id"], "ssh");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use anyhow::Result;
 use skipstep_abi::LogRecord;
 use skipstep_kernel::Instance;
 use skipstep_kernel::record::Load;
+use skipstep_pfconf::identity::Identities;
 use skipstep_ruleset::{RuleId, Ruleset};
 
 /// Name of the file of rules that are in no included file.
@@ -18,6 +19,8 @@ const MAIN_FILE: &str = "pf.conf";
 pub struct DecidingRule {
     /// Anchor and number of the rule.
     pub id: RuleId,
+    /// Stable identity of the rule.
+    pub identity: String,
     /// The file with the rule; `None` for an anchor that was loaded by itself.
     pub file: Option<Arc<str>>,
     /// Line in the file; 0 for a generated rule.
@@ -47,6 +50,7 @@ pub struct RulesInForce {
     /// Generation of the rules.
     pub generation: u32,
     ruleset: Ruleset,
+    identities: Identities,
     /// Path and load of each rule set, by its number in records.
     origins: BTreeMap<u32, (String, Load)>,
 }
@@ -59,7 +63,11 @@ impl RulesInForce {
     pub fn read(instance: &Instance) -> Result<RulesInForce> {
         let origins = instance.origins()?;
         let loaded = instance.loaded()?;
-        Ok(RulesInForce { generation: loaded.generation, ruleset: loaded.ruleset, origins })
+        Ok(RulesInForce::new(loaded.generation, loaded.ruleset, origins))
+    }
+
+    fn new(generation: u32, ruleset: Ruleset, origins: BTreeMap<u32, (String, Load)>) -> Self {
+        RulesInForce { generation, identities: Identities::of(&ruleset), ruleset, origins }
     }
 
     /// Returns the rule of a record, if it is in force. A record does not have its generation, so
@@ -72,7 +80,8 @@ impl RulesInForce {
         // an anchor in braces is loaded with the main rule set
         let is_main = self.origins.get(&0).is_some_and(|(_, main)| main == load);
         let file = rule.file.clone().or_else(|| is_main.then(|| MAIN_FILE.into()));
-        Some(DecidingRule { id, file, line: rule.line, labels: rule.labels.clone() })
+        let identity = self.identities.get(&id)?.to_owned();
+        Some(DecidingRule { id, identity, file, line: rule.line, labels: rule.labels.clone() })
     }
 
     /// Parses rules for a test.
@@ -83,7 +92,7 @@ impl RulesInForce {
         let ruleset = skipstep_pfconf::load(text, &context).unwrap().ruleset;
         let paths = std::iter::once(String::new()).chain(ruleset.anchors.keys().cloned());
         let origins = (0..).zip(paths.map(|path| (path, Load::default()))).collect();
-        RulesInForce { generation: 1, ruleset, origins }
+        RulesInForce::new(1, ruleset, origins)
     }
 }
 
@@ -107,6 +116,9 @@ mod tests {
         assert_eq!(deciding(&rules, 1, 0).as_deref(), Some("ssh/0 (pf.conf:3)"));
         assert_eq!((deciding(&rules, 0, -1), deciding(&rules, 0, 7)), (None, None));
         assert_eq!(deciding(&rules, 9, 0), None);
+        let record = LogRecord { anchor: 1, ..LogRecord::new_zeroed() };
+        let rule = rules.deciding(&record).unwrap();
+        assert_eq!(Some(rule.identity.as_str()), rules.identities.get(&rule.id));
         rules.origins.insert(1, ("ssh".into(), Load { pid: 7, ..Load::default() }));
         assert_eq!(deciding(&rules, 1, 0).as_deref(), Some("ssh/0 (line 3)"));
     }
