@@ -83,9 +83,9 @@ same "8 processes take and release a reference at once: failures" 0 $failed
 holds "the last of them has disabled the filter" disabled
 # a load on trial that fails disables the filter again, and the reference ends with it
 echo "block all" >"$WORK/rules"
-fifth=$(pf gateway -Ef "$WORK/rules" --confirm 1 2>&1 | sed -n 's/^Token : //p')
+fifth=$(pf gateway -Ef "$WORK/rules" --confirm 4 2>&1 | sed -n 's/^Token : //p')
 same "a reference during a trial" "pfctl $fifth" "$(references)"
-await 5 disabled || die "the trial does not end"
+await 10 disabled || die "the trial does not end"
 pf gateway -q -e
 same "the references after it" "No pf starter references held" "$(pf gateway -s References)"
 said=$(pf gateway -X "$fifth" 2>&1)

@@ -1,10 +1,11 @@
 //! Changes while packets flow: edits of tables, and killed states.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use fastrand::Rng;
 use ipnet::IpNet;
-use skipstep_ruleset::{Direction, Ruleset, TableEntry, TableName};
+use skipstep_ruleset::{Direction, Ruleset, Table, TableEntry, TableName};
 use skipstep_scenario::case::Action;
 use skipstep_scenario::kill::Target;
 use skipstep_views::{Edit, StateView, TableEdit};
@@ -16,28 +17,41 @@ use super::translation::{address, network};
 pub struct Changes {
     /// Tables that may be changed.
     tables: Vec<TableName>,
+    /// Tables with `const`. A load that only names such a table leaves it constant.
+    constants: BTreeSet<TableName>,
     /// Labels of the present rules and of earlier ones.
     labels: Vec<String>,
 }
 
 impl Changes {
     pub fn new(ruleset: &Ruleset) -> Self {
-        let tables = ruleset.all_tables().filter(|(_, table)| table.defined && !table.constant);
-        let tables = tables.map(|(path, table)| TableName::new(path, &table.name)).collect();
+        let defined = ruleset.all_tables().filter(|(_, table)| table.defined);
+        let (constant, other): (Vec<_>, Vec<_>) = defined.partition(|(_, table)| table.constant);
+        let name = |(path, table): (&str, &Table)| TableName::new(path, &table.name);
+        let tables = other.into_iter().map(name).collect();
+        let constants = constant.into_iter().map(name).collect();
         let mut labels: Vec<String> =
             ruleset.every_rule().flat_map(|(_, rule)| rule.labels.clone()).collect();
         labels.sort();
         labels.dedup();
-        Changes { tables, labels }
+        Changes { tables, constants, labels }
     }
 
     /// Takes the tables of a new rule set. Labels of earlier rules are kept.
     pub fn learn(&mut self, ruleset: &Ruleset) {
-        let Changes { tables, mut labels } = Changes::new(ruleset);
+        let Changes { mut tables, mut constants, mut labels } = Changes::new(ruleset);
+        let is_stated = |name: &TableName| {
+            ruleset
+                .tables_of(&name.anchor)
+                .iter()
+                .any(|table| table.name == name.name && table.stated)
+        };
+        constants.extend(self.constants.iter().filter(|name| !is_stated(name)).cloned());
+        tables.retain(|name| !constants.contains(name));
         labels.append(&mut self.labels);
         labels.sort();
         labels.dedup();
-        *self = Changes { tables, labels };
+        *self = Changes { tables, constants, labels };
     }
 
     /// Draws a change for some steps. `states` are the last known states.
