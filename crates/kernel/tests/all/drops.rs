@@ -218,7 +218,11 @@ fn is_complete(packet: &Packet, fate: &Fate, records: &[DroppedPacket]) {
         Verdict::Pass => 0..=0,
         // the packet was routed or converted, or it is part of a handshake of the filter's
         Verdict::Consumed if !fate.forwarded.is_empty() => 0..=0,
-        Verdict::Consumed if fate.replies.iter().any(is_icmp) => 1..=1,
+        // it was dropped where it came in, or where a rule routed it
+        Verdict::Consumed if fate.replies.iter().any(is_icmp) => {
+            assert_eq!(records.len(), 1, "{packet:?}\n{fate:?}");
+            0..=1
+        }
         // perhaps the sender of an undelivered packet may not be told
         Verdict::Consumed => 0..=1,
     };
