@@ -4,8 +4,10 @@
 PACKAGES_BUILD := gcc libc6-dev linux-libc-dev make pkg-config libelf-dev zlib1g-dev
 PACKAGES_LAB   := iproute2 iputils-ping util-linux procps curl busybox-static iperf3 tcpdump netcat-openbsd python3 iptables nftables lftp tnftp
 PACKAGES_CHECK := shellcheck
+# For `make deb`.
+PACKAGES_DEB   := debhelper fakeroot python3
 # For `make test-full`: another kernel, and a Debian, in an emulated machine, readers of files and of metrics, libFuzzer.
-PACKAGES_FULL  := tshark prometheus chromium chromium-driver python3-selenium g++ wireguard-tools $(if $(filter x86_64,$(shell uname -m)),qemu-system-x86 xz-utils debootstrap e2fsprogs kmod)
+PACKAGES_FULL  := tshark prometheus chromium chromium-driver python3-selenium g++ wireguard-tools $(PACKAGES_DEB) lintian debootstrap $(if $(filter x86_64,$(shell uname -m)),qemu-system-x86 xz-utils e2fsprogs kmod)
 PACKAGES_DOCS  := mandoc
 # The BPF compiler: the first of these that the distribution has; 16 is the oldest that will do.
 CLANGS         := clang-19 clang-20 clang-18 clang-17 clang-16
@@ -25,10 +27,23 @@ BINDIR      := $(DESTDIR)$(PREFIX)/bin
 MAN         := $(DESTDIR)$(PREFIX)/share/man
 DATA        := $(DESTDIR)$(PREFIX)/share/skipstep
 EXAMPLES    := $(DESTDIR)$(PREFIX)/share/doc/skipstep/examples
-COMPLETIONS := $(DESTDIR)$(PREFIX)/share
+BASH        := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+ZSH         := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+FISH        := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 VIM         := $(DESTDIR)$(PREFIX)/share/vim/vimfiles
 SYSUSERS    := $(DESTDIR)$(if $(filter /usr,$(PREFIX)),/usr/lib/sysusers.d,/etc/sysusers.d)
 UNITS       := $(DESTDIR)$(if $(filter /usr,$(PREFIX)),/usr/lib/systemd/system,/etc/systemd/system)
+
+# The packages to install, all of packaging/programs unless given, and what belongs to them.
+PACKAGE     ?= $(shell awk '!/^\#/ && !seen[$$2]++ { print $$2 }' packaging/programs)
+IN_SBIN     := $(shell awk '!/^\#/ && $$3 == "sbin" && " $(PACKAGE) " ~ " " $$2 " " { print $$1 }' packaging/programs)
+IN_BIN      := $(shell awk '!/^\#/ && $$3 == "bin" && " $(PACKAGE) " ~ " " $$2 " " { print $$1 }' packaging/programs)
+OF_SKIPSTEP := $(if $(filter skipstep,$(PACKAGE)),skipstep)
+PAGES       := $(notdir $(foreach name,$(IN_SBIN) $(IN_BIN),$(wildcard man/$(name).[158] man/$(name).conf.5)) \
+		$(OF_SKIPSTEP:skipstep=man/pf.conf.5))
+OF_PROGRAMS := $(shell awk '!/^\#/ { print "packaging/" $$1 ".service" }' packaging/programs)
+SERVICES    := $(notdir $(wildcard $(IN_SBIN:%=packaging/%.service)) \
+		$(filter-out $(OF_PROGRAMS),$(wildcard $(OF_SKIPSTEP:%=packaging/%-*.service))))
 
 CARGO  := cargo
 BIN    := $(or $(CARGO_TARGET_DIR),target)/release
@@ -40,7 +55,7 @@ SAY    := @printf '\n%s\n'
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help packages packages-check packages-lab packages-full kernel root build demo check test test-full bench docs conformance regress fuzz install uninstall clean
+.PHONY: help packages packages-check packages-lab packages-full packages-deb kernel root build demo check test test-full bench docs conformance regress fuzz install uninstall deb clean
 
 help: ## this text
 	@printf 'skipstep: OpenBSD'"'"'s packet filter for Linux\n\n'
@@ -56,6 +71,9 @@ packages-lab: packages # what the demonstration and the tests need besides
 
 packages-check: packages # what `make check` needs besides
 	@packaging/prepare packages '' $(PACKAGES_CHECK)
+
+packages-deb: packages # what `make deb` needs besides
+	@packaging/prepare packages '' $(PACKAGES_DEB)
 
 packages-full: packages-lab # what `make test-full` needs besides
 	@packaging/prepare packages '' $(PACKAGES_FULL)
@@ -103,50 +121,57 @@ fuzz: kernel build ## PACKETS random packets must fare the same everywhere; each
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run
 
 install: build ## install programs, man pages, completions, vim files, systemd units and examples under PREFIX
-	install -d $(SBIN) $(BINDIR) $(MAN)/man1 $(MAN)/man5 $(MAN)/man8 $(DATA) $(EXAMPLES) $(UNITS)
-	install -m 755 $(BIN)/pfctl $(BIN)/skipstepd $(BIN)/ftp-proxy $(BIN)/ftpsesame $(BIN)/ftp-gw $(SBIN)
-	install -m 755 $(BIN)/skipstep-web $(BIN)/skipstep-broker $(SBIN)
-	install -m 755 $(BIN)/fwlab $(BINDIR)
+	install -d $(BINDIR) $(SBIN) $(MAN)/man1 $(MAN)/man5 $(MAN)/man8 $(UNITS)
+	$(if $(IN_SBIN),install -m 755 $(IN_SBIN:%=$(BIN)/%) $(SBIN))
+	$(if $(IN_BIN),install -m 755 $(IN_BIN:%=$(BIN)/%) $(BINDIR))
+	for page in $(PAGES); do \
+		install -m 644 man/$$page $(MAN)/man$${page##*.} || exit 1; \
+	done
+	for unit in $(SERVICES); do \
+		sed 's|@sbin@|$(PREFIX)/sbin|g; s|@data@|$(PREFIX)/share/skipstep|g' packaging/$$unit >$(UNITS)/$$unit && \
+		chmod 644 $(UNITS)/$$unit || exit 1; \
+	done
+ifneq ($(filter fwlab,$(PACKAGE)),)
+	install -d $(BASH) $(ZSH) $(FISH)
+	$(BIN)/fwlab completions bash >$(BASH)/fwlab
+	$(BIN)/fwlab completions zsh >$(ZSH)/_fwlab
+	$(BIN)/fwlab completions fish >$(FISH)/fwlab.fish
+endif
+ifneq ($(filter skipstep,$(PACKAGE)),)
 	[ -e $(DESTDIR)/etc/pf.os ] || install -D -m 644 packaging/pf.os $(DESTDIR)/etc/pf.os
-	install -m 644 man/*.1 $(MAN)/man1
-	install -m 644 man/*.5 $(MAN)/man5
-	install -m 644 man/*.8 $(MAN)/man8
-	install -D -m 644 man/completions/pfctl.bash $(COMPLETIONS)/bash-completion/completions/pfctl
-	install -D -m 644 man/completions/_pfctl $(COMPLETIONS)/zsh/site-functions/_pfctl
-	install -D -m 644 man/completions/pfctl.fish $(COMPLETIONS)/fish/vendor_completions.d/pfctl.fish
-	$(BIN)/fwlab completions bash >$(COMPLETIONS)/bash-completion/completions/fwlab
-	$(BIN)/fwlab completions zsh >$(COMPLETIONS)/zsh/site-functions/_fwlab
-	$(BIN)/fwlab completions fish >$(COMPLETIONS)/fish/vendor_completions.d/fwlab.fish
+	install -D -m 644 man/completions/pfctl.bash $(BASH)/pfctl
+	install -D -m 644 man/completions/_pfctl $(ZSH)/_pfctl
+	install -D -m 644 man/completions/pfctl.fish $(FISH)/pfctl.fish
 	for folder in syntax ftdetect indent; do \
 		install -d $(VIM)/$$folder && install -m 644 editors/vim/$$folder/*.vim $(VIM)/$$folder || exit 1; \
 	done
+	install -d $(DATA) $(EXAMPLES)
 	install -m 644 packaging/boot.conf packaging/dev-pf.conf packaging/grafana/skipstep.json \
 		packaging/prometheus/skipstep.rules.yml $(DATA)
+	install -m 755 packaging/unpin $(DATA)
 	install -m 644 examples/*.conf $(EXAMPLES)
 	install -D -m 644 packaging/sysusers.conf $(SYSUSERS)/skipstep.conf
 ifeq ($(DESTDIR),)
 	packaging/prepare user
 endif
-	for unit in $(notdir $(wildcard packaging/*.service)); do \
-		sed 's|@sbin@|$(PREFIX)/sbin|g; s|@data@|$(PREFIX)/share/skipstep|g' packaging/$$unit >$(UNITS)/$$unit && \
-		chmod 644 $(UNITS)/$$unit || exit 1; \
-	done
+endif
 
 uninstall: ## stop filtering, unpin everything and remove what install installed; /etc/pf.conf, logs and the user stay
 ifeq ($(DESTDIR),)
-	packaging/prepare unpin $(SBIN)/pfctl
+	packaging/unpin $(SBIN)/pfctl
 endif
-	rm -f $(SBIN)/pfctl $(SBIN)/skipstepd $(SBIN)/ftp-proxy $(SBIN)/ftpsesame $(SBIN)/ftp-gw $(SBIN)/skipstep-web $(SBIN)/skipstep-broker $(BINDIR)/fwlab
+	rm -f $(IN_SBIN:%=$(SBIN)/%) $(IN_BIN:%=$(BINDIR)/%)
 	rm -f $(SYSUSERS)/skipstep.conf
-	rm -f $(addprefix $(UNITS)/,$(notdir $(wildcard packaging/*.service)))
-	rm -f $(addprefix $(MAN)/man1/,$(notdir $(wildcard man/*.1)))
-	rm -f $(addprefix $(MAN)/man5/,$(notdir $(wildcard man/*.5))) $(addprefix $(MAN)/man8/,$(notdir $(wildcard man/*.8)))
-	rm -f $(addprefix $(COMPLETIONS)/bash-completion/completions/,pfctl fwlab) \
-		$(addprefix $(COMPLETIONS)/zsh/site-functions/_,pfctl fwlab) \
-		$(patsubst %,$(COMPLETIONS)/fish/vendor_completions.d/%.fish,pfctl fwlab)
+	rm -f $(SERVICES:%=$(UNITS)/%)
+	rm -f $(foreach page,$(PAGES),$(MAN)/man$(subst .,,$(suffix $(page)))/$(page))
+	rm -f $(addprefix $(BASH)/,pfctl fwlab) $(addprefix $(ZSH)/_,pfctl fwlab) \
+		$(patsubst %,$(FISH)/%.fish,pfctl fwlab)
 	rm -f $(VIM)/*/skipstep.vim $(VIM)/*/skipstep-*.vim
 	if cmp -s packaging/pf.os $(DESTDIR)/etc/pf.os; then rm -f $(DESTDIR)/etc/pf.os; fi
 	rm -rf $(DATA) $(DESTDIR)$(PREFIX)/share/doc/skipstep
+
+deb: packages-deb build ## build the Debian packages of packaging/programs in target/deb
+	@BIN=$(abspath $(BIN)) packaging/deb $(or $(CARGO_TARGET_DIR),target)/deb
 
 clean: ## remove what was built
 	$(CARGO) clean

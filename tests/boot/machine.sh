@@ -78,6 +78,35 @@ run_good() {
 	booted
 	loaded
 }
+# echoes - exchanges a line over the connection to the echo server
+echoes() {
+	local line
+	echo "line $1" >&7
+	read -r -t $PATIENCE line <&7
+	same "the connection $1" "line $1" "$line"
+}
+run_upgrade() {
+	local daemon
+	booted
+	loaded
+	busybox nc -ll -p 7 -e busybox cat &
+	await eval 'ss -Hlnt "sport = :7" | grep -q .'
+	exec 7<>/dev/tcp/192.0.2.1/7
+	echoes "before the upgrade"
+	daemon=$(systemctl show -P MainPID skipstepd)
+	dpkg --install /packages/0.0.2/*.deb 2>&1 || echo "not ok the packages are upgraded"
+	echoes "after the upgrade"
+	holds "skipstepd is new" await eval 'active skipstepd &&
+		[ "$(systemctl show -P MainPID skipstepd)" != '"$daemon"' ]'
+	loaded
+	same "the package has its version" 0.0.2 "$(dpkg-query -W -f '${Version}' skipstep)"
+	echo "@phase removed"
+	dpkg --remove skipstep-ftp skipstep-web skipstep 2>&1 || echo "not ok the packages are removed"
+	echoes "after the removal"
+	holds "nothing is pinned" [ ! -e /sys/fs/bpf/skipstep ]
+	same "no unit of skipstep is active" "" "$(systemctl list-units --no-legend --plain \
+		--state=active '*skipstep*' '*ftp*')"
+}
 run_syntax() {
 	refused 'pf.conf:3: syntax error'
 	sed 3d /etc/pf.conf >/etc/pf.conf.new
