@@ -35,13 +35,17 @@ SYSUSERS    := $(DESTDIR)$(if $(filter /usr,$(PREFIX)),/usr/lib/sysusers.d,/etc/
 UNITS       := $(DESTDIR)$(if $(filter /usr,$(PREFIX)),/usr/lib/systemd/system,/etc/systemd/system)
 
 # The packages to install, all of packaging/programs unless given, and what belongs to them.
-PACKAGE     ?= $(shell awk '!/^\#/ && !seen[$$2]++ { print $$2 }' packaging/programs)
-IN_SBIN     := $(shell awk '!/^\#/ && $$3 == "sbin" && " $(PACKAGE) " ~ " " $$2 " " { print $$1 }' packaging/programs)
-IN_BIN      := $(shell awk '!/^\#/ && $$3 == "bin" && " $(PACKAGE) " ~ " " $$2 " " { print $$1 }' packaging/programs)
+ENTRIES     := $(shell sed -n '/^\#/!s/  */:/gp' packaging/programs)
+column       = $(word $(2),$(subst :, ,$(1)))
+PACKAGE     ?= $(sort $(foreach entry,$(ENTRIES),$(call column,$(entry),2)))
+in           = $(strip $(foreach entry,$(ENTRIES),$(if $(and $(filter $(1),$(call column,$(entry),3)),\
+		$(filter $(PACKAGE),$(call column,$(entry),2))),$(call column,$(entry),1))))
+IN_SBIN     := $(call in,sbin)
+IN_BIN      := $(call in,bin)
 OF_SKIPSTEP := $(if $(filter skipstep,$(PACKAGE)),skipstep)
 PAGES       := $(notdir $(foreach name,$(IN_SBIN) $(IN_BIN),$(wildcard man/$(name).[158] man/$(name).conf.5)) \
 		$(OF_SKIPSTEP:skipstep=man/pf.conf.5))
-OF_PROGRAMS := $(shell awk '!/^\#/ { print "packaging/" $$1 ".service" }' packaging/programs)
+OF_PROGRAMS := $(foreach entry,$(ENTRIES),packaging/$(call column,$(entry),1).service)
 SERVICES    := $(notdir $(wildcard $(IN_SBIN:%=packaging/%.service)) \
 		$(filter-out $(OF_PROGRAMS),$(wildcard $(OF_SKIPSTEP:%=packaging/%-*.service))))
 
