@@ -321,8 +321,10 @@ impl Instance {
         let mut change = self.recovered(change)?;
         change.is_unsure = false;
         let next = Next::same(&change.record.ruleset);
-        self.commit(change, next, &crate::host::read()?)?;
+        let unsettled = self.commit_unsettled(change, next, &crate::host::read()?)?;
+        // while the lock is held: another process may begin a trial as soon as the lock is free
         self.run.remove_trial()?;
+        self.settle(unsettled)?;
         self.begin()
     }
 }
