@@ -2,7 +2,7 @@
 
 # What Debian calls what is needed. `make demo`, `make test` and the like install what is missing.
 PACKAGES_BUILD := gcc libc6-dev linux-libc-dev make pkg-config libelf-dev zlib1g-dev
-PACKAGES_LAB   := iproute2 iputils-ping util-linux procps curl busybox-static iperf3 tcpdump netcat-openbsd python3 iptables nftables lftp tnftp
+PACKAGES_LAB   := iproute2 iputils-ping util-linux procps curl busybox-static iperf3 tcpdump netcat-openbsd python3 iptables nftables lftp tnftp tmux
 PACKAGES_CHECK := shellcheck
 # For `make deb`.
 PACKAGES_DEB   := debhelper fakeroot python3
@@ -88,7 +88,7 @@ kernel: root # refuses where the programs cannot run
 root:
 	@packaging/prepare root
 
-build: packages ## build pfctl, skipstepd and the rest (release)
+build: packages ## build pfctl, pftop, skipstepd and the rest (release)
 	$(SAY) "Building"
 	@$(CARGO) build --release --locked --workspace
 
@@ -143,9 +143,11 @@ ifneq ($(filter fwlab,$(PACKAGE)),)
 endif
 ifneq ($(filter skipstep,$(PACKAGE)),)
 	[ -e $(DESTDIR)/etc/pf.os ] || install -D -m 644 packaging/pf.os $(DESTDIR)/etc/pf.os
-	install -D -m 644 man/completions/pfctl.bash $(BASH)/pfctl
-	install -D -m 644 man/completions/_pfctl $(ZSH)/_pfctl
-	install -D -m 644 man/completions/pfctl.fish $(FISH)/pfctl.fish
+	for program in pfctl pftop; do \
+		install -D -m 644 man/completions/$$program.bash $(BASH)/$$program && \
+		install -D -m 644 man/completions/_$$program $(ZSH)/_$$program && \
+		install -D -m 644 man/completions/$$program.fish $(FISH)/$$program.fish || exit 1; \
+	done
 	for folder in syntax ftdetect indent; do \
 		install -d $(VIM)/$$folder && install -m 644 editors/vim/$$folder/*.vim $(VIM)/$$folder || exit 1; \
 	done
@@ -168,8 +170,8 @@ endif
 	rm -f $(SYSUSERS)/skipstep.conf
 	rm -f $(SERVICES:%=$(UNITS)/%)
 	rm -f $(foreach page,$(PAGES),$(MAN)/man$(subst .,,$(suffix $(page)))/$(page))
-	rm -f $(addprefix $(BASH)/,pfctl fwlab) $(addprefix $(ZSH)/_,pfctl fwlab) \
-		$(patsubst %,$(FISH)/%.fish,pfctl fwlab)
+	rm -f $(addprefix $(BASH)/,pfctl pftop fwlab) $(addprefix $(ZSH)/_,pfctl pftop fwlab) \
+		$(patsubst %,$(FISH)/%.fish,pfctl pftop fwlab)
 	rm -f $(VIM)/*/skipstep.vim $(VIM)/*/skipstep-*.vim
 	if cmp -s packaging/pf.os $(DESTDIR)/etc/pf.os; then rm -f $(DESTDIR)/etc/pf.os; fi
 	rm -rf $(DATA) $(DESTDIR)$(PREFIX)/share/doc/skipstep

@@ -83,10 +83,10 @@ lab_clean() {
 		ip netns pids "$LAB-$name" | xargs -r kill 2>/dev/null
 		ip netns delete "$LAB-$name"
 	done
-	if mountpoint -q "$WORK/disk"; then
-		umount "$WORK/disk"
-	fi
-	rm -rf "${WORK:?}"
+	# A mount may be a folder of this machine, such as /dev.
+	awk -v work="$WORK/" 'index($2, work) == 1 { print $2 }' /proc/self/mounts | sort -r |
+		xargs -r umount --lazy
+	rm -rf --one-file-system "${WORK:?}"
 	HOSTS=()
 }
 
@@ -411,6 +411,28 @@ unowned() {
 # listening HOST tcp|udp PORT - true if a process listens on the port
 listening() {
 	[ -n "$(on "$1" ss -Hln "--$2" "sport = :$3")" ]
+}
+
+# ssh_server HOST - starts sshd on port 2222, which root can log in to with "${SSH[@]}"
+ssh_server() {
+	[ -x /usr/sbin/sshd ] || unable "there is no sshd here"
+	mkdir -p "$WORK/ssh" /run/sshd
+	ssh-keygen -q -t ed25519 -N '' -f "$WORK/ssh/host"
+	ssh-keygen -q -t ed25519 -N '' -f "$WORK/ssh/user"
+	cp "$WORK/ssh/user.pub" "$WORK/ssh/authorized"
+	cat >"$WORK/ssh/config" <<-END
+		Port 2222
+		HostKey $WORK/ssh/host
+		AuthorizedKeysFile $WORK/ssh/authorized
+		PidFile none
+		StrictModes no
+		UsePAM no
+		PermitRootLogin yes
+	END
+	start sshd "$1" /usr/sbin/sshd -D -e -f "$WORK/ssh/config"
+	await 5 listening "$1" tcp 2222 || die "sshd does not listen: $(cat "$WORK/sshd.log")"
+	SSH=(ssh -q -p 2222 -i "$WORK/ssh/user" -o StrictHostKeyChecking=no
+		-o UserKnownHostsFile=/dev/null -o BatchMode=yes -o ConnectTimeout=2)
 }
 
 # web HOST PORT... - starts a web server for both families; /index.html is 16 kB, /large 64 MB

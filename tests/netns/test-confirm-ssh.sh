@@ -5,28 +5,11 @@
 #   client ----------------- gateway (filters, sshd)
 #                  lan0
 . "$(dirname "$0")/lab.sh"
-[ -x /usr/sbin/sshd ] || unable "there is no sshd here"
 gateway_between_client_and_server
-mkdir -p "$WORK/ssh" /run/sshd
-ssh-keygen -q -t ed25519 -N '' -f "$WORK/ssh/host"
-ssh-keygen -q -t ed25519 -N '' -f "$WORK/ssh/user"
-cp "$WORK/ssh/user.pub" "$WORK/ssh/authorized"
-cat >"$WORK/ssh/config" <<END
-Port 2222
-HostKey $WORK/ssh/host
-AuthorizedKeysFile $WORK/ssh/authorized
-PidFile none
-StrictModes no
-UsePAM no
-PermitRootLogin yes
-END
-start sshd gateway /usr/sbin/sshd -D -e -f "$WORK/ssh/config"
-await 5 on client nc -z 192.168.100.1 2222 || die "sshd does not listen: $(cat "$WORK/sshd.log")"
+ssh_server gateway
 # login [OPTION]... COMMAND - runs a command by ssh
 login() {
-	on client ssh -q -p 2222 -i "$WORK/ssh/user" -o StrictHostKeyChecking=no \
-		-o UserKnownHostsFile=/dev/null -o BatchMode=yes -o ConnectTimeout=2 \
-		-o ServerAliveInterval=1 -o ServerAliveCountMax=2 "$@"
+	on client "${SSH[@]}" -o ServerAliveInterval=1 -o ServerAliveCountMax=2 "$@"
 }
 # without `flags any`, a session that began before the filter would hang
 printf '%s\n' "block all" "pass in proto tcp to port 2222 flags any" "pass out" >"$WORK/good"

@@ -1,10 +1,10 @@
-//! Files that are generated from pfctl's table of flags: the manual page and the shell completions.
+//! Files that are generated from the tables of flags of pfctl and pftop: manual pages and shell
+//! completions.
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use pfctl::doc;
 
 /// Writes the files below `man/` of the project.
 ///
@@ -12,7 +12,7 @@ use pfctl::doc;
 /// Fails if a file cannot be written.
 pub fn run() -> Result<ExitCode> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../man");
-    for (name, text) in doc::files() {
+    for (name, text) in pfctl::doc::files().into_iter().chain(pftop::doc::files()) {
         let path = directory.join(name);
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).with_context(|| parent.display().to_string())?;

@@ -1,5 +1,6 @@
 //! Reports of an instance: counters of rules, labels and interfaces, and its status.
 
+use std::collections::BTreeMap;
 use std::mem::offset_of;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -125,6 +126,19 @@ impl Instance {
     pub fn rule_counters(&self, anchor: &str) -> Result<Vec<RuleCounters>> {
         let slots = slots_of(&self.record()?, anchor);
         slots.iter().map(|slot| counters::rule(&self.maps, *slot)).collect()
+    }
+
+    /// Returns the counters of the filter rules of all rule sets, by the path of their anchor. The
+    /// main rule set has the empty path.
+    ///
+    /// # Errors
+    /// Fails if the record or the maps cannot be read.
+    pub fn all_rule_counters(&self) -> Result<BTreeMap<String, Vec<RuleCounters>>> {
+        let counters = |slots: &[u32]| -> Result<Vec<RuleCounters>> {
+            slots.iter().map(|slot| counters::rule(&self.maps, *slot)).collect()
+        };
+        let sets = self.record()?.rule_sets.into_iter();
+        sets.map(|(path, set)| Ok((path, counters(&set.slots)?))).collect()
     }
 
     /// Returns the counters of every legacy rule of an anchor, in order; of the main rule set if

@@ -22,7 +22,7 @@ pub fn parse(words: &[String]) -> Result<Args, Refusal> {
         return Err(Refusal::Usage(String::new()));
     }
     let mut args = Args::default();
-    let mut operands = parse_flags(words, &mut args)?;
+    let mut operands = parse_flags(FLAGS, words, &mut args)?;
     if args.help || args.version {
         return Ok(args);
     }
@@ -34,11 +34,11 @@ pub fn parse(words: &[String]) -> Result<Args, Refusal> {
             return Err(Refusal::Usage(format!("unknown command line argument: {first} ...")));
         };
         args.verb = Some(row.verb);
-        operands = parse_flags(rest, &mut args)?;
+        operands = parse_flags(FLAGS, rest, &mut args)?;
         if let Some((command, rest)) = operands.split_first().filter(|_| row.has_commands) {
             // flags of a command may follow the command
             args.operands.push(command.clone());
-            operands = parse_flags(rest, &mut args)?;
+            operands = parse_flags(FLAGS, rest, &mut args)?;
         }
         let given = args.operands.len() + operands.len();
         if let Some(what) = (row.lacks)(given).filter(|_| !args.help) {
@@ -111,8 +111,16 @@ fn kills_states(args: &Args) -> bool {
         || matches!(args.flush, Some(Flush::States | Flush::All))
 }
 
-/// Parses the flags at the beginning of `words`, and returns the operands behind them.
-fn parse_flags<'a>(words: &'a [String], args: &mut Args) -> Result<&'a [String], Refusal> {
+/// Parses the flags at the beginning of `words`, and returns the operands behind them. `flags` is
+/// the program's table of flags.
+///
+/// # Errors
+/// Fails if a flag is unknown, or if its value is missing or wrong.
+pub fn parse_flags<'a, A>(
+    flags: &[&Flag<A>],
+    words: &'a [String],
+    args: &mut A,
+) -> Result<&'a [String], Refusal> {
     let mut parser = Parser::from_args(words);
     parser.set_short_equals(false); // as for getopt, `-f=x` names the file `=x`
     let wrong = |error| match error {
@@ -123,11 +131,12 @@ fn parse_flags<'a>(words: &'a [String], args: &mut Args) -> Result<&'a [String],
     };
     while let Some(word) = parser.next().map_err(wrong)? {
         let (flag, written) = match word {
-            Arg::Short(letter) => {
-                (find(|flag| flag.name == Name::Letter(letter)), format!("-- {letter}"))
-            }
+            Arg::Short(letter) => (
+                flags.iter().find(|flag| flag.name == Name::Letter(letter)),
+                format!("-- {letter}"),
+            ),
             Arg::Long(name) => (
-                find(|flag| matches!(flag.name, Name::Long(long) if long == name)),
+                flags.iter().find(|flag| matches!(flag.name, Name::Long(long) if long == name)),
                 format!("--{name}"),
             ),
             Arg::Value(_) => {
@@ -147,10 +156,6 @@ fn parse_flags<'a>(words: &'a [String], args: &mut Args) -> Result<&'a [String],
         (flag.set)(args, &value.to_string_lossy())?;
     }
     Ok(&[])
-}
-
-fn find(wanted: impl Fn(&Flag) -> bool) -> Option<&'static Flag> {
-    FLAGS.iter().copied().find(|flag| wanted(flag))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ pub mod anchors;
 pub mod args;
 pub mod bridge;
 pub mod completion;
+pub mod criteria;
 pub mod diff;
 pub mod doc;
 pub mod doctor;

@@ -15,7 +15,7 @@ use skipstep_pfconf::identity::Identities;
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::fingerprint::{self, Fingerprints};
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Queue, Rule, Ruleset, TableName};
+use skipstep_ruleset::{Rule, Ruleset, TableName};
 use skipstep_views::{InterfaceCounters, LimiterView, RuleCounters, StateView};
 
 use crate::filter::Filter;
@@ -37,7 +37,7 @@ use crate::show::{
     Detail, all, anchors, info, interfaces, labels, limiters, memory, metrics, nat, osfp, queues,
     references, rules, sources, states, tables, timeouts, trial,
 };
-use crate::views::{self, Counted, seconds};
+use crate::views::{self, seconds};
 use crate::words::Show;
 
 /// Title of the rules in `-s all`, as OpenBSD prints it.
@@ -432,29 +432,14 @@ impl<'a> Live<'a> {
     /// Returns the queues of all interfaces, or of the interface `wanted`.
     fn queues(&self, wanted: Option<&str>, with_counters: bool) -> Result<Vec<QueueTree<'_>>> {
         let queues = &self.ruleset.queues;
-        let roots = queues.iter().filter(|queue| queue.parent.is_none());
-        let named = roots.filter_map(|root| Some((root, root.interface.as_deref()?)));
-        let shown = named.filter(|(_, name)| wanted.is_none_or(|wanted| wanted == *name));
         let host = if queues.is_empty() { Host::default() } else { (self.host)()? };
-        let tree = |(root, name)| {
-            let there = self.filter.zip(host.interface(name)).filter(|_| with_counters);
-            let stats = there.map(|(filter, interface)| filter.queue_stats(interface.index));
-            Ok(QueueTree {
-                interface: name,
-                queues: Queue::and_below(root, queues).collect(),
-                stats: stats.transpose()?.unwrap_or_default(),
-            })
-        };
-        shown.map(tree).collect()
+        views::queue_trees(self.filter.filter(|_| with_counters), queues, &host, wanted)
     }
 
     fn interfaces(&self) -> Result<Vec<InterfaceView>> {
         let known = self.filter.map_or(Ok(Vec::new()), Filter::interfaces)?;
-        let counted = |interface: KernelInterface| {
-            let traffic = traffic(&interface.counters);
-            let hook = Some(interface.hook);
-            (interface.name, Counted { traffic, cleared: seconds(interface.zeroed), hook })
-        };
+        let counted =
+            |interface: KernelInterface| (interface.name.clone(), views::counted(&interface));
         let counters = known.into_iter().map(counted).collect();
         let (host, states) = ((self.host)()?, self.states()?);
         Ok(views::interfaces(&host, &self.ruleset, &states, &counters, self.loaded_at()))
@@ -474,25 +459,8 @@ impl<'a> Live<'a> {
 
     /// Returns the tables of all anchors, by name.
     fn all_tables(&self) -> Result<Vec<TableView>> {
-        let mut tables = Vec::new();
-        for table in self.filter.map_or(Ok(Vec::new()), Filter::tables)? {
-            tables.push(TableView {
-                constant: table.constant,
-                persist: table.persist,
-                counters: table.counters,
-                active: table.active,
-                rules: table.rules.into(),
-                anchors: table.anchors.into(),
-                cleared: seconds(table.zeroed),
-                addresses: table.entries as usize,
-                nomatch: table.stats.nomatch,
-                matches: table.stats.r#match,
-                traffic: views::table_traffic(table.stats.packets, table.stats.bytes),
-                name: table.name.name,
-                anchor: table.name.anchor,
-            });
-        }
-        Ok(views::tables(tables, &self.ruleset))
+        let tables = self.filter.map_or(Ok(Vec::new()), Filter::tables)?;
+        Ok(views::tables(tables.into_iter().map(views::table).collect(), &self.ruleset))
     }
 }
 

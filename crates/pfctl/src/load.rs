@@ -220,7 +220,7 @@ fn open(file: &str) -> Option<Source> {
     match Source::read(file) {
         Ok(source) => Some(source),
         Err(error) => {
-            complain(&error.context("cannot open the main config file!"));
+            complain("pfctl", &error.context("cannot open the main config file!"));
             None
         }
     }

@@ -1,9 +1,9 @@
 //! `pfctl log`: follows a log of skipstepd, and prints a line for each packet or writes pcap.
 
-mod file;
+pub mod file;
 mod output;
 pub(crate) mod record;
-mod rule_sets;
+pub mod rule_sets;
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -44,7 +44,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     while output.has_reader() {
-        while let Some((header, bytes)) = follower.next().with_context(|| path.to_owned())? {
+        while let Some((header, bytes)) = follower.next_record().with_context(|| path.to_owned())? {
             let Some(record) = Record::parse(&header, &bytes) else {
                 bail!("{path}: is not a pflog file");
             };
@@ -56,7 +56,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// True if there is no log yet, but its folder.
-fn is_missing(path: &Path) -> bool {
+pub fn is_missing(path: &Path) -> bool {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     !path.exists() && folder.unwrap_or(Path::new(".")).is_dir()
 }

@@ -22,10 +22,17 @@ pub fn without_controls(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-/// Prints an error to standard error, without the errno that Rust appends to the system's message.
-pub fn complain(error: &anyhow::Error) {
+/// True if the reader of the output has closed the pipe, which is no error.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<io::Error>();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Prints an error of a program to standard error, without the errno that Rust appends to the
+/// system's message.
+pub fn complain(program: &str, error: &anyhow::Error) {
     let message = format!("{error:#}");
-    eprintln!("pfctl: {}", message.split(" (os error ").next().unwrap_or(&message));
+    eprintln!("{program}: {}", message.split(" (os error ").next().unwrap_or(&message));
 }
 
 /// Replaces a file in one step. The new file has the owner and the mode of `like`, or else only

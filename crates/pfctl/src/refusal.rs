@@ -22,3 +22,12 @@ pub enum Refusal {
     /// A well-formed command line that cannot be executed: only a message.
     Failure(String),
 }
+
+impl Refusal {
+    /// Returns the message.
+    pub fn message(&self) -> &str {
+        match self {
+            Refusal::Usage(message) | Refusal::Failure(message) => message,
+        }
+    }
+}

@@ -11,7 +11,7 @@ use crate::access::{create, instance_name, open, read_host};
 use crate::args;
 use crate::doc::help;
 use crate::filter::Filter;
-use crate::output::{complain, print};
+use crate::output::{complain, is_broken_pipe, print};
 use crate::refusal::{Refusal, UsageError};
 use crate::request::Args;
 use crate::verbs::Verb;
@@ -44,7 +44,7 @@ pub fn main() -> ExitCode {
             ExitCode::FAILURE
         }
         Err(error) => {
-            complain(&error);
+            complain("pfctl", &error);
             ExitCode::FAILURE
         }
     }
@@ -53,12 +53,6 @@ pub fn main() -> ExitCode {
 fn fail(message: &str) -> ExitCode {
     eprintln!("pfctl: {message}");
     ExitCode::FAILURE
-}
-
-/// True if the reader of the output has closed the pipe, which is no error.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let error = error.downcast_ref::<io::Error>();
-    error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// Replaces the interface of `-i` by the host's name for it, as in rules.

@@ -4,21 +4,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use anyhow::Result;
 use ipnet::IpNet;
 use md5::{Digest, Md5};
 use skipstep_classifier::dynamic;
 use skipstep_kernel::contents::EntryInfo;
-use skipstep_kernel::report::Hook;
+use skipstep_kernel::report::{Hook, InterfaceView as KernelInterface};
+use skipstep_kernel::table::TableInfo;
 use skipstep_pfconf::{PrintOptions, print};
 use skipstep_ruleset::address::DynamicAddress;
 use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::rule::InterfaceMatch;
-use skipstep_ruleset::{Family, Rule, Ruleset};
+use skipstep_ruleset::{Family, Queue, Rule, Ruleset};
 use skipstep_views::StateView;
 
+use crate::filter::Filter;
 use crate::show::Traffic;
 use crate::show::interfaces::InterfaceTraffic;
 use crate::show::interfaces::InterfaceView;
+use crate::show::queues::QueueTree;
 use crate::show::tables::{AddressView, TableView, sort};
 
 /// Counts the references of rules to each interface, group or `any`, including rules of anchors.
@@ -96,6 +100,60 @@ pub fn dynamic_size(host: &Host, address: &DynamicAddress, family: Option<Family
     let counts =
         |net: &IpNet| family.is_none_or(|family| family == Family::from_address(net.addr()));
     dynamic::contents(address, host).iter().filter(|net| counts(net)).count()
+}
+
+/// Returns the view of a table.
+pub fn table(table: TableInfo) -> TableView {
+    TableView {
+        constant: table.constant,
+        persist: table.persist,
+        counters: table.counters,
+        active: table.active,
+        rules: table.rules.into(),
+        anchors: table.anchors.into(),
+        cleared: seconds(table.zeroed),
+        addresses: table.entries as usize,
+        nomatch: table.stats.nomatch,
+        matches: table.stats.r#match,
+        traffic: table_traffic(table.stats.packets, table.stats.bytes),
+        name: table.name.name,
+        anchor: table.name.anchor,
+    }
+}
+
+/// Returns the trees of the queues on all interfaces, or on the interface `only`. `filter` is
+/// `None` if no counters are needed.
+///
+/// # Errors
+/// Fails if the counters cannot be read.
+pub fn queue_trees<'q>(
+    filter: Option<&dyn Filter>,
+    queues: &'q [Queue],
+    host: &Host,
+    only: Option<&str>,
+) -> Result<Vec<QueueTree<'q>>> {
+    let roots = queues.iter().filter(|queue| queue.parent.is_none());
+    let named = roots.filter_map(|root| Some((root, root.interface.as_deref()?)));
+    let shown = named.filter(|(_, name)| only.is_none_or(|only| only == *name));
+    let tree = |(root, name)| {
+        let there = filter.zip(host.interface(name));
+        let stats = there.map(|(filter, interface)| filter.queue_stats(interface.index));
+        Ok(QueueTree {
+            interface: name,
+            queues: Queue::and_below(root, queues).collect(),
+            stats: stats.transpose()?.unwrap_or_default(),
+        })
+    };
+    shown.map(tree).collect()
+}
+
+/// Returns the counters of an interface.
+pub fn counted(interface: &KernelInterface) -> Counted {
+    Counted {
+        traffic: traffic(interface.counters.packets, interface.counters.bytes),
+        cleared: seconds(interface.zeroed),
+        hook: Some(interface.hook.clone()),
+    }
 }
 
 /// Returns the tables that pf lists, sorted by name: tables that persist or that rules use. For

@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Ok(Some(false)) => Ok(ExitCode::FAILURE),
         Ok(None) => Ok(TROUBLE.into()),
         Err(error) => {
-            complain(&error);
+            complain("pfctl", &error);
             Ok(TROUBLE.into())
         }
     }

@@ -1,34 +1,37 @@
 //! Completions for bash, zsh and fish.
 
-use super::{letter, written};
+use super::Program;
 use crate::completion::Completion;
-use crate::flags::FLAGS;
 use crate::flags::flag::{Flag, Name};
-use crate::verbs::VERBS;
+use crate::verbs::Row;
 
 /// Shell commands that print the possible values. Tables and anchors are visible to root only.
 const INTERFACES: &str = "ls /sys/class/net";
 const TABLES: &str = "pfctl -q -s Tables 2>/dev/null";
 const ANCHORS: &str = "pfctl -q -s Anchors 2>/dev/null";
 
-fn verb_names() -> String {
-    VERBS.iter().map(|row| row.name).collect::<Vec<_>>().join(" ")
-}
+impl<A> Program<A> {
+    fn verb_names(&self) -> String {
+        self.verbs.iter().map(|row| row.name).collect::<Vec<_>>().join(" ")
+    }
 
-/// Returns the verbs that take files as operands, joined by `separator`.
-fn file_verbs(separator: &str) -> String {
-    let rows = VERBS.iter().filter(|row| matches!(row.operands, Completion::File));
-    rows.map(|row| row.name).collect::<Vec<_>>().join(separator)
+    /// Returns the verbs that take files as operands.
+    fn file_verbs(&self) -> Vec<&'static str> {
+        let rows = self.verbs.iter().filter(|row| matches!(row.operands, Completion::File));
+        rows.map(|row| row.name).collect()
+    }
 }
 
 /// Returns a bash function that completes by the word in front of the cursor, and by the verb.
-pub fn bash() -> String {
-    let flags: Vec<String> = FLAGS.iter().map(|flag| written(flag)).collect();
-    let mut text = "# bash completion for pfctl, made from crates/pfctl/src/flags.rs and verbs.rs\n\
-        _pfctl() {\n    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n    \
+pub fn bash<A>(program: &Program<A>) -> String {
+    let Program { name, source, flags, .. } = program;
+    let written: Vec<String> = flags.iter().map(|flag| flag.written()).collect();
+    let mut text = format!(
+        "# bash completion for {name}, made from {source}\n\
+        _{name}() {{\n    local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}}\n    \
         case $before in\n"
-        .to_string();
-    for flag in FLAGS {
+    );
+    for flag in *flags {
         let Some(value) = flag.value else { continue };
         // a flag with a value may end a cluster, as in -nvf
         let pattern = match flag.name {
@@ -37,22 +40,22 @@ pub fn bash() -> String {
         };
         text += &format!("        {pattern}) {}return ;;\n", bash_reply(value.kind));
     }
-    text += &format!(
-        "    esac\n    \
-         case \" ${{COMP_WORDS[*]:1:COMP_CWORD-1}} \" in\n        \
-         {}) [[ $word == -* ]] || {{ {}return; }} ;;\n    esac\n    \
-         COMPREPLY=($(compgen -W \"{} {}\" -- \"$word\"))\n}}\ncomplete -F _pfctl pfctl\n",
-        VERBS
-            .iter()
-            .filter(|row| matches!(row.operands, Completion::File))
-            .map(|row| format!("*\" {} \"*", row.name))
-            .collect::<Vec<_>>()
-            .join("|"),
-        bash_reply(Completion::File),
-        flags.join(" "),
-        verb_names(),
-    );
-    text
+    text += "    esac\n";
+    let file_verbs: Vec<_> =
+        program.file_verbs().iter().map(|verb| format!("*\" {verb} \"*")).collect();
+    if !file_verbs.is_empty() {
+        text += &format!(
+            "    case \" ${{COMP_WORDS[*]:1:COMP_CWORD-1}} \" in\n        \
+             {}) [[ $word == -* ]] || {{ {}return; }} ;;\n    esac\n",
+            file_verbs.join("|"),
+            bash_reply(Completion::File),
+        );
+    }
+    let words = format!("{} {}", written.join(" "), program.verb_names());
+    text + &format!(
+        "    COMPREPLY=($(compgen -W \"{}\" -- \"$word\"))\n}}\ncomplete -F _{name} {name}\n",
+        words.trim_end()
+    )
 }
 
 fn bash_reply(kind: Completion) -> String {
@@ -68,23 +71,26 @@ fn bash_reply(kind: Completion) -> String {
 }
 
 /// Returns a zsh function: a list of specifications for `_arguments`.
-pub fn zsh() -> String {
-    let mut text =
-        "#compdef pfctl\n# made from crates/pfctl/src/flags.rs and verbs.rs\n_arguments -s -S \\\n"
-            .to_string();
-    for flag in FLAGS {
+pub fn zsh<A>(program: &Program<A>) -> String {
+    let Program { name, source, .. } = program;
+    let mut text = format!("#compdef {name}\n# made from {source}\n_arguments -s -S");
+    for flag in program.flags {
         let value = flag.value.map(|value| format!(":{}:{}", value.name, zsh_action(value.kind)));
-        let repeated = if matches!(letter(flag), Some('D' | 'K' | 'k' | 'v')) { "*" } else { "" };
+        let is_repeated = flag.letter().is_some_and(|letter| program.repeated.contains(&letter));
         text += &format!(
-            "  '{repeated}{}[{}]{}' \\\n",
-            written(flag),
+            " \\\n  '{}{}[{}]{}'",
+            if is_repeated { "*" } else { "" },
+            flag.written(),
             zsh_quoted(flag.brief),
             value.unwrap_or_default()
         );
     }
-    let verbs: String =
-        VERBS.iter().map(|row| format!("{}\\:\"{}\" ", row.name, zsh_quoted(row.brief))).collect();
-    text + &format!("  '1:verb:(({}))' \\\n  '*:file:_files'\n", verbs.trim_end())
+    let verb = |row: &Row| format!("{}\\:\"{}\" ", row.name, zsh_quoted(row.brief));
+    let verbs: String = program.verbs.iter().map(verb).collect();
+    if !verbs.is_empty() {
+        text += &format!(" \\\n  '1:verb:(({}))' \\\n  '*:file:_files'", verbs.trim_end());
+    }
+    text + "\n"
 }
 
 fn zsh_quoted(text: &str) -> String {
@@ -103,39 +109,43 @@ fn zsh_action(kind: Completion) -> String {
 }
 
 /// Returns fish's `complete` commands, one for each flag and verb.
-pub fn fish() -> String {
-    let mut text =
-        "# made from crates/pfctl/src/flags.rs and verbs.rs\ncomplete -c pfctl -f\n".to_string();
-    for flag in FLAGS {
+pub fn fish<A>(program: &Program<A>) -> String {
+    let Program { name, source, .. } = program;
+    let mut text = format!("# made from {source}\ncomplete -c {name} -f\n");
+    for flag in program.flags {
         text += &format!(
-            "complete -c pfctl {}{} -d '{}'\n",
-            fish_name(flag),
+            "complete -c {name} {}{} -d '{}'\n",
+            fish_name(flag.name),
             fish_value(flag),
             fish_quoted(flag.brief)
         );
     }
-    for row in VERBS {
+    for row in program.verbs {
         text += &format!(
-            "complete -c pfctl -n __fish_use_subcommand -a {} -d '{}'\n",
+            "complete -c {name} -n __fish_use_subcommand -a {} -d '{}'\n",
             row.name,
             fish_quoted(row.brief)
         );
     }
-    text + &format!("complete -c pfctl -n '__fish_seen_subcommand_from {}' -F\n", file_verbs(" "))
+    let verbs = program.file_verbs().join(" ");
+    if !verbs.is_empty() {
+        text += &format!("complete -c {name} -n '__fish_seen_subcommand_from {verbs}' -F\n");
+    }
+    text
 }
 
 fn fish_quoted(text: &str) -> String {
     text.replace('\'', "\\'")
 }
 
-fn fish_name(flag: &Flag) -> String {
-    match flag.name {
+fn fish_name(name: Name) -> String {
+    match name {
         Name::Letter(letter) => format!("-s {letter}"),
         Name::Long(name) => format!("-l {name}"),
     }
 }
 
-fn fish_value(flag: &Flag) -> String {
+fn fish_value<A>(flag: &Flag<A>) -> String {
     match flag.value.map(|value| value.kind) {
         None => String::new(),
         Some(Completion::None) => " -x".into(),
@@ -149,19 +159,21 @@ fn fish_value(flag: &Flag) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::PFCTL;
     use super::*;
 
     #[test]
     fn every_shell_knows_every_flag_verb_and_word() {
-        for (shell, text) in [("bash", bash()), ("zsh", zsh()), ("fish", fish())] {
-            for flag in FLAGS {
-                let name = if shell == "fish" { fish_name(flag) } else { written(flag) };
+        for (shell, text) in [("bash", bash(&PFCTL)), ("zsh", zsh(&PFCTL)), ("fish", fish(&PFCTL))]
+        {
+            for flag in PFCTL.flags {
+                let name = if shell == "fish" { fish_name(flag.name) } else { flag.written() };
                 assert!(text.contains(&name), "{shell}: {name}");
                 if let Some(Completion::Words(words)) = flag.value.map(|value| value.kind) {
                     assert!(text.contains(&words().join(" ")), "{shell}: words of {name}");
                 }
             }
-            for row in VERBS {
+            for row in PFCTL.verbs {
                 assert!(text.contains(row.name), "{shell}: {}", row.name);
             }
             assert!(text.contains(TABLES), "{shell}: tables");
@@ -170,7 +182,8 @@ mod tests {
 
     #[test]
     fn files_are_completed_where_a_verb_takes_them() {
-        assert!(bash().contains("*\" diff \"*|*\" fmt \"*"), "{}", bash());
-        assert!(fish().contains("from test diff fmt import log' -F"), "{}", fish());
+        let (bash, fish) = (bash(&PFCTL), fish(&PFCTL));
+        assert!(bash.contains("*\" diff \"*|*\" fmt \"*"), "{bash}");
+        assert!(fish.contains("from test diff fmt import log' -F"), "{fish}");
     }
 }

@@ -1,6 +1,6 @@
 //! The usage, printed for a wrong command line, and the help that `-h` prints.
 
-use super::{letter, plain_letters, written};
+use super::PFCTL;
 use crate::flags::FLAGS;
 use crate::flags::flag::{Flag, Value};
 use crate::verbs::VERBS;
@@ -14,12 +14,13 @@ pub fn version() -> String {
 
 /// Returns the synopsis in OpenBSD's form.
 pub fn usage() -> String {
-    let values = FLAGS.iter().filter(|flag| !is_of_table(flag) && letter(flag).is_some());
-    let mut parts = vec![format!("[-{}]", plain_letters()), "[--json]".into(), "[--remove]".into()];
+    let values = FLAGS.iter().filter(|flag| !is_of_table(flag) && flag.letter().is_some());
+    let mut parts =
+        vec![format!("[-{}]", PFCTL.plain_letters()), "[--json]".into(), "[--remove]".into()];
     parts.push("[--room-for file]".into());
     parts.push("[--confirm seconds]".into());
     parts.extend(
-        values.filter_map(|flag| Some(format!("[{} {}]", written(flag), flag.value?.name))),
+        values.filter_map(|flag| Some(format!("[{} {}]", flag.written(), flag.value?.name))),
     );
     parts.push("[-t table -T command [address ...]]".into());
     let verbs: String =
@@ -29,11 +30,11 @@ pub fn usage() -> String {
 
 /// True for `-t` and `-T`, which are together at the end of the synopsis.
 fn is_of_table(flag: &Flag) -> bool {
-    matches!(letter(flag), Some('t' | 'T'))
+    matches!(flag.letter(), Some('t' | 'T'))
 }
 
-/// Wraps `parts` to lines of at most [`WIDTH`] characters. A tab indents all lines but the first.
-fn wrap(head: &str, parts: &[String]) -> String {
+/// Wraps `parts` to lines of at most 78 characters. A tab indents all lines but the first.
+pub fn wrap(head: &str, parts: &[String]) -> String {
     let mut text = head.to_string();
     let mut column = head.len();
     for part in parts {
@@ -50,13 +51,19 @@ fn wrap(head: &str, parts: &[String]) -> String {
     text + "\n"
 }
 
+/// Returns a line for each flag.
+pub fn flag_lines<A>(flags: &[&Flag<A>]) -> String {
+    let line = |flag: &&Flag<A>| {
+        let value = flag.value.map(|Value { name, .. }| format!(" {name}")).unwrap_or_default();
+        format!("  {:<15} {}\n", flag.written() + &value, flag.brief)
+    };
+    flags.iter().map(line).collect()
+}
+
 /// Returns the usage and a line for each flag and verb.
 pub fn help() -> String {
     let mut text = usage() + "\n";
-    for flag in FLAGS {
-        let value = flag.value.map(|Value { name, .. }| format!(" {name}")).unwrap_or_default();
-        text += &format!("  {:<15} {}\n", written(flag) + &value, flag.brief);
-    }
+    text += &flag_lines(FLAGS);
     text += "\nVerbs:\n";
     for row in VERBS {
         text += &format!("  {:<15} {}\n", row.name, row.brief);
@@ -78,7 +85,7 @@ mod tests {
             assert!(line.len() <= 80, "{line}");
         }
         for flag in FLAGS.iter().filter(|flag| flag.value.is_some()) {
-            assert!(usage.contains(&format!("{} {}", written(flag), flag.value.unwrap().name)));
+            assert!(usage.contains(&format!("{} {}", flag.written(), flag.value.unwrap().name)));
         }
     }
 
@@ -86,7 +93,7 @@ mod tests {
     fn the_help_has_a_line_for_each_flag_and_verb() {
         let help = help();
         for flag in FLAGS {
-            assert!(help.contains(flag.brief), "{}", written(flag));
+            assert!(help.contains(flag.brief), "{}", flag.written());
         }
         for row in VERBS {
             assert!(help.contains(row.brief), "{}", row.name);

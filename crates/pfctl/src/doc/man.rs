@@ -1,6 +1,6 @@
 //! The manual page pfctl(8), in mdoc(7).
 
-use super::{letter, plain_letters, reasons};
+use super::{PFCTL, reasons};
 use crate::flags::FLAGS;
 use crate::flags::flag::{Flag, Name};
 use crate::verbs::{Row, VERBS};
@@ -140,10 +140,10 @@ fn synopsis() -> String {
     let mut text = format!(
         ".Nm pfctl\n.Op Fl {}\n.Op Fl Fl json\n.Op Fl Fl remove\n\
                  .Op Fl Fl room-for Ar file\n.Op Fl Fl confirm Ar seconds\n",
-        plain_letters()
+        PFCTL.plain_letters()
     );
     for flag in FLAGS {
-        match (letter(flag), flag.value) {
+        match (flag.letter(), flag.value) {
             (Some('t' | 'T') | None, _) | (_, None) => {}
             (Some(letter), Some(value)) => text += &format!(".Op Fl {letter} Ar {}\n", value.name),
         }
@@ -181,7 +181,8 @@ fn operands(row: &Row) -> Option<&str> {
     (!end.starts_with("[-")).then(|| end.trim_matches(['[', ']']))
 }
 
-fn item(flag: &Flag) -> String {
+/// Returns the list item of a flag.
+pub fn item<A>(flag: &Flag<A>) -> String {
     let name = match flag.name {
         Name::Letter(letter) => format!("Fl {letter}"),
         Name::Long(name) => format!("Fl Fl {name}"),

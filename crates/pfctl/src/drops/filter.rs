@@ -1,74 +1,56 @@
-//! The choice of dropped packets on the command line: a reason, and criteria in pf's words. The
-//! model evaluates a `block` rule with these criteria.
+//! The choice of dropped packets on the command line: a reason, and criteria in pf's words.
 
 use anyhow::{Result, bail};
-use skipstep_model::{Carried, Decision, Firewall, LinkHeader, Packet};
+use skipstep_model::{Carried, LinkHeader, Packet};
+use skipstep_pfconf::Diagnostic;
+use skipstep_ruleset::Rule;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Optimization, Reason, Rule, TableEntry};
 use skipstep_wire::build::{self, Icmp, Tcp, Udp};
 use skipstep_wire::{addresses, ip_length, protocol, tcp_flag};
 
 use super::record::{Cause, Dropped};
-use crate::explain::add_interface;
-use crate::load::{self, Source};
+use crate::criteria::{Criteria, Entries};
 use crate::request::Args;
 
 /// A filter as an example for messages.
-const EXAMPLE: &str = "pfctl drops on wan0 proto tcp port 22";
-
-/// Returns the entries of a table in force.
-pub type Entries<'a> = &'a dyn Fn(&str) -> Result<Vec<TableEntry>>;
+pub(super) const EXAMPLE: &str = "pfctl drops on wan0 proto tcp port 22";
 
 /// A choice of dropped packets.
 pub struct Filter {
     cause: Option<Cause>,
-    /// Rules of which one must match; `None` for all packets.
-    firewall: Option<Firewall>,
-    host: Host,
+    criteria: Criteria,
 }
 
 impl Filter {
-    /// Parses operands: `reason NAME`, and then criteria as of a rule. Prints the diagnostics of
-    /// wrong criteria and returns `None`.
+    /// Parses `reason NAME`, and then criteria as of a rule. The inner result has the diagnostics
+    /// of wrong criteria.
     ///
     /// # Errors
     /// Fails if there is no such reason, if a word of a rule is no criterion of a dropped packet,
     /// or if a table cannot be read.
-    pub fn parse(args: &Args, host: Host, entries: Entries) -> Result<Option<Filter>> {
-        let operands = args.operands.join(" ");
-        let words: Vec<&str> = operands.split_whitespace().collect();
+    pub fn parse(
+        text: &str,
+        args: &Args,
+        host: Host,
+        entries: Entries,
+    ) -> Result<Result<Filter, Vec<Diagnostic>>> {
+        let words: Vec<&str> = text.split_whitespace().collect();
         let (cause, words) = match words[..] {
             ["reason", name, ref rest @ ..] => (Some(cause(name)?), rest),
             ["reason"] => bail!("reason: its name is missing: {}", names()),
             ref rest => (None, rest),
         };
-        if words.is_empty() {
-            return Ok(Some(Filter { cause, firewall: None, host }));
-        }
-        let source = Source { name: "filter".into(), text: rules(words) };
-        // the rules stay as they are written
-        let args = Args { optimization: Some(Optimization::None), no_action: true, ..args.clone() };
-        let mut ruleset = match load::parse(&source, &args, &host) {
-            Ok(loaded) => loaded.ruleset,
-            Err(rejected) => {
-                load::report(&rejected.diagnostics);
-                eprintln!("pfctl: a filter has the criteria of a rule, as in: {EXAMPLE}");
-                return Ok(None);
-            }
+        let criteria = match Criteria::parse(words, args, host, entries)? {
+            Ok(criteria) => criteria,
+            Err(diagnostics) => return Ok(Err(diagnostics)),
         };
-        if let Some(word) = ruleset.rules.iter().find_map(unusable) {
+        if let Some(word) = criteria.rules().iter().find_map(unusable) {
             bail!(
                 "{word} chooses no dropped packets: use in, out, on, inet, inet6, proto, from, to, \
                  port, os, flags, icmp-type, icmp6-type, tos or fragment, as in: {EXAMPLE}"
             );
         }
-        for table in &mut ruleset.tables {
-            table.entries = entries(&table.name)?;
-        }
-        // a fragment is evaluated, too
-        ruleset.options.reassemble = false;
-        let firewall = Some(Firewall::new(ruleset, host.clone()));
-        Ok(Some(Filter { cause, firewall, host }))
+        Ok(Ok(Filter { cause, criteria }))
     }
 
     /// True if the filter chooses the packet.
@@ -77,22 +59,15 @@ impl Filter {
     }
 
     fn matches(&mut self, dropped: &Dropped) -> bool {
-        let Some(firewall) = &mut self.firewall else { return true };
-        if self.host.interface(&dropped.interface).is_none() {
-            add_interface(&mut self.host, &dropped.interface);
-            firewall.change_host(self.host.clone());
-        }
         let mut packet = model_packet(dropped);
-        if dropped.is_ip {
-            let fate = firewall.packet(&packet);
-            let is_chosen = matches!(fate.decision, Decision::Rule(_));
-            if is_chosen || fate.counted.contains(&Reason::Match) {
-                return is_chosen;
-            }
+        if dropped.is_ip
+            && let Some(is_chosen) = self.criteria.matches(&packet)
+        {
+            return is_chosen;
         }
         // the packet is damaged or incomplete, so the model has not evaluated the rules
         packet.bytes = repaired(&dropped.packet, dropped.is_ip);
-        matches!(firewall.packet(&packet).decision, Decision::Rule(_))
+        self.criteria.matches(&packet) == Some(true)
     }
 }
 
@@ -170,18 +145,6 @@ fn names() -> String {
     format!("the reasons are {}", names.join(", "))
 }
 
-/// Returns rules with these criteria. A port without `from` or `to` is that of either end, and a
-/// port without `proto` that of TCP and UDP.
-fn rules(words: &[&str]) -> String {
-    let place = |wanted: &[&str]| words.iter().position(|word| wanted.contains(word));
-    let Some(port) = place(&["port"]) else { return format!("block drop {}\n", words.join(" ")) };
-    let ends = place(&["from", "to"]).unwrap_or(port);
-    let (before, behind) = (words[..ends].join(" "), words[ends..].join(" "));
-    let protocols = if place(&["proto"]).is_none() { "proto { tcp udp } " } else { "" };
-    let rule = |end: &str| format!("block drop {before} {protocols}{end}{behind}\n");
-    if ends < port { rule("") } else { rule("from any ") + &rule("to any ") }
-}
-
 /// Returns a sound packet with the addresses, protocol, ports and type of a damaged one, as far as
 /// it has them.
 fn repaired(packet: &[u8], is_ip: bool) -> Vec<u8> {
@@ -212,6 +175,7 @@ fn repaired(packet: &[u8], is_ip: bool) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use skipstep_kernel::DroppedPacket;
+    use skipstep_ruleset::{Reason, TableEntry};
     use skipstep_scenario::host;
     use skipstep_wire::build::ipv4;
 
@@ -219,14 +183,12 @@ mod tests {
     use super::*;
 
     fn filter(text: &str) -> Filter {
-        let operands = text.split_whitespace().map(str::to_owned).collect();
-        let args = Args { operands, ..Args::default() };
         let bad = TableEntry { negated: false, net: "10.0.0.0/24".parse().unwrap(), weight: 0 };
         let entries = |name: &str| match name {
             "bad" => Ok(vec![bad]),
             _ => bail!("no such table"),
         };
-        Filter::parse(&args, host::standard(), &entries).unwrap().unwrap()
+        Filter::parse(text, &Args::default(), host::standard(), &entries).unwrap().unwrap()
     }
 
     /// Returns true if a filter chooses the SYN of `packet` with another reason and other bytes.
@@ -271,9 +233,8 @@ mod tests {
         assert!(!admits("reason short on wan0", Reason::Match, None));
         assert!(!admits("reason short on em0", Reason::Short, None));
         let refused = |text: &str| {
-            let operands = text.split_whitespace().map(str::to_owned).collect();
-            let args = Args { operands, ..Args::default() };
-            let parsed = Filter::parse(&args, host::standard(), &|_| Ok(Vec::new()));
+            let args = Args::default();
+            let parsed = Filter::parse(text, &args, host::standard(), &|_| Ok(Vec::new()));
             parsed.err().unwrap().to_string()
         };
         assert!(
@@ -286,9 +247,8 @@ mod tests {
     fn other_options_of_a_rule_are_no_filter() {
         for text in ["quick", "log on wan0", "user root", "proto tcp port 22 label ssh", "tagged a"]
         {
-            let operands = text.split_whitespace().map(str::to_owned).collect();
-            let args = Args { operands, ..Args::default() };
-            let parsed = Filter::parse(&args, host::standard(), &|_| Ok(Vec::new()));
+            let args = Args::default();
+            let parsed = Filter::parse(text, &args, host::standard(), &|_| Ok(Vec::new()));
             let error = parsed.err().unwrap().to_string();
             assert!(error.contains(" chooses no dropped packets: use in, out, on, "), "{error}");
         }
@@ -296,8 +256,9 @@ mod tests {
 
     #[test]
     fn wrong_words_are_no_filter() {
-        let args = Args { operands: vec!["on".into()], ..Args::default() };
-        assert!(Filter::parse(&args, host::standard(), &|_| Ok(Vec::new())).unwrap().is_none());
+        let args = Args::default();
+        let parsed = Filter::parse("on", &args, host::standard(), &|_| Ok(Vec::new())).unwrap();
+        assert_eq!(parsed.err().unwrap()[0].message, "syntax error");
     }
 
     #[test]

@@ -21,6 +21,7 @@ use skipstep_ruleset::{Ruleset, TableEntry, TableName};
 
 use crate::access;
 use crate::explain::{self, Explanation};
+use crate::load;
 use crate::output::{print, without_controls};
 use crate::request::Args;
 use filter::Filter;
@@ -112,7 +113,16 @@ impl<'a> Printer<'a> {
         let entries = |table: &str| -> Result<Vec<TableEntry>> {
             Ok(instance.table_entries(&TableName::from(table))?)
         };
-        let Some(filter) = Filter::parse(args, host::read()?, &entries)? else { return Ok(None) };
+        let operands = args.operands.join(" ");
+        let filter = match Filter::parse(&operands, args, host::read()?, &entries)? {
+            Ok(filter) => filter,
+            Err(diagnostics) => {
+                load::report(&diagnostics);
+                let example = filter::EXAMPLE;
+                eprintln!("pfctl: a filter has the criteria of a rule, as in: {example}");
+                return Ok(None);
+            }
+        };
         let rules = RulesInForce::read(instance)?;
         let mut printer = Printer {
             args,
@@ -138,7 +148,7 @@ impl<'a> Printer<'a> {
 
     /// Reads the rules again after a load.
     fn follow_rules(&mut self) -> Result<()> {
-        if self.rules.generation == self.instance.generation() {
+        if self.rules.loaded.generation == self.instance.generation() {
             return Ok(());
         }
         self.rules = RulesInForce::read(self.instance)?;

@@ -98,7 +98,8 @@ impl Dropped {
         Kind { cause: self.cause, rule: self.rule.clone(), interface: self.interface.clone() }
     }
 
-    fn described_packet(&self) -> String {
+    /// Describes the packet as one line.
+    pub fn described_packet(&self) -> String {
         match self.is_ip {
             true => print::line(&self.packet),
             false => print::frame(&self.packet),

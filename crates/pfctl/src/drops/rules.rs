@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::Result;
 use skipstep_abi::LogRecord;
 use skipstep_kernel::Instance;
+use skipstep_kernel::instance::Loaded;
 use skipstep_kernel::record::Load;
 use skipstep_pfconf::identity::Identities;
-use skipstep_ruleset::{RuleId, Ruleset};
+use skipstep_ruleset::RuleId;
 
 /// Name of the file of rules that are in no included file.
 const MAIN_FILE: &str = "pf.conf";
@@ -29,15 +31,21 @@ pub struct DecidingRule {
     pub labels: Vec<String>,
 }
 
-impl fmt::Display for DecidingRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = match (&self.file, self.line) {
+impl DecidingRule {
+    /// Returns the file and the line of the rule; `None` for a generated rule.
+    pub fn place(&self) -> Option<String> {
+        match (&self.file, self.line) {
             (_, 0) => None,
             (Some(file), line) => Some(format!("{file}:{line}")),
             (None, line) => Some(format!("line {line}")),
-        };
+        }
+    }
+}
+
+impl fmt::Display for DecidingRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let labels = self.labels.iter().map(|label| format!("label {label}"));
-        let details: Vec<String> = place.into_iter().chain(labels).collect();
+        let details: Vec<String> = self.place().into_iter().chain(labels).collect();
         match details.is_empty() {
             true => write!(f, "{}", self.id),
             false => write!(f, "{} ({})", self.id, details.join(", ")),
@@ -47,12 +55,11 @@ impl fmt::Display for DecidingRule {
 
 /// The rules in force.
 pub struct RulesInForce {
-    /// Generation of the rules.
-    pub generation: u32,
-    ruleset: Ruleset,
+    /// The rules, and the loads of the rule sets.
+    pub loaded: Loaded,
     identities: Identities,
-    /// Path and load of each rule set, by its number in records.
-    origins: BTreeMap<u32, (String, Load)>,
+    /// Path of each rule set, by its number in records.
+    paths: BTreeMap<u32, String>,
 }
 
 impl RulesInForce {
@@ -61,27 +68,43 @@ impl RulesInForce {
     /// # Errors
     /// Fails if the records of the instance cannot be read.
     pub fn read(instance: &Instance) -> Result<RulesInForce> {
-        let origins = instance.origins()?;
-        let loaded = instance.loaded()?;
-        Ok(RulesInForce::new(loaded.generation, loaded.ruleset, origins))
+        let paths = instance.origins()?.into_iter().map(|(number, (path, _))| (number, path));
+        Ok(RulesInForce::new(instance.loaded()?, paths.collect()))
     }
 
-    fn new(generation: u32, ruleset: Ruleset, origins: BTreeMap<u32, (String, Load)>) -> Self {
-        RulesInForce { generation, identities: Identities::of(&ruleset), ruleset, origins }
+    /// Makes the rules of a load. `paths` has the path of each rule set, by its number in records.
+    pub fn new(loaded: Loaded, paths: BTreeMap<u32, String>) -> RulesInForce {
+        RulesInForce { identities: Identities::of(&loaded.ruleset), loaded, paths }
     }
 
     /// Returns the rule of a record, if it is in force. A record does not have its generation, so
     /// a record from just before a load may get a rule of the load.
     pub fn deciding(&self, record: &LogRecord) -> Option<DecidingRule> {
         let number = u32::try_from(record.rule).ok()?;
-        let (path, load) = self.origins.get(&record.anchor)?;
-        let id = RuleId::new(path, number);
-        let rule = self.ruleset.rule(&id)?;
-        // an anchor in braces is loaded with the main rule set
-        let is_main = self.origins.get(&0).is_some_and(|(_, main)| main == load);
-        let file = rule.file.clone().or_else(|| is_main.then(|| MAIN_FILE.into()));
-        let identity = self.identities.get(&id)?.to_owned();
-        Some(DecidingRule { id, identity, file, line: rule.line, labels: rule.labels.clone() })
+        self.describe(&RuleId::new(self.paths.get(&record.anchor)?, number))
+    }
+
+    /// Returns the place and the labels of a rule, if it is in force.
+    pub fn describe(&self, id: &RuleId) -> Option<DecidingRule> {
+        let rule = self.loaded.ruleset.rule(id)?;
+        let file = rule.file.clone().or_else(|| self.is_main(&id.anchor).then(|| MAIN_FILE.into()));
+        Some(DecidingRule {
+            id: id.clone(),
+            identity: self.identities.get(id)?.to_owned(),
+            file,
+            line: rule.line,
+            labels: rule.labels.clone(),
+        })
+    }
+
+    /// True for the main rule set, and for an anchor in braces, which is loaded with it.
+    fn is_main(&self, path: &str) -> bool {
+        let Loaded { uid, pid, loaded_at, anchors, .. } = &self.loaded;
+        let is_same = |load: &Load| {
+            (load.uid, load.pid) == (*uid, *pid)
+                && UNIX_EPOCH + Duration::from_secs(load.at) == *loaded_at
+        };
+        anchors.get(path).is_none_or(is_same)
     }
 
     /// Parses rules for a test.
@@ -90,9 +113,17 @@ impl RulesInForce {
         let host = skipstep_scenario::host::standard();
         let context = skipstep_pfconf::Context::new(&host);
         let ruleset = skipstep_pfconf::load(text, &context).unwrap().ruleset;
-        let paths = std::iter::once(String::new()).chain(ruleset.anchors.keys().cloned());
-        let origins = (0..).zip(paths.map(|path| (path, Load::default()))).collect();
-        RulesInForce::new(1, ruleset, origins)
+        let anchors: Vec<String> = ruleset.anchors.keys().cloned().collect();
+        let paths = (0..).zip(std::iter::once(String::new()).chain(anchors.clone())).collect();
+        let loaded = Loaded {
+            ruleset,
+            generation: 1,
+            loaded_at: UNIX_EPOCH,
+            uid: 0,
+            pid: 0,
+            anchors: anchors.into_iter().map(|path| (path, Load::default())).collect(),
+        };
+        RulesInForce::new(loaded, paths)
     }
 }
 
@@ -119,7 +150,7 @@ mod tests {
         let record = LogRecord { anchor: 1, ..LogRecord::new_zeroed() };
         let rule = rules.deciding(&record).unwrap();
         assert_eq!(Some(rule.identity.as_str()), rules.identities.get(&rule.id));
-        rules.origins.insert(1, ("ssh".into(), Load { pid: 7, ..Load::default() }));
+        rules.loaded.anchors.insert("ssh".into(), Load { pid: 7, ..Load::default() });
         assert_eq!(deciding(&rules, 1, 0).as_deref(), Some("ssh/0 (line 3)"));
     }
 }

@@ -5,8 +5,8 @@ use crate::refusal::Refusal;
 use crate::request::Args;
 use crate::words;
 
-/// A flag: a row of the table.
-pub struct Flag {
+/// A flag: a row of a program's table. The program stores its flags in an `A`.
+pub struct Flag<A = Args> {
     /// The flag as it is typed.
     pub name: Name,
     /// The flag's value, or `None` if the flag takes no value.
@@ -16,7 +16,25 @@ pub struct Flag {
     /// The paragraph of the manual page, in mdoc(7).
     pub text: &'static str,
     /// Stores the flag in the arguments. It validates the value and has no other effect.
-    pub set: fn(&mut Args, &str) -> Result<(), Refusal>,
+    pub set: fn(&mut A, &str) -> Result<(), Refusal>,
+}
+
+impl<A> Flag<A> {
+    /// Returns the flag as typed: `-f` or `--json`.
+    pub fn written(&self) -> String {
+        match self.name {
+            Name::Letter(letter) => format!("-{letter}"),
+            Name::Long(name) => format!("--{name}"),
+        }
+    }
+
+    /// Returns the letter of the flag, or `None` if it is a word.
+    pub fn letter(&self) -> Option<char> {
+        match self.name {
+            Name::Letter(letter) => Some(letter),
+            Name::Long(_) => None,
+        }
+    }
 }
 
 /// The spelling of a flag.
@@ -43,7 +61,10 @@ pub(super) fn names<T>(list: &[words::Word<T>]) -> Vec<&'static str> {
 }
 
 /// Parses a number as strtonum(3) does. Messages call the number `what`.
-pub(super) fn number(text: &str, what: &str) -> Result<u32, Refusal> {
+///
+/// # Errors
+/// Fails if the text is no number of 32 bits.
+pub fn number(text: &str, what: &str) -> Result<u32, Refusal> {
     let number: Result<i128, _> = text.trim_start().parse();
     let wrong = match number.map(|number| (number, u32::try_from(number))) {
         Ok((_, Ok(number))) => return Ok(number),

@@ -37,7 +37,7 @@ impl Follower {
     ///
     /// # Errors
     /// Fails if the file cannot be read or is no pflog file.
-    pub fn next(&mut self) -> io::Result<Option<(RecordHeader, Vec<u8>)>> {
+    pub fn next_record(&mut self) -> io::Result<Option<(RecordHeader, Vec<u8>)>> {
         if let Some(record) = self.here()? {
             return Ok(Some(record));
         }
@@ -125,7 +125,7 @@ mod tests {
 
     /// Returns the text of the next record.
     fn next(follower: &mut Follower) -> Option<String> {
-        let (header, bytes) = follower.next().unwrap()?;
+        let (header, bytes) = follower.next_record().unwrap()?;
         let text = String::from_utf8(bytes).unwrap();
         assert_eq!(header, record_header(&text));
         Some(text)
@@ -177,6 +177,6 @@ mod tests {
         std::fs::write(&path, "a letter to a friend, longer than the header").unwrap();
         assert!(Follower::open(&path, false).is_err());
         std::fs::write(&path, [header(), vec![0xff; RecordHeader::BYTES]].concat()).unwrap();
-        assert!(Follower::open(&path, true).unwrap().next().is_err());
+        assert!(Follower::open(&path, true).unwrap().next_record().is_err());
     }
 }

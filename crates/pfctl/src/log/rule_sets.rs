@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use skipstep_kernel::Instance;
 use skipstep_kernel::instance::Loaded;
 use skipstep_pfconf::identity::Identities;
-use skipstep_ruleset::LegacyKind;
+use skipstep_ruleset::{LegacyKind, RuleId};
 
 use super::record::{Record, log_name};
 use crate::access;
@@ -68,8 +68,8 @@ impl<'a> RuleSets<'a> {
     }
 }
 
-/// A rule set that was in force.
-struct RuleSet {
+/// A rule set that is or was in force.
+pub struct RuleSet {
     loaded: Loaded,
     identities: Identities,
     /// Paths of the anchors that the rules with a number call, in whatever anchor the rules are.
@@ -77,7 +77,8 @@ struct RuleSet {
 }
 
 impl RuleSet {
-    fn new(loaded: Loaded) -> Self {
+    /// Makes the rule set of a load.
+    pub fn new(loaded: Loaded) -> Self {
         let identities = Identities::of(&loaded.ruleset);
         let mut calls: BTreeMap<u32, BTreeSet<String>> = BTreeMap::new();
         for (_, rule) in loaded.ruleset.every_rule() {
@@ -94,6 +95,11 @@ impl RuleSet {
 
     /// Returns the identity of a record's rule, if a rule of this rule set logged the record.
     fn identity(&self, record: &Record) -> Option<&str> {
+        self.identities.get(&self.rule(record)?)
+    }
+
+    /// Returns the rule of a record, if a rule of this rule set logged the record.
+    pub fn rule(&self, record: &Record) -> Option<RuleId> {
         let number = record.anchor.as_ref().map_or(record.rule, |(_, number)| Some(*number))?;
         let path = self.path(record)?;
         // a record of a state names no anchor and the load of the main rule set
@@ -102,8 +108,8 @@ impl RuleSet {
         let (later, ..) = self.load(path);
         let is_logged =
             record.loaded_by == (uid, pid) && record.time.timestamp() >= loaded_at.max(later);
-        let kind = LegacyKind::ALL.into_iter().find(|kind| kind.name() == record.action);
-        self.identities.find(path, kind, number).filter(|_| is_logged)
+        let old = LegacyKind::ALL.into_iter().find(|kind| kind.name() == record.action);
+        is_logged.then(|| RuleId { anchor: path.to_owned(), old, number })
     }
 
     /// Returns the path of the anchor with a record's rule, or `None` if several anchors may be

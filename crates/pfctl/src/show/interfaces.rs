@@ -32,7 +32,8 @@ pub struct InterfaceView {
 }
 
 impl InterfaceView {
-    fn name(&self) -> &str {
+    /// Returns the name of the interface.
+    pub fn name(&self) -> &str {
         &self.statistics.name
     }
 }
@@ -98,7 +99,8 @@ pub fn json(interfaces: &[InterfaceView], filter: Option<&str>) -> Value {
         .collect()
 }
 
-fn hook_text(hook: &Hook) -> String {
+/// Describes the hook of an interface.
+pub fn hook_text(hook: &Hook) -> String {
     match hook {
         Hook::None => "none".to_owned(),
         Hook::Unattached { guarded: true } => {

@@ -68,7 +68,7 @@ pub fn json(trees: &[QueueTree]) -> Value {
 }
 
 /// Returns the number of packets that may wait in a queue.
-pub(super) fn limit(queue: &Queue) -> u32 {
+pub fn limit(queue: &Queue) -> u32 {
     queue.limit.filter(|limit| *limit > 0).unwrap_or(DEFAULT_LIMIT)
 }
 

@@ -89,7 +89,8 @@ pub fn text(view: &StatesView, interface: Option<&str>, detail: Detail) -> Strin
     String::from_utf8_lossy(&text).into_owned()
 }
 
-fn name_of(state: &StateView) -> &str {
+/// Returns the interface of a state; a floating state is on `all`.
+pub fn name_of(state: &StateView) -> &str {
     state.interface.as_deref().unwrap_or("all")
 }
 
@@ -103,21 +104,50 @@ fn next_hop_text(hop: &NextHop, host: &dyn Fn(IpAddr) -> String) -> String {
     }
 }
 
-/// Prints `all tcp 192.0.2.7:80 <- 10.0.1.5:1025       ESTABLISHED:ESTABLISHED`. The next hop that
-/// `route-to`, `reply-to` or `dup-to` gave the state follows the packet's destination, in braces.
-fn summary(state: &StateView, host: &dyn Fn(IpAddr) -> String) -> String {
-    let (outer, mut inner, arrow) = match state.direction {
-        Direction::Out => (state.wire, state.stack, "->"),
-        Direction::In => (state.stack, state.wire, "<-"),
-    };
+/// One end of a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct End {
+    /// Address and port on the side that [`summary`] prints first.
+    pub outer: (IpAddr, u16),
+    /// Address and port on the other side; unlike `outer` only if the state is translated.
+    pub inner: (IpAddr, u16),
+}
+
+/// The ends of a state in printed order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ends {
+    /// End in front of the arrow.
+    pub left: End,
+    /// End behind the arrow.
+    pub right: End,
+    /// True for `->`: the left end made the state.
+    pub is_outbound: bool,
+}
+
+/// Returns the ends of a state. A state that crosses address families is always outbound.
+pub fn ends(state: &StateView) -> Ends {
+    let is_outbound = state.direction == Direction::Out;
+    let (outer, mut inner) =
+        if is_outbound { (state.wire, state.stack) } else { (state.stack, state.wire) };
     if matches!(state.protocol, ICMP | ICMP6) {
         // the type of a query is never translated, but only one key has it at the right index
-        let kind = if state.direction == Direction::Out { 0 } else { 1 };
+        let kind = if is_outbound { 0 } else { 1 };
         inner[kind].1 = outer[kind].1;
     }
-    // a state that crosses address families is always printed outbound
     let crosses = outer[0].0.is_ipv4() != inner[0].0.is_ipv4();
-    let (arrow, inner) = if crosses { ("->", [inner[1], inner[0]]) } else { (arrow, inner) };
+    let inner = if crosses { [inner[1], inner[0]] } else { inner };
+    Ends {
+        left: End { outer: outer[1], inner: inner[1] },
+        right: End { outer: outer[0], inner: inner[0] },
+        is_outbound: is_outbound || crosses,
+    }
+}
+
+/// Prints `all tcp 192.0.2.7:80 <- 10.0.1.5:1025       ESTABLISHED:ESTABLISHED`. The next hop that
+/// `route-to`, `reply-to` or `dup-to` gave the state follows the packet's destination, in braces.
+pub fn summary(state: &StateView, host: &dyn Fn(IpAddr) -> String) -> String {
+    let Ends { left: left_end, right: right_end, is_outbound } = ends(state);
+    let arrow = if is_outbound { "->" } else { "<-" };
     let (left, right) = peers(state);
     let hop = state.route.as_ref().map(|hop| format!(" {{{}}}", next_hop_text(hop, host)));
     let hop = hop.unwrap_or_default();
@@ -129,14 +159,14 @@ fn summary(state: &StateView, host: &dyn Fn(IpAddr) -> String) -> String {
         "{} {} {}{hop_in} {arrow} {}{hop_out}       {}\n",
         name_of(state),
         protocol_name(state.protocol),
-        endpoint(outer[1], inner[1], state.rdomain, host),
-        endpoint(outer[0], inner[0], state.rdomain, host),
+        endpoint(left_end.outer, left_end.inner, state.rdomain, host),
+        endpoint(right_end.outer, right_end.inner, state.rdomain, host),
         peer_states(state.protocol, left.state, right.state),
     )
 }
 
 /// Prints the states of both peers, or a single word during a handshake of `synproxy`.
-fn peer_states(protocol: u8, left: u8, right: u8) -> String {
+pub fn peer_states(protocol: u8, left: u8, right: u8) -> String {
     let is = |state| protocol == TCP && (left == state || right == state);
     if is(PROXY_SRC) {
         return "PROXY:SRC".to_owned();
@@ -149,7 +179,7 @@ fn peer_states(protocol: u8, left: u8, right: u8) -> String {
 
 /// Returns the peers in printed order: first the peer on the host's side, which is the creator of
 /// an outbound state. Then follows the peer on the network's side.
-fn peers(state: &StateView) -> (&Peer, &Peer) {
+pub fn peers(state: &StateView) -> (&Peer, &Peer) {
     match state.direction {
         Direction::Out => (&state.src, &state.dst),
         Direction::In => (&state.dst, &state.src),
@@ -157,7 +187,7 @@ fn peers(state: &StateView) -> (&Peer, &Peer) {
 }
 
 /// Returns the name of a protocol, or its number if it has no name.
-pub(super) fn protocol_name(protocol: u8) -> String {
+pub fn protocol_name(protocol: u8) -> String {
     match Names::builtin().protocol_name(protocol) {
         Some(name) => name.to_string(),
         None => protocol.to_string(),
@@ -179,7 +209,8 @@ fn endpoint(
     if outer == inner { side(outer) } else { format!("{} ({})", side(outer), side(inner)) }
 }
 
-fn with_port(host: &str, port: u16, family: Family) -> String {
+/// Prints an address with its port: `10.0.0.1:22`, `::1[22]`; port 0 is left out.
+pub fn with_port(host: &str, port: u16, family: Family) -> String {
     match (port, family) {
         (0, _) => host.to_owned(),
         (port, Family::Inet) => format!("{host}:{port}"),
@@ -245,7 +276,7 @@ fn history(state: &StateView, now: u32) -> String {
 }
 
 /// Formats seconds as hours, minutes and seconds.
-pub(super) fn clock(seconds: u32) -> String {
+pub fn clock(seconds: u32) -> String {
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 

@@ -70,23 +70,9 @@ pub fn text(tables: &[TableView], detail: Detail) -> String {
 fn block(table: &TableView, detail: Detail) -> String {
     let mut text = String::new();
     if detail.verbose() {
-        let flags = [
-            (table.constant, 'c'),
-            (table.persist, 'p'),
-            (table.active, 'a'),
-            (false, 'i'), // inactive: not committed yet, which is never visible here
-            (table.rules > 0, 'r'),
-            (table.anchors > 0, 'h'),
-            (table.counters, 'C'),
-        ];
-        text.extend(flags.map(|(set, letter)| if set { letter } else { '-' }));
-        text.push('\t');
+        text += &format!("{}\t", flags(table));
     }
-    text += &table.name;
-    if !table.anchor.is_empty() {
-        text += &format!("@{}", table.anchor);
-    }
-    text.push('\n');
+    text += &format!("{}\n", full_name(table));
     if !detail.very_verbose() {
         return text;
     }
@@ -99,6 +85,26 @@ fn block(table: &TableView, detail: Detail) -> String {
         table.nomatch, table.matches
     );
     text + &traffic_lines(&table.traffic)
+}
+
+/// Returns the letters of a table's properties: `-pa-r-C`.
+pub fn flags(table: &TableView) -> String {
+    let flags = [
+        (table.constant, 'c'),
+        (table.persist, 'p'),
+        (table.active, 'a'),
+        (false, 'i'), // inactive: not committed yet, which is never visible here
+        (table.rules > 0, 'r'),
+        (table.anchors > 0, 'h'),
+        (table.counters, 'C'),
+    ];
+    flags.map(|(set, letter)| if set { letter } else { '-' }).into_iter().collect()
+}
+
+/// Returns the name of a table, with `@` and the path of its anchor if it is in one.
+pub fn full_name(table: &TableView) -> String {
+    let anchor = if table.anchor.is_empty() { "" } else { "@" };
+    format!("{}{anchor}{}", table.name, table.anchor)
 }
 
 fn traffic_lines<const N: usize>(traffic: &[[Traffic; N]; 2]) -> String {

@@ -1,0 +1,5 @@
+//! The program `pftop`.
+
+fn main() -> std::process::ExitCode {
+    pftop::run::main()
+}

@@ -1,0 +1,17 @@
+# made from crates/pftop/src/options.rs
+complete -c pftop -f
+complete -c pftop -s a -d 'print all rows (batch mode)'
+complete -c pftop -s b -d 'batch mode: print the rows and end'
+complete -c pftop -s d -x -d 'end after this number of updates'
+complete -c pftop -s f -x -d 'show only these states or drops: \'on wan0 proto tcp port 22\''
+complete -c pftop -s h -d 'print this help'
+complete -c pftop -s i -d 'interactive mode, also if TERM is dumb'
+complete -c pftop -s l -r -F -d 'read logs of rules from this file of skipstepd'
+complete -c pftop -s o -x -a 'addresses age bytes dest dport drops exp none peak pkt rate sport src states' -d 'sort the rows by this field'
+complete -c pftop -s p -x -d 'show this instance of the filter'
+complete -c pftop -s r -d 'reverse the order'
+complete -c pftop -s s -x -d 'seconds between two updates'
+complete -c pftop -s v -x -a 'default long state time size rules label speed queue interfaces tables drops' -d 'begin with this view'
+complete -c pftop -s w -x -d 'width of the output (batch mode)'
+complete -c pftop -l help -d 'the same as -h'
+complete -c pftop -l version -d 'print the version'
