@@ -1,9 +1,9 @@
 """Uses the page of skipstep-web in Chromium, as a user would.
 
-    web-page.py URL
+    web-page.py URL         tries each view and each action, for test-web.sh
+    web-page.py URL story   looks at a dropped packet and the rules, for the story in tests/packages
 
-Tokens, files and commands are in the environment; see test-web.sh. Prints each check, and exits
-with 1 if one fails.
+Tokens, files and commands are in the environment. Prints each check, and exits with 1 if one fails.
 """
 
 import os
@@ -262,7 +262,7 @@ def load():
 def log():
     view("2", "Log")
     time.sleep(1)
-    subprocess.run(os.environ["PROBE"].split())
+    probe()
     holds("a logged packet", lambda: ":8080 S" in text("#records"))
     holds("its rule and action", lambda: "block" in text("#records") and "lan0" in text("#records"))
     picture("log")
@@ -270,7 +270,7 @@ def log():
     holds("a value becomes a condition", lambda: "interface lan0" in text(".chip"))
     find("#freeze").click()
     before = text("#records")
-    subprocess.run(os.environ["PROBE"].split())
+    probe()
     time.sleep(1)
     same("a frozen log stays", before, text("#records"))
     find("#freeze").click()
@@ -313,7 +313,7 @@ def flood():
 def drops():
     view("3", "Drops")
     time.sleep(1.5)
-    subprocess.run(os.environ["PROBE"].split())
+    probe()
     holds("a dropped packet", lambda: ":8080" in text("#records"))
     holds("its rule's place", lambda: "pf.conf:3" in text("#records"))
     picture("drops")
@@ -338,12 +338,35 @@ def page():
     same("errors of the page", [], errors)
 
 
-try:
+def probe():
+    """Sends a packet that the filter drops."""
+    subprocess.run(os.environ["PROBE"].split())
+
+
+def whole():
     as_reader()
     log_in(os.environ["WRITER"])
     same("the user", "anna (may change the filter)", text("#user"))
     for part in [overview, states, rules, tables, explain, load, log, drops, page]:
         part()
+
+
+def story():
+    log_in(os.environ["READER"])
+    view("3", "Drops")
+    time.sleep(1.5)
+    probe()
+    holds("the dropped packet", lambda: "192.0.2.2:" in text("#records") and
+          "> 192.0.2.1:23 S" in text("#records"))
+    holds("the place of its rule", lambda: "pf.conf:2" in text("#records"))
+    picture("story")
+    view("5", "Rules")
+    holds("the rule with its hits", lambda: any("block drop log all" in row.text and
+          "never matched" not in row.text for row in all_of("#rules tbody tr")))
+
+
+try:
+    story() if sys.argv[2:] == ["story"] else whole()
 finally:
     browser.quit()
 sys.exit(failed)
