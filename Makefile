@@ -155,7 +155,7 @@ ifneq ($(filter skipstep,$(PACKAGE)),)
 	install -m 644 packaging/boot.conf packaging/dev-pf.conf packaging/grafana/skipstep.json \
 		packaging/prometheus/skipstep.rules.yml $(DATA)
 	install -m 755 packaging/unpin $(DATA)
-	install -m 644 examples/*.conf $(EXAMPLES)
+	install -m 644 examples/*.conf examples/pf.failsafe $(EXAMPLES)
 	install -D -m 644 packaging/sysusers.conf $(SYSUSERS)/skipstep.conf
 ifeq ($(DESTDIR),)
 	packaging/prepare user

@@ -596,7 +596,20 @@ END_OF_PROGRAM
 pf() {
 	local host=$1
 	shift
-	on "$host" "$BIN/pfctl" "$@"
+	if [ -n "${ETC:-}" ]; then
+		# shellcheck disable=SC2016
+		on "$host" unshare --mount sh -c 'mount --bind "$0" /etc && exec "$@"' \
+			"$ETC" "$BIN/pfctl" "$@"
+	else
+		on "$host" "$BIN/pfctl" "$@"
+	fi
+}
+
+# own_etc - gives pfctl a folder /etc of the test's own, which is $ETC
+own_etc() {
+	ETC=$WORK/etc
+	mkdir "$ETC"
+	cp /etc/services /etc/protocols /etc/passwd /etc/group "$ETC"
 }
 
 # daemon HOST [PATH] - starts skipstepd on a host; it logs to PATH0, by default $WORK/HOST-pflog0

@@ -109,6 +109,32 @@ said=$(boot)
 same "skipstep-boot.service starts" "0 " "$? $said"
 boot_rules "before skipstepd"
 
+# the boot rules begin with the failsafe list, and those of pf.conf do; a wrong list closes the host
+own_etc
+echo "pass in proto tcp to port 2222 no state" >"$ETC/pf.failsafe"
+mount --bind "$ETC" /etc
+said=$(boot)
+same "a failsafe list: skipstep-boot.service starts" "0 " "$? $said"
+same "its boot rules" 'anchor "failsafe" quick all,block drop all' \
+	"$("$BIN/pfctl" -sr | head -n 2 | paste -sd ,)"
+cp "$WORK/pf.conf" "$WORK/later.conf"
+echo "block quick" >"$WORK/pf.conf"
+said=$(rules)
+same "pf.conf: it ends with" "0 " "$? $said"
+same "its rules" 'anchor "failsafe" quick all,block drop quick all' \
+	"$("$BIN/pfctl" -sr | paste -sd ,)"
+same "the list" 1 "$("$BIN/pfctl" -a failsafe -sr | grep -c 'port = 2222')"
+mv "$WORK/later.conf" "$WORK/pf.conf"
+echo "block" >>"$ETC/pf.failsafe"
+said=$(boot)
+same "a wrong list: skipstep-boot.service fails, and nftables closes the host" 1 $?
+same "the journal names its line" 2 \
+	"$(grep -c '^/etc/pf.failsafe:2: .*write block rules into pf.conf' <<<"$said")"
+umount /etc
+said=$(boot 2>&1)
+same "skipstep-boot.service without the list" 0 $?
+boot_rules "without a list"
+
 # an interface appears between the boot rules and skipstepd
 ip link add between0 type veth peer name between1
 # shellcheck disable=SC2046

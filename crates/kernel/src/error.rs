@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use skipstep_ruleset::TableName;
+use skipstep_ruleset::{TableName, failsafe};
 
 /// Result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -117,6 +117,13 @@ pub enum Error {
         /// seconds until the filter goes back
         left: u32,
     },
+    /// The rules of the failsafe list change with its file only.
+    #[error(
+        "anchor {}: its rules are those of {file}: edit this file, and then load the main rules (pfctl -f /etc/pf.conf)",
+        failsafe::ANCHOR,
+        file = failsafe::FILE
+    )]
+    FailsafeList,
     /// No rules are on trial.
     #[error("no rules are on trial: `pfctl -f file --confirm seconds` loads some")]
     NoTrial,

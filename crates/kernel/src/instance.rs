@@ -44,6 +44,8 @@ pub struct Instance {
     pub(crate) programs: Programs,
     /// The wish that the next load is on trial.
     pub(crate) request: Option<TrialRequest>,
+    /// True if the last load of the main rules removed the failsafe list.
+    pub(crate) lost_failsafe_list: bool,
 }
 
 /// The rule set in force.
@@ -111,7 +113,15 @@ impl Instance {
             return Err(Error::Version { name: name.to_owned(), found, ours: abi::VERSION });
         }
         let programs = Programs::open(&directory)?;
-        Ok(Instance { name: name.to_owned(), directory, run, maps, programs, request: None })
+        Ok(Instance {
+            name: name.to_owned(),
+            directory,
+            run,
+            maps,
+            programs,
+            request: None,
+            lost_failsafe_list: false,
+        })
     }
 
     /// Opens the instance. Makes it with an empty rule set and room for `states` states if it does
@@ -185,7 +195,15 @@ impl Instance {
         let draft = pins::Draft::new(&self.directory, &Sizes { rule_slots, ..*sizes })?;
         let (name, run) = (self.name.clone(), self.run.clone());
         let pins::Draft { maps, programs, directory } = draft;
-        let new = Instance { name, directory, run, maps, programs, request: None };
+        let new = Instance {
+            name,
+            directory,
+            run,
+            maps,
+            programs,
+            request: None,
+            lost_failsafe_list: false,
+        };
         let generation = change.record.generation;
         new.maps.shared_status.store(0, offset_of!(abi::Status, generation), generation);
         change.memory.in_force = InForce::default();
@@ -211,7 +229,15 @@ impl Instance {
         let change = Change::first(&run, lock)?;
         let (maps, programs) = pins::create(&directory, sizes)?;
         let name = name.to_owned();
-        let instance = Instance { name, directory, run, maps, programs, request: None };
+        let instance = Instance {
+            name,
+            directory,
+            run,
+            maps,
+            programs,
+            request: None,
+            lost_failsafe_list: false,
+        };
         let next = Next::main(&Ruleset::default(), Ruleset::default());
         instance.commit(change, next, &host::read()?)?;
         Ok(instance)

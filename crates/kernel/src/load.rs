@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 
 use skipstep_abi as abi;
 use skipstep_ruleset::interface::Host;
-use skipstep_ruleset::{Next, Options, Ruleset, Table};
+use skipstep_ruleset::{Next, Options, Ruleset, Table, failsafe};
 
 use crate::change::Change;
 use crate::commit::{self, Earlier, Prepared, beside};
@@ -65,8 +65,7 @@ impl Instance {
     /// the kernel refuses a change.
     pub fn load(&mut self, ruleset: Ruleset, host: &Host) -> Result<()> {
         let change = self.begin_load()?;
-        let next = Next::main(&change.record.ruleset, ruleset);
-        self.commit_or_rebuild(change, next, host)
+        self.load_main(change, ruleset, host)
     }
 
     /// Loads as [`Instance::load`] does, with a read that [`Instance::read_ahead`] began.
@@ -81,8 +80,22 @@ impl Instance {
             _ => self.record(),
         })?;
         let change = self.prepare_trial(self.ready(change)?)?;
+        self.load_main(change, ruleset, host)
+    }
+
+    fn load_main(&mut self, change: Change, ruleset: Ruleset, host: &Host) -> Result<()> {
+        let had_list = change.record.ruleset.has_failsafe_list();
+        let loses_list = had_list && !ruleset.has_failsafe_list();
         let next = Next::main(&change.record.ruleset, ruleset);
-        self.commit_or_rebuild(change, next, host)
+        self.commit_or_rebuild(change, next, host)?;
+        self.lost_failsafe_list = loses_list;
+        Ok(())
+    }
+
+    /// True if the last [`Instance::load`] of this value replaced rules that began with the
+    /// failsafe list by rules that do not.
+    pub fn has_lost_failsafe_list(&self) -> bool {
+        self.lost_failsafe_list
     }
 
     /// Begins to read the rule set in force, for a load that follows soon.
@@ -95,7 +108,7 @@ impl Instance {
     /// path -f`). Its `anchors` have full paths. Ignores its options and queues.
     ///
     /// # Errors
-    /// Fails as [`Instance::load`] does.
+    /// Fails as [`Instance::load`] does, and for the anchor of the failsafe list in force.
     pub fn load_anchor(&mut self, path: &str, ruleset: &Ruleset, host: &Host) -> Result<()> {
         let change = self.begin_load()?;
         let next = Next::anchors(&change.record.ruleset, [(path, ruleset)]);
@@ -211,6 +224,10 @@ impl Instance {
     }
 
     fn rebuild_and_commit(&mut self, change: Change, next: Next, host: &Host) -> Result<Unsettled> {
+        let changes_list = next.replaces(failsafe::ANCHOR) && !next.replaces("");
+        if changes_list && change.record.ruleset.has_failsafe_list() {
+            return change.refuse(Error::FailsafeList);
+        }
         let limits = &next.ruleset.options.limits;
         let rules = next.ruleset.every_rule().count() as u32;
         let rooms = [

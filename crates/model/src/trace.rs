@@ -229,7 +229,8 @@ impl fmt::Display for Stage {
             }
             Stage::Reused(id) => write!(f, "state: {id} is closed and is replaced"),
             Stage::Rule { rule, line, action, failed } => {
-                write!(f, "rule {rule} (line {line}, {}): ", action.map_or("anchor", action_name))?;
+                let line = if *line > 0 { format!("line {line}, ") } else { String::new() };
+                write!(f, "rule {rule} ({line}{}): ", action.map_or("anchor", action_name))?;
                 match failed {
                     Some(criterion) => write!(f, "no match, {}", criterion.name()),
                     None => write!(f, "match"),

@@ -33,6 +33,11 @@ pub struct Context<'a> {
     /// Returns the names of the queues in force. Called for the text of an anchor, whose rules may
     /// use the queues of the main rule set.
     pub queues: &'a (dyn Fn() -> Vec<String> + Sync),
+    /// Returns the text of the failsafe list, and `None` if there is none. Called for the text of a
+    /// main rule set.
+    pub failsafe: &'a (dyn Fn() -> io::Result<Option<String>> + Sync),
+    /// True if the text is the failsafe list, which may contain pass rules and macros only.
+    pub is_failsafe_list: bool,
     /// Interfaces and their addresses, for `from em0`, `em0:network` and `self`.
     pub host: &'a Host,
     /// The language in which the text may be written.
@@ -63,13 +68,15 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// Returns a context with the interfaces of `host`, the built-in names, no macros and no files.
-    /// The only host name is `localhost`. Rules are not optimized.
+    /// Returns a context with the interfaces of `host`, the built-in names, no macros, no failsafe
+    /// list and no files. The only host name is `localhost`. Rules are not optimized.
     pub fn new(host: &'a Host) -> Self {
         Context {
             file_name: "stdin",
             anchor: "",
             queues: &|| Vec::new(),
+            failsafe: &|| Ok(None),
+            is_failsafe_list: false,
             host,
             dialect: Dialect::Any,
             macros: &[],

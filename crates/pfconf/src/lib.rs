@@ -8,10 +8,11 @@
 //! because macros, `set block-policy` and `set state-defaults` hold from their line on. `expand`
 //! makes rules of a statement, and `check` checks the rules. `print` prints rules as pfctl does.
 //! `parallel` parses the second half of a long list of rules in parallel, if no statement before it
-//! affects it.
+//! affects it. `failsafe` reads the rules that come before those of every main rule set.
 
 pub mod context;
 pub mod diagnostics;
+pub mod failsafe;
 pub mod format;
 pub mod identity;
 pub mod names;

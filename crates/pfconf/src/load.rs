@@ -1,9 +1,11 @@
 //! Builds a rule set, statement by statement, and then loads the files of `load anchor`.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
+use skipstep_ruleset::failsafe::{ANCHOR, FILE, call, is_reserved};
 use skipstep_ruleset::fingerprint::{self, Fingerprints, OsMatch};
 use skipstep_ruleset::rule::InterfaceMatch;
 use skipstep_ruleset::{
@@ -24,7 +26,7 @@ use crate::parallel::{self, SecondHalf};
 use crate::parser::Parser;
 use crate::print::{self, PrintOptions};
 use crate::token::Place;
-use crate::{Loaded, Rejected, Room, anchor, label, queues, settings, table};
+use crate::{Loaded, Rejected, Room, anchor, failsafe, label, queues, settings, table};
 
 /// Most bytes of a pf.conf and of its `load anchor` files together. The largest rule set that the
 /// data plane can hold is far smaller.
@@ -46,6 +48,11 @@ struct Builder<'a> {
     echo: String,
     /// The unfinished rule sets: that of the text, and those of open braces.
     open: Vec<OpenRuleset>,
+    /// True if the failsafe list comes before the main rule set.
+    has_failsafe_list: bool,
+    /// The file that is being read: that of `load anchor`, or the failsafe list. `None` for the
+    /// main text.
+    file: Option<Arc<str>>,
     /// Number of anchors with braces so far, which gives unnamed anchors their names.
     braces: u32,
     /// `load anchor` statements whose files are not read yet.
@@ -96,6 +103,7 @@ struct LoadAnchor {
 pub fn load(text: &str, context: &Context, long: usize) -> Result<Loaded, Rejected> {
     let mut builder = Builder::new(context, long);
     let mut diagnostics = Vec::new();
+    builder.read_failsafe_list(&mut diagnostics);
     if builder.read_main(text, &mut diagnostics) {
         builder.follow_adaptive_timeouts();
         builder.load_anchors(&mut diagnostics);
@@ -112,6 +120,7 @@ pub fn load(text: &str, context: &Context, long: usize) -> Result<Loaded, Reject
 /// Implements [`crate::room`]. Texts of at least `long` bytes are parsed in parallel.
 pub fn room(text: &str, context: &Context, long: usize) -> Room {
     let mut builder = Builder::new(context, long);
+    builder.read_failsafe_list(&mut Vec::new());
     builder.read_main(text, &mut Vec::new());
     builder.load_anchors(&mut Vec::new());
     Room { limits: builder.ruleset.options.limits, rules: builder.rules }
@@ -126,6 +135,8 @@ impl<'a> Builder<'a> {
             ruleset: Ruleset::default(),
             echo: String::new(),
             open: Vec::new(),
+            has_failsafe_list: false,
+            file: context.is_failsafe_list.then(|| FILE.into()),
             braces: 0,
             to_load: VecDeque::new(),
             loads: 0,
@@ -139,6 +150,24 @@ impl<'a> Builder<'a> {
             pooled: MOST_POOLED,
             automatic: context.automatic_tables.clone(),
             hints: Vec::new(),
+        }
+    }
+
+    /// Reads the failsafe list into its anchor, if the text is a main rule set.
+    fn read_failsafe_list(&mut self, diagnostics: &mut Vec<Diagnostic>) {
+        let is_main = self.context.anchor.is_empty();
+        let Some(list) = is_main.then(|| failsafe::read(self.context)).flatten() else { return };
+        self.has_failsafe_list = true;
+        match list {
+            Ok(Loaded { ruleset: Ruleset { rules, .. }, warnings, .. }) => {
+                let count = rules.len();
+                self.line(|| format!("# failsafe list: {count} rules of {FILE}"));
+                self.rules = count;
+                diagnostics.extend(warnings);
+                let anchor = Anchor { rules, ..Anchor::default() };
+                self.ruleset.anchors.insert(ANCHOR.to_owned(), anchor);
+            }
+            Err(rejected) => diagnostics.extend(rejected.diagnostics),
         }
     }
 
@@ -175,6 +204,10 @@ impl<'a> Builder<'a> {
         }
         let mut main = OpenRuleset { path: path.to_string(), ..OpenRuleset::default() };
         main.contents.rules.reserve(parallel::most_rules(text));
+        if path.is_empty() && self.has_failsafe_list {
+            main.contents.rules.push(call());
+            self.rules += 1;
+        }
         self.open = vec![main];
         self.braces = 0;
         let mut parser = Parser::new(name, text, macros, self.context);
@@ -268,7 +301,8 @@ impl<'a> Builder<'a> {
     /// Returns the settings on which the meaning of the next rules depends.
     fn settings(&self) -> parallel::Settings {
         let options = self.ruleset.options.clone();
-        parallel::Settings { options, state_defaults: self.state_defaults.clone() }
+        let (state_defaults, file) = (self.state_defaults.clone(), self.file.clone());
+        parallel::Settings { options, state_defaults, file }
     }
 
     /// Reads the files of `load anchor`, and the files that these load. A file begins without
@@ -285,6 +319,7 @@ impl<'a> Builder<'a> {
             };
             let options = self.ruleset.options.clone();
             self.ruleset.options.block_policy = BlockPolicy::Drop;
+            self.file = Some(file.as_str().into());
             let anchor = self.read(&file, &text, Macros::default(), &path, diagnostics);
             self.ruleset.options = options;
             let Some(anchor) = anchor else {
@@ -363,6 +398,9 @@ impl<'a> Builder<'a> {
 /// Handling of statements.
 impl Builder<'_> {
     fn add(&mut self, statement: &Statement, parser: &mut Parser) -> Result<(), Refused> {
+        if self.context.is_failsafe_list {
+            failsafe::check_statement(&statement.kind, parser)?;
+        }
         match &statement.kind {
             StatementKind::Macro { name, value } => {
                 self.line(|| format!("{name} = {}", print::quoted(value)))
@@ -385,7 +423,9 @@ impl Builder<'_> {
                 // after an error, anchors may be open that no brace closes
                 self.open.truncate(parser.open_anchors());
                 self.begin_anchor(name.as_deref());
-                check_path(&self.current().path, parser)?;
+                let path = self.current().path.clone();
+                check_path(&path, parser)?;
+                self.check_reserved(&path, parser)?;
             }
             StatementKind::Anchor(anchor) => return self.anchor(anchor, statement, parser),
             StatementKind::LoadAnchor { name, file } => {
@@ -441,6 +481,7 @@ impl Builder<'_> {
             return refuse(parser, &text);
         }
         check_path(&path, parser)?;
+        self.check_reserved(&path, parser)?;
         let unreadable = parser.diagnostic(Severity::Error, "", place, None);
         self.to_load.push_back(LoadAnchor { path, file: file.to_owned(), unreadable });
         Ok(())
@@ -536,6 +577,9 @@ impl Builder<'_> {
             let Some(OpenRuleset { path, mut contents, .. }) = self.open.pop() else {
                 return Err(Refused);
             };
+            if self.has_failsafe_list && is_reserved(&path) {
+                return Err(Refused); // its opening brace has been refused
+            }
             let known = self.ruleset.anchors.get(&path);
             if known.is_some_and(|known| !known.rules.is_empty()) {
                 return refuse(parser, &format!("inline anchor '{name}' already exists"));
@@ -550,6 +594,9 @@ impl Builder<'_> {
                 None => return refuse(parser, &format!("no anchor above '{parent}': {name}")),
             }
         };
+        if !call.braces {
+            self.check_reserved(&call.path, parser)?;
+        }
         self.rules(statement, parser, |expansion| expansion.anchor(anchor, call))
     }
 
@@ -566,7 +613,7 @@ impl Builder<'_> {
             options: &self.ruleset.options,
             state_defaults: self.state_defaults.as_deref().unwrap_or_default(),
             line: statement.place.line,
-            file: statement.file.as_ref(),
+            file: statement.file.as_ref().or(self.file.as_ref()),
             rules: &mut rules,
             room: MOST_RULES.saturating_sub(self.rules),
             pooled: &mut self.pooled,
@@ -588,10 +635,26 @@ impl Builder<'_> {
             }
         }
         self.rules += rules.len() - before;
+        let refusal = rules[before..].iter().find_map(failsafe::refusal_of_rule);
+        if let Some(message) = refusal.filter(|_| self.context.is_failsafe_list) {
+            parser.report_statement(Severity::Error, message);
+        }
         let missing = self.missing.in_rules(&rules[before..], self.context);
         self.warn_of_missing(&missing, parser);
         self.current().contents.rules = rules;
         result
+    }
+
+    /// Refuses the anchor of the failsafe list in a rule set that begins with the list.
+    fn check_reserved(&self, path: &str, parser: &mut Parser) -> Result<(), Refused> {
+        if self.has_failsafe_list && is_reserved(path) {
+            let text = format!(
+                "anchor \"{ANCHOR}\" is the failsafe list of {FILE}: remove this line, or remove \
+                 the file"
+            );
+            return refuse(parser, &text);
+        }
+        Ok(())
     }
 
     fn warn_of_missing(&mut self, names: &[String], parser: &Parser) {
@@ -616,6 +679,9 @@ impl Builder<'_> {
             Some((_, call)) => call,
             None => None,
         };
+        if let Some(call) = &call {
+            self.check_reserved(&call.path, parser)?;
+        }
         let mut rules = std::mem::take(&mut self.current().contents.legacy_rules);
         if legacy.kind == LegacyKind::Scrub && !legacy.no {
             let options = &mut self.ruleset.options;

@@ -7,6 +7,7 @@
 //! half and stops. Otherwise the main parser goes on as if there were no second parser. The same
 //! happens if the second half has other statements than rules, or rules with messages.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
@@ -29,6 +30,8 @@ pub struct Settings {
     pub options: Options,
     /// Options of `set state-defaults`, if that statement came before.
     pub state_defaults: Option<Vec<StateOption>>,
+    /// The file of `load anchor` that is being parsed; `None` for the main text.
+    pub file: Option<Arc<str>>,
 }
 
 /// The second half of a text, while a thread parses it.
@@ -145,7 +148,7 @@ fn read<'a>(
             options: &settings.options,
             state_defaults: settings.state_defaults.as_deref().unwrap_or_default(),
             line: statement.place.line,
-            file: None,
+            file: settings.file.as_ref(),
             rules: &mut rules,
             room: MOST_RULES.saturating_sub(before),
             pooled: &mut pooled,

@@ -11,7 +11,7 @@ use skipstep_pfconf::PrintOptions;
 use skipstep_pfconf::identity::Identities;
 use skipstep_pfconf::print::rule as print_rule;
 use skipstep_ruleset::interface::{Host, Interface};
-use skipstep_ruleset::{Ruleset, Table, TableName};
+use skipstep_ruleset::{Rule, Ruleset, Table, TableName};
 use skipstep_scenario::case::Arrival;
 use skipstep_scenario::{parse, run as scenario};
 
@@ -95,15 +95,23 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     };
     add_interface(&mut host, &arrival.interface);
     let explanation = explain(&ruleset, &host, &scenario::test_packet(&arrival));
-    let where_written = |line: u32| match args.file {
-        Some(_) => format!("{file}:{line}"),
-        None => format!("line {line} of the loaded file"),
+    let where_written = |rule: &Rule| match args.file {
+        Some(_) => format!("{}:{}", rule.file.as_deref().unwrap_or(&file), rule.line),
+        None => place_in_force(rule),
     };
     print(&match args.json {
         true => format!("{:#}\n", explanation.json(&ruleset)),
         false => explanation.text(&ruleset, &where_written),
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the location of a rule in force. The name of the main file is not known.
+pub fn place_in_force(rule: &Rule) -> String {
+    match &rule.file {
+        Some(file) => format!("{file}:{}", rule.line),
+        None => format!("line {} of the loaded file", rule.line),
+    }
 }
 
 fn loaded_ruleset(args: &Args) -> Result<Ruleset> {
@@ -174,8 +182,8 @@ pub fn explain(ruleset: &Ruleset, host: &Host, packet: &Packet) -> Explanation {
 
 impl Explanation {
     /// Prints the packet, a line for each stage, the verdict and the deciding rule. `where_written`
-    /// names the location of a line number.
-    pub fn text(&self, ruleset: &Ruleset, where_written: &dyn Fn(u32) -> String) -> String {
+    /// returns the location of a rule.
+    pub fn text(&self, ruleset: &Ruleset, where_written: &dyn Fn(&Rule) -> String) -> String {
         let mut text = format!("{}\n", self.packet);
         for stage in &self.trace.stages {
             let _ = writeln!(text, "  {stage}");
@@ -187,7 +195,7 @@ impl Explanation {
                 Some(rule) => writeln!(
                     text,
                     "{verdict} by rule {id}, {}\n  {}",
-                    where_written(rule.line),
+                    where_written(rule),
                     print_rule(rule, &PrintOptions::default())
                 ),
                 None => writeln!(text, "{verdict} by rule {id}"),
@@ -222,6 +230,7 @@ impl Explanation {
                 "anchor": id.map(|id| &id.anchor),
                 "number": rule.number,
                 "id": id.and_then(|id| identities.get(id)),
+                "file": rule.file,
                 "line": rule.line,
                 "text": print_rule(rule, &PrintOptions::default()),
                 "labels": rule.labels,
@@ -233,14 +242,22 @@ impl Explanation {
 
 #[cfg(test)]
 mod tests {
+    use skipstep_pfconf::Context;
+
     use super::*;
 
     fn explained(rules: &str, packet: &str) -> String {
+        explained_with(None, rules, packet)
+    }
+
+    fn explained_with(list: Option<&str>, rules: &str, packet: &str) -> String {
         let host = skipstep_scenario::host::standard();
-        let context = skipstep_pfconf::Context::new(&host);
+        let failsafe = || Ok(list.map(str::to_owned));
+        let context = Context { failsafe: &failsafe, ..Context::new(&host) };
         let ruleset = skipstep_pfconf::load(rules, &context).unwrap().ruleset;
         let arrival = read_packet(packet).unwrap();
-        let place = |line: u32| format!("pf.conf:{line}");
+        let place =
+            |rule: &Rule| format!("{}:{}", rule.file.as_deref().unwrap_or("pf.conf"), rule.line);
         explain(&ruleset, &host, &scenario::test_packet(&arrival)).text(&ruleset, &place)
     }
 
@@ -261,6 +278,20 @@ mod tests {
         assert!(text.contains("rule 1 (line 2, anchor): match\n"), "{text}");
         assert!(text.contains("rule ssh/0 (line 3, pass): match\n"), "{text}");
         assert!(text.contains("pass by rule ssh/0, pf.conf:3\n  pass proto tcp"), "{text}");
+    }
+
+    #[test]
+    fn rules_of_the_failsafe_list_are_named_with_its_file() {
+        let list = Some("# ssh\npass in proto tcp to port 22 no state\n");
+        let text = explained_with(list, "block quick", "in em0 tcp 10.0.0.1:4000 > 10.0.0.2:22 S");
+        assert!(text.contains("  rule 0 (anchor): match\n"), "{text}");
+        assert!(text.contains("  rule failsafe/0 (line 2, pass): match\n"), "{text}");
+        assert!(
+            text.contains("pass by rule failsafe/0, /etc/pf.failsafe:2\n  pass in proto tcp"),
+            "{text}"
+        );
+        let text = explained_with(list, "block quick", "in em0 tcp 10.0.0.1:4000 > 10.0.0.2:23 S");
+        assert!(text.contains("block by rule 1, pf.conf:1\n"), "{text}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use anyhow::{Result, bail};
 use skipstep_kernel::Instance;
 use skipstep_kernel::state::Sides;
+use skipstep_ruleset::failsafe;
 
 use crate::anchors;
 use crate::filter::Filter;
@@ -59,8 +60,12 @@ fn selected_paths(instance: Option<&Instance>, anchor: &Anchor) -> Result<Vec<St
 }
 
 fn rules(instance: Option<&mut Instance>, anchor: &Anchor, report: &dyn Fn(&str)) -> Result<()> {
-    let paths = selected_paths(instance.as_deref(), anchor)?;
+    let mut paths = selected_paths(instance.as_deref(), anchor)?;
     if let Some(instance) = instance {
+        // the failsafe list goes with the main rules, and not before them
+        if anchor.path.is_empty() && instance.loaded()?.ruleset.has_failsafe_list() {
+            paths.retain(|path| path != failsafe::ANCHOR);
+        }
         // the deepest anchors first, so an anchor is flushed after all anchors below it
         for path in paths.iter().rev() {
             match path.as_str() {

@@ -14,6 +14,7 @@ pub mod doc;
 pub mod doctor;
 pub mod drops;
 pub mod explain;
+pub mod failsafe;
 pub mod filter;
 pub mod flags;
 pub mod flush;

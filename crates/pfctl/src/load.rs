@@ -16,6 +16,7 @@ use skipstep_ruleset::optimize::Counted;
 use skipstep_ruleset::{Evaluator, Ruleset};
 
 use crate::access::{self, create, instance_name};
+use crate::failsafe;
 use crate::output::{complain, print};
 use crate::refusal::UsageError;
 use crate::request::Args;
@@ -57,6 +58,15 @@ pub fn parse(source: &Source, args: &Args, host: &Host) -> Result<Loaded, Reject
     })
 }
 
+/// Parses the failsafe list of this host. `None` if there is none.
+///
+/// # Errors
+/// Fails with the diagnostics if the list cannot be read, or has an error.
+pub fn failsafe_list(args: &Args, host: &Host) -> Option<Result<Loaded, Rejected>> {
+    let nothing = Source { name: String::new(), text: String::new() };
+    in_context(&nothing, args, host, resolver(args), skipstep_pfconf::failsafe::read)
+}
+
 /// Calls `use_it` with the context of this host. `resolve` looks host names up.
 fn in_context<T>(
     source: &Source,
@@ -71,6 +81,7 @@ fn in_context<T>(
         .with_owners(&system("/etc/passwd"), &system("/etc/group"));
     let context = Context {
         queues: &|| queues_in_force(args),
+        failsafe: &failsafe::read,
         file_name: &source.name,
         anchor: args.anchor.as_ref().map_or("", |anchor| &anchor.path),
         macros: &args.macros,
@@ -323,6 +334,9 @@ fn commit(
     match ahead {
         Some(ahead) => instance.load_ahead(ruleset, host, ahead)?,
         None => instance.load(ruleset, host)?,
+    }
+    if instance.has_lost_failsafe_list() {
+        eprintln!("pfctl: warning: {}", failsafe::GONE);
     }
     if instance.running() {
         warn_of_interfaces(&instance)?;

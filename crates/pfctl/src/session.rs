@@ -121,7 +121,10 @@ fn warning(args: &Args, ruleset: &Arc<Ruleset>, host: &Host) -> Result<Option<St
         return Ok(None);
     };
     let rule = rule.and_then(|id| ruleset.rule(&id));
-    let place = rule.map_or(String::new(), |rule| format!(" by the rule in line {}", rule.line));
+    let place = rule.map_or(String::new(), |rule| match &rule.file {
+        Some(file) => format!(" by the rule in {file}:{}", rule.line),
+        None => format!(" by the rule in line {}", rule.line),
+    });
     let (client, server) = (session.client, session.server);
     Ok(Some(format!(
         "your ssh session from {} will be blocked{place}; it would pass with\n\

@@ -359,8 +359,8 @@ const DOCTOR: Row = Row {
     usage: "[-q] [--json] [-f file] [-i interface] [-p instance]",
     operands: Completion::None,
     brief: "check the host and the filter, and name the command that mends each fault",
-    text: "Check the kernel, the filter and its hooks, other programs that filter packets or use\n\
-           their marks, settings, units, clock, log and limits.\n\
+    text: "Check the kernel, the filter and its hooks, the failsafe list, other programs that filter\n\
+           packets or use their marks, settings, units, clock, log and limits.\n\
            Nothing is changed.\n\
            Each finding has a level\n\
            .Pq Cm OK , WARN No or Cm FAIL ,\n\

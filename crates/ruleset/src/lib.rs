@@ -6,6 +6,7 @@
 pub mod address;
 pub mod anchor;
 pub mod automatic;
+pub mod failsafe;
 pub mod fingerprint;
 pub mod interface;
 pub mod legacy;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Anchor, Ruleset, Table};
+use crate::{Anchor, Ruleset, Table, failsafe};
 
 /// A change that pfctl makes to the rules in force.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,14 +43,16 @@ pub struct Next {
 
 impl Next {
     /// Returns the result of `pfctl -f`. The main rule set and the anchors in `new` are replaced;
-    /// anchors that `pfctl -a` loaded stay.
+    /// anchors that `pfctl -a` loaded stay. The previous failsafe list goes.
     pub fn main(previous: &Ruleset, new: Ruleset) -> Self {
         let mut ruleset = new;
         let mut replaced: BTreeSet<String> = ruleset.anchors.keys().cloned().collect();
-        for (path, anchor) in previous.anchors.iter().filter(|(path, _)| !is_unnamed(path)) {
+        let had_list = previous.has_failsafe_list();
+        let goes = |path: &str| is_unnamed(path) || had_list && path == failsafe::ANCHOR;
+        for (path, anchor) in previous.anchors.iter().filter(|(path, _)| !goes(path)) {
             ruleset.anchors.entry(path.clone()).or_insert_with(|| anchor.clone());
         }
-        replaced.extend(previous.anchors.keys().filter(|path| is_unnamed(path)).cloned());
+        replaced.extend(previous.anchors.keys().filter(|path| goes(path)).cloned());
         replaced.insert(String::new());
         keep_systems(&mut ruleset, previous);
         Next { ruleset, replaced, untranslated: None }
@@ -188,6 +190,19 @@ mod tests {
     fn a_new_main_rule_set_keeps_anchors_loaded_separately() {
         let next = Next::main(&ruleset(&["_1", "_1/a", "a", "a/b"]), ruleset(&["_1", "a"]));
         assert_eq!(paths(&next), (vec!["_1", "a", "a/b"], vec!["", "_1", "_1/a", "a"]));
+    }
+
+    #[test]
+    fn the_failsafe_list_goes_with_the_main_rule_set_that_began_with_it() {
+        let mut previous = ruleset(&["a", failsafe::ANCHOR]);
+        let kept = Next::main(&previous, Ruleset::default());
+        assert_eq!(paths(&kept).0, ["a", failsafe::ANCHOR], "an anchor of pfctl -a");
+        previous.rules = vec![failsafe::call()];
+        for next in [Next::main(&previous, Ruleset::default()), Next::emptied(&previous)] {
+            assert_eq!(paths(&next), (vec!["a"], vec!["", failsafe::ANCHOR]));
+        }
+        let again = Next::main(&previous, previous.clone());
+        assert_eq!(paths(&again).0, ["a", failsafe::ANCHOR]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::{Parse, Parser};
 use crate::ast::StatementKind;
+use crate::failsafe;
 
 /// Greatest depth of included files.
 const DEEPEST: usize = 64;
@@ -18,6 +19,9 @@ impl Parser<'_> {
         self.expect("include")?;
         let place = self.place();
         let name = self.string()?;
+        if self.context.is_failsafe_list {
+            return self.error_at(failsafe::NO_INCLUDE, place);
+        }
         let refusal = if self.lexer.open_names().any(|open| open == name) {
             Some("the file includes itself".to_string())
         } else if self.lexer.open_names().len() > DEEPEST {

@@ -4,6 +4,7 @@ mod anchors;
 mod common;
 mod differences;
 mod docs;
+mod failsafe;
 mod format;
 mod freebsd;
 mod golden;

@@ -42,9 +42,13 @@ pub struct Side {
 }
 
 impl Side {
-    /// Returns the file and line of a rule, as `file:line`.
+    /// Returns the file and line of a rule, as `file:line`, or the file of a generated rule.
     fn location(&self, rule: &Rule) -> String {
-        format!("{}:{}", rule.file.as_deref().unwrap_or(&self.file), rule.line)
+        let file = rule.file.as_deref().unwrap_or(&self.file);
+        match rule.line {
+            0 => file.to_owned(),
+            line => format!("{file}:{line}"),
+        }
     }
 }
 

@@ -66,10 +66,55 @@ The verbs are as follows:
 ";
 
 const TAIL: &str = "\
+.Sh FAILSAFE LIST
+No mistake in another file can block the packets that the rules of
+.Pa /etc/pf.failsafe
+pass.
+If this file exists, each load of the main rules begins as though
+.Ar file
+began with
+.Bd -literal -offset indent
+anchor \"failsafe\" quick
+load anchor \"failsafe\" from \"/etc/pf.failsafe\"
+.Ed
+.Pp
+This holds for all instances, for the loads at boot, and for
+.Fl n ,
+.Cm explain
+and
+.Cm diff .
+The file contains macros and
+.Cm pass
+rules without tables, limits, translation and redirection; everything else is an error.
+With
+.Cm no state ,
+a rule also passes packets while the state table is full.
+The answers then need a rule of their own:
+.Bd -literal -offset indent
+pass in proto tcp to port 22 no state
+pass out proto tcp from port 22 no state
+.Ed
+.Pp
+The file belongs to root, and neither its group nor other users may write it.
+If it has an error or cannot be read,
+.Nm
+refuses the load, and the rules in force stay.
+.Pp
+.Nm
+.Fl a Cm failsafe Fl s Cm rules
+shows the list in force.
+Commands that would change this anchor are refused, and so is an anchor of this name in
+.Ar file :
+edit
+.Pa /etc/pf.failsafe
+and load the main rules.
+If the file has been removed, the next load of the main rules removes the list and prints a warning.
 .Sh FILES
 .Bl -tag -width \"/etc/protocols\" -compact
 .It Pa /etc/pf.conf
 The rule set that the system loads at boot.
+.It Pa /etc/pf.failsafe
+Rules that come before those of each main rule set.
 .It Pa /etc/pf.os
 Fingerprints of operating systems, unless
 .Cm set fingerprints
@@ -216,7 +261,8 @@ mod tests {
     }
 
     /// The macros that texts of flags may begin a line with.
-    const MACROS: [&str; 11] = ["Ar", "Bl", "Cm", "Dq", "El", "Fl", "It", "Pa", "Pp", "Sq", "Xr"];
+    const MACROS: [&str; 12] =
+        ["Ar", "Bl", "Cm", "Dq", "El", "Fl", "It", "Pa", "Pp", "Sq", "Sx", "Xr"];
 
     /// In mdoc, a line that begins with a dot or a quote is a macro.
     #[test]

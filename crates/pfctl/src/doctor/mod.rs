@@ -4,6 +4,7 @@
 //! A fact that this user may not read is a finding, too.
 
 mod clock;
+mod failsafe;
 mod filter;
 pub mod finding;
 mod interfaces;
@@ -149,6 +150,7 @@ fn check(inputs: &Inputs) -> Result<Vec<Finding>> {
     let groups = [
         kernel::judge(&kernel::collect()),
         filter,
+        failsafe::judge(&failsafe::collect(inputs), &words),
         interfaces,
         netfilter::judge(&tables, inputs.open().is_some_and(|(.., status)| status.running)),
         marks::judge(&marks::collect(&tables)),

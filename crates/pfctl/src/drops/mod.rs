@@ -239,7 +239,7 @@ impl<'a> Printer<'a> {
 /// Returns the stages and the verdict of an explanation. Its first line is the packet, which is
 /// printed already.
 fn details(explanation: &Explanation, rules: &Ruleset) -> String {
-    let text = explanation.text(rules, &|line| format!("line {line} of the loaded file"));
+    let text = explanation.text(rules, &explain::place_in_force);
     let lines = text.lines().skip(1);
     lines.map(|line| format!("    {}\n", without_controls(line.trim_start()))).collect()
 }

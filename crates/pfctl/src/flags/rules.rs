@@ -95,6 +95,10 @@ pub(super) const FILE: Flag = Flag {
            .Ar file .\n\
            The load is atomic: each packet is evaluated by the old rules or by the new rules.\n\
            States are kept.\n\
+           If there is a file\n\
+           .Pa /etc/pf.failsafe ,\n\
+           its rules come first:\n\
+           .Sx FAILSAFE LIST .\n\
            If\n\
            .Ar file\n\
            is\n\
