@@ -1,7 +1,7 @@
 # A Kubernetes node, as docs/howto/kubernetes.md describes it: services behind the rules that
 # kube-proxy writes for iptables and for nftables, marks, and a failsafe list of ports. The pods are
 # hosts on the bridge cni0.
-# long: 45 s
+# long: 75 s
 #
 #   visitor                    host                          pod, other
 #   eth0 --------------------- eth0   cni0 ----------------- eth0
@@ -215,8 +215,9 @@ pod later 13
 same "a new pod with skipstepd" 10.244.0.13 "$(seen_from later 10.96.0.20 80)"
 
 # The failsafe list, by the page's rules and by the example
-failsafe() { # LINE... - loads the list with further lines behind it
-	{ cat "$WORK/list"; printf '%s\n' "$@"; } | filter host
+own_etc
+failsafe() { # LINE... - loads the rules behind the list, with further lines behind the rules
+	{ cat "$WORK/rules"; printf '%s\n' "$@"; } | filter host
 	pf host -q -F states
 }
 # ports - how a visitor fares at ssh, the API server, another port, and a NodePort; and the node at
@@ -226,39 +227,63 @@ ports() {
 	for port in 22 6443 8088 30080; do seen_from visitor 192.0.2.2 $port; done | xargs -d '\n'
 	for port in 6443 81; do seen_from host 192.0.2.1 $port; done | xargs -d '\n'
 }
-page_rules kubernetes 2 >"$WORK/page"
-for list in "$WORK/page" "$ROOT/examples/kubernetes-node.conf"; do
-	name=$(basename "$list")
-	cp "$list" "$WORK/list"
-	failsafe
-	case $name in
-	page) open="192.0.2.1 192.0.2.1 no answer no answer" ;;
-	*) open="192.0.2.1 192.0.2.1 no answer 10.244.0.1" ;;
+# fate - prints the verdict of `explain` about a connection to ssh under the rules in $WORK/new
+fate() {
+	pf host explain -f "$WORK/new" 'in eth0 tcp 192.0.2.1:40000 > 192.0.2.2:22 S' |
+		sed -n 's,^\(pass\|block\) by rule [^ ]* \(/etc.*\):.*,\1 \2,p'
+}
+CLOSED="192.0.2.1 192.0.2.1 no answer no answer 192.0.2.2 no answer"
+for list in page example; do
+	case $list in
+	page)
+		page_rules kubernetes 1 >"$WORK/rules"
+		page_rules kubernetes 2 >"$ETC/pf.failsafe"
+		;;
+	example)
+		cp "$ROOT/examples/kubernetes-node.conf" "$WORK/rules"
+		cp "$ROOT/examples/pf.failsafe" "$ETC/pf.failsafe"
+		;;
 	esac
-	same "$name" "$open 192.0.2.2 192.0.2.2" "$(ports | xargs -d '\n')"
-	same "$name: states of ssh" 0 "$(state_count host '192.0.2.2:22')"
+	failsafe
+	same "$list" "192.0.2.1 192.0.2.1 no answer 10.244.0.1 192.0.2.2 192.0.2.2" \
+		"$(ports | xargs -d '\n')"
+	same "$list: states of ssh" 0 "$(state_count host '192.0.2.2:22')"
 	failsafe "block quick"
-	same "$name, and block quick" \
-		"192.0.2.1 192.0.2.1 no answer no answer 192.0.2.2 no answer" "$(ports | xargs -d '\n')"
+	same "$list, and block quick" "$CLOSED" "$(ports | xargs -d '\n')"
 	failsafe "table <banned> { 192.0.2.1 }" "block quick from <banned>"
-	same "$name, and a table of banned addresses" "192.0.2.1 no answer" \
+	same "$list, and a table of banned addresses" "192.0.2.1 no answer" \
 		"$(seen_from visitor 192.0.2.2 22) $(seen_from visitor 192.0.2.2 30080)"
 	failsafe "set limit states 1" "pass in on eth0 proto tcp to port { 8088 30080 }"
-	same "$name, the first state" 192.0.2.1 "$(seen_from visitor 192.0.2.2 8088)"
-	same "$name, and a full state table" "192.0.2.1 no answer" \
+	same "$list, the first state" 192.0.2.1 "$(seen_from visitor 192.0.2.2 8088)"
+	same "$list, and a full state table" "192.0.2.1 no answer" \
 		"$(seen_from visitor 192.0.2.2 22) $(seen_from visitor 192.0.2.2 30080)"
-	failsafe "block quick"
-	same "$name: explain of a file" pass "$({ cat "$WORK/list"; echo "block quick"; } >"$WORK/new"
-		pf host explain -f "$WORK/new" 'in eth0 tcp 192.0.2.1:40000 > 192.0.2.2:22 S' |
-			grep -o '^\(pass\|block\) by' | cut -d' ' -f1)"
-	pf host -q -a failsafe -F rules
-	same "$name, without the rules of the anchor" "no answer" "$(seen_from visitor 192.0.2.2 22)"
-	{ echo "block quick"; cat "$WORK/list"; } >"$WORK/new"
+	{ echo "block quick"; cat "$WORK/rules"; } >"$WORK/new"
+	same "$list: explain of a file" "pass /etc/pf.failsafe" "$(fate)"
 	filter host <"$WORK/new"
-	same "block quick above $name" "no answer" "$(seen_from visitor 192.0.2.2 22)"
-	same "$name: explain of this file" block "$(pf host explain -f "$WORK/new" \
-		'in eth0 tcp 192.0.2.1:40000 > 192.0.2.2:22 S' |
-			grep -o '^\(pass\|block\) by' | cut -d' ' -f1)"
-	failsafe
+	same "$list, and block quick on the first line" "$CLOSED" "$(ports | xargs -d '\n')"
+	echo "block quick" | filter host
+	same "$list, and a file with one rule" "$CLOSED" "$(ports | xargs -d '\n')"
+	pf host -q -o basic -f "$WORK/new"
+	for command in "-F rules" "-F all" "-f $WORK/new"; do
+		# shellcheck disable=SC2086
+		holds "$list: pfctl -a failsafe $command is refused" \
+			eval '! pf host -q -a failsafe $command'
+	done
+	same "$list, after it" "$CLOSED" "$(ports | xargs -d '\n')"
+	cp "$ETC/pf.failsafe" "$WORK/list"
+	echo "block in" >>"$ETC/pf.failsafe"
+	holds "$list with an error: the load is refused" eval '! pf host -q -f "$WORK/rules"'
+	same "$list, after it" "$CLOSED" "$(ports | xargs -d '\n')"
+	pf host -q -F rules
+	same "$list, and flushed rules" "192.0.2.1 10.244.0.1" \
+		"$(seen_from visitor 192.0.2.2 22) $(seen_from visitor 192.0.2.2 30080)"
+	cp "$WORK/list" "$ETC/pf.failsafe"
+	echo "block quick" | filter host
+	same "$list, and the next load" "$CLOSED" "$(ports | xargs -d '\n')"
+	rm "$ETC/pf.failsafe"
+	same "$list that is removed" "192.0.2.1" "$(seen_from visitor 192.0.2.2 22)"
+	holds "the next load prints a warning" \
+		eval 'pf host -q -f "$WORK/new" 2>&1 | grep -q "there is no /etc/pf.failsafe any more"'
+	same "and has no list" "no answer" "$(seen_from visitor 192.0.2.2 22)"
 done
 verdict
