@@ -49,18 +49,6 @@ __inline bool label_delayed(struct __sk_buff *skb, __u32 delay, __u64 nonce)
 	       !bpf_skb_store_bytes(skb, 0, &label, sizeof(label), 0);
 }
 
-/* Counts and reports a packet that cannot wait. Returns what the program returns. */
-__inline int refuse_delayed(struct __sk_buff *skb)
-{
-	__u32 tags = 0, ip;
-	__be16 type;
-
-	ip = has_ethernet_header(skb) ? skip_tags(skb, &type, &tags) : other_link_header(skb);
-	count_reason(PF_REASON_MEMORY);
-	report_frame(skb, skb->ifindex, ip, PF_OUT, PF_REASON_MEMORY);
-	return PF_TCX_DROP;
-}
-
 /* The packet would leave now: it does, or waits for its time. Returns what the program returns. On
  * lo nothing waits, as in OpenBSD, nor in a test, which has no daemon. */
 /* Differs from OpenBSD: linux.md, "Delayed packets" */
@@ -78,7 +66,7 @@ __global int leave(struct __sk_buff *skb)
 	daemon = bpf_map_lookup_elem(&delayer, &zero);
 	if (!daemon || !has_device(skb, daemon->ifindex) ||
 	    !label_delayed(skb, delay, daemon->nonce))
-		return refuse_delayed(skb);
+		return refuse_leaving(skb, PF_REASON_MEMORY);
 	return send_signed(skb, daemon->ifindex);
 }
 

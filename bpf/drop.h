@@ -16,6 +16,7 @@
 #define PF_DROP_H
 
 #include "config.h"
+#include "frame.h"
 #include "interface.h"
 #include "kern.h"
 #include "log.h"
@@ -199,6 +200,18 @@ __global int report_frame(struct __sk_buff *skb, __u32 ifindex, __u32 ip, __u32 
 	s->rule.anchor = 0;
 	write_drop(skb, s, readers, reason, PF_ACTION_BLOCK);
 	return 0;
+}
+
+/* Counts and reports a packet that has passed and cannot leave. Returns what the program returns. */
+__inline int refuse_leaving(struct __sk_buff *skb, enum pf_reason reason)
+{
+	__u32 tags = 0, ip;
+	__be16 type;
+
+	ip = has_ethernet_header(skb) ? skip_tags(skb, &type, &tags) : other_link_header(skb);
+	count_reason(reason);
+	report_frame(skb, skb->ifindex, ip, PF_OUT, reason);
+	return PF_TCX_DROP;
 }
 
 #endif /* PF_DROP_H */

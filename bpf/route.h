@@ -11,6 +11,7 @@
 #ifndef PF_ROUTE_H
 #define PF_ROUTE_H
 
+#include "drop.h"
 #include "fragment.h"
 #include "forward.h"
 #include "frame.h"
@@ -252,7 +253,7 @@ __inline int fit(struct __sk_buff *skb)
 		return PF_TCX_NEXT;
 	}
 	result = hand_over(skb, s, PF_HANDOFF_REFRAGMENT);
-	return result < 0 ? PF_TCX_DROP : result;
+	return result < 0 ? refuse_leaving(skb, PF_REASON_FRAGMENT) : result;
 }
 
 /* Whether a program had the packet, which is one like any other from here on. */

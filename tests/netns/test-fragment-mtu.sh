@@ -96,4 +96,21 @@ same "told of fragments of IPv6, nat-to" 1400 "$(told $SERVER6 5000)"
 mtu 1500 1500 1400
 same "longest fragment of IPv4, nat-to" 1396 "$(longest isp2 $SERVER4 5000)"
 same "IPv4, nat-to" passed "$(large_ping $SERVER4 5000)"
+
+# skipstepd, which makes the fragments, does not run: the datagram is counted, and reported
+filter gateway <<END
+pass
+pass out on wan1 inet to $SERVER4 route-to 10.2.0.1
+END
+daemon_stop gateway
+before=$(reason gateway fragment)
+same "IPv4 without skipstepd, route-to out on wan1" "no answer" \
+	"$(probe_large_udp client $SERVER4 7 1450)"
+at_least $((before + 1)) "datagrams counted as fragment" "$(reason gateway fragment)"
+start drops gateway "$BIN/pfctl" drops
+reported() {
+	probe_large_udp client $SERVER4 7 1450 >/dev/null
+	grep -q "fragment block out on wan2.*$SERVER4" "$WORK/drops.log"
+}
+holds "and reported" await 5 reported
 verdict

@@ -80,6 +80,7 @@ has the counter, too, and never raises it.";
 
 const FRAGMENT: &str = "\
 A fragment cannot be part of a datagram, or the filter cannot reassemble it.
+Or a datagram is too long for the link where it leaves, and the filter cannot fragment it again.
 The usual causes are that
 .Xr skipstepd 8
 does not run, that the other fragments of the datagram do not arrive, or that fragments overlap or
