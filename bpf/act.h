@@ -213,14 +213,20 @@ __global int account(struct __sk_buff *skb, struct pf_scratch *s, __u32 pass)
 	return 0;
 }
 
-/* Priority, queue and tag that go on with the packet, beside its delay. */
-__inline void carry(struct __sk_buff *skb, struct pf_scratch *s)
+/* Priority, queue and tag that go on with the packet, beside its delay. Not inlined, because act()
+ * has no stack left. */
+__global int carry(struct __sk_buff *skb, struct pf_scratch *s)
 {
-	/* the second one is for what must be quick */
-	bool urgent = s->empty_ack || s->pd.tos & IPTOS_LOWDELAY;
-	__u16 queue = s->act.queue[0] ? s->act.queue[urgent] : carried_queue(skb);
-	__u32 prio = s->prio;
+	__u32 prio;
+	__u16 queue;
+	bool urgent;
 
+	if (!s)
+		return 0;
+	/* the second one is for what must be quick */
+	urgent = s->empty_ack || s->pd.tos & IPTOS_LOWDELAY;
+	queue = s->act.queue[0] ? s->act.queue[urgent] : carried_queue(skb);
+	prio = s->prio;
 	if (s->act.flags & PF_STATE_SET_PRIO)
 		prio = s->act.set_prio[urgent];
 	/* the kernel sets its own when it forwards, also over one from the way in */
@@ -232,6 +238,7 @@ __inline void carry(struct __sk_buff *skb, struct pf_scratch *s)
 	/* the kernel fragments IPv4 itself, if it routes: then those are fragments like any */
 	write_mark(skb, s->reassembled && (s->pd.family == AF_INET6 || is_port(&s->interface)) ?
 		   PF_MARK_REASSEMBLED : 0, s->act.tag ? s->act.tag : s->tag, prio);
+	return 0;
 }
 
 /* Sends the answer if there is one. Returns what the program returns: `result` if there is none. */

@@ -375,8 +375,8 @@ __inline __u32 too_big_across(struct __sk_buff *skb, struct pf_scratch *s, __u32
 /* The packet, which is one of the other family now, is fragmented where it leaves: see fit(). */
 __inline void ask_for_fragments(struct __sk_buff *skb, struct pf_scratch *s)
 {
-	skb->mark = (skb->mark & ~PF_MARK_TAG_MASK) | PF_MARK_REASSEMBLED |
-		    PF_GENERATED_ROUTED << PF_MARK_TAG_SHIFT;
+	sign_mark(skb, (skb->mark & ~PF_MARK_TAG_MASK) | PF_MARK_REASSEMBLED |
+			       PF_GENERATED_ROUTED << PF_MARK_TAG_SHIFT);
 	bpf_set_hash(skb, HASH_MAGIC | s->leaves_in_fragments);
 }
 

@@ -202,7 +202,7 @@ __global int report_frame(struct __sk_buff *skb, __u32 ifindex, __u32 ip, __u32 
 	return 0;
 }
 
-/* Counts and reports a packet that has passed and cannot leave. Returns what the program returns. */
+/* Counts and reports a packet that has passed and cannot leave. Returns the program's result. */
 __inline int refuse_leaving(struct __sk_buff *skb, enum pf_reason reason)
 {
 	__u32 tags = 0, ip;

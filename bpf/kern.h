@@ -211,6 +211,7 @@ struct sk_buff {
 	struct net_device *dev;
 	unsigned long _skb_refdst;	/* the route that the kernel chose, or 0 */
 	unsigned int len;
+	__u32 mark;
 	__u16 mac_header;
 	__u16 network_header;
 	__u16 tc_index;

@@ -4,9 +4,11 @@
  * of skb->mark: tag, priority, and that we made it ourselves, or put it together; and in
  * skb->tstamp its delay.
  *
- * A socket may set skb->mark too (SO_MARK, with CAP_NET_RAW). Nobody but tc can write
- * skb->tc_index, so the upper half is believed only of a packet that has a number there: its stamp,
- * or its queue.
+ * A socket may set skb->mark too (SO_MARK, with CAP_NET_RAW), and so may rules of netfilter between
+ * the hooks. Nobody but tc can write skb->tc_index, which therefore vouches for the upper half: by
+ * MARKED_BIT, or, if we made the packet ourselves, by a stamp with the bits that decide. So rules
+ * of netfilter can change the tag that a rule of ours has given, but neither give one nor make a
+ * packet one that is not filtered.
  */
 #ifndef PF_MARK_H
 #define PF_MARK_H
@@ -14,24 +16,59 @@
 #include "kern.h"
 #include "queue.h"
 #include "scratch.h"
+#include "stamp.h"
 #include "time.h"
 
-/* Clears the upper half of a mark that is not ours. A test says what a packet carries. */
+/* True if skb->tc_index, as given, says that we have written the upper half of the mark. */
+__inline bool is_ours(__u32 mark, __u16 index)
+{
+	if (mark & PF_MARK_GENERATED)
+		return has_generated_stamp(mark, index);
+	return mark & PF_MARK_MASK && index & MARKED_BIT && !is_generated_stamp(index);
+}
+
+/* Takes from a mark its upper half, and from skb->tc_index the word that it is ours. A queue
+ * stays. */
+__inline void clear_mark(struct __sk_buff *skb)
+{
+	__u16 index = skb->tc_index;
+
+	skb->mark &= ~PF_MARK_MASK;
+	skb->tc_index = index & STAMP_BIT ? 0 : index & PF_QUEUE_MAX;
+}
+
+/* Clears the upper half of a mark that is not ours. A test says what a packet carries. From here on
+ * MARKED_BIT says whether the upper half is 0. */
 __inline void drop_foreign_mark(struct __sk_buff *skb)
 {
-	if (skb->mark & PF_MARK_MASK && !skb->tc_index && !driven_by_test())
-		skb->mark &= ~PF_MARK_MASK;
+	__u32 mark = skb->mark;
+	__u16 index = skb->tc_index;
+
+	if ((mark & PF_MARK_MASK || index & MARKED_BIT) && !is_ours(mark, index) &&
+	    !driven_by_test())
+		clear_mark(skb);
 }
 
-/* Writes a mark whose upper half is ours. */
+/* Writes a mark whose upper half is ours. A packet that we made ourselves has its queue in
+ * skb->priority alone: the kernel does not forward it. */
 __inline void sign_mark(struct __sk_buff *skb, __u32 mark)
 {
+	__u16 index = skb->tc_index;
+
+	if (is_generated_stamp(index))
+		index = 0;
+	if (mark & PF_MARK_GENERATED)
+		index = generated_stamp(mark);
+	else if (mark & PF_MARK_MASK)
+		index |= index ? MARKED_BIT : STAMP_BIT | MARKED_BIT;
+	else
+		index &= ~MARKED_BIT;
 	skb->mark = mark;
-	if (mark & PF_MARK_MASK && !skb->tc_index)
-		skb->tc_index = STAMP_BIT;
+	skb->tc_index = index;
 }
 
-/* Packets made by the firewall are not filtered, wherever they come by, as in OpenBSD. */
+/* Packets made by the firewall are not filtered, wherever they come by, as in OpenBSD. Asked behind
+ * drop_foreign_mark() alone. */
 __inline bool is_generated(const struct __sk_buff *skb)
 {
 	return skb->mark & PF_MARK_GENERATED;
@@ -45,6 +82,9 @@ enum pf_generated {
 	PF_GENERATED_DIVERTED,		/* deliver it here: PF_MARK_DIVERTED */
 	PF_GENERATED_GIVEN_BACK,	/* a program had it: let it by, but only here */
 };
+
+_Static_assert(!(PF_GENERATED_GIVEN_BACK << PF_MARK_TAG_SHIFT & ~KIND_USED),
+	       "a stamp tells all that decides about a packet which the firewall has made");
 
 __inline enum pf_generated generated_for(const struct __sk_buff *skb)
 {

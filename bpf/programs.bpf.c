@@ -69,9 +69,10 @@ int pf_egress(struct __sk_buff *skb)
 	int result;
 
 	drop_foreign_mark(skb);
-	forget_stamp(skb);
-	if (!is_generated(skb))
+	if (!is_generated(skb)) {
+		forget_stamp(skb);
 		return run_filter(skb, PF_OUT);
+	}
 	/* most of all what pf_ingress has sent on past the kernel */
 	result = let_out_generated(skb);
 	return result == PF_TCX_NEXT ? leave(skb) : result;

@@ -28,6 +28,7 @@
 __inline void clone_to_neighbour(struct __sk_buff *skb, struct pf_scratch *s,
 				 const struct bpf_fib_lookup *params)
 {
+	__u16 index = skb->tc_index;
 	__u32 mark = skb->mark;
 
 	skb->cb[0] = params->ipv6_dst[0];
@@ -39,6 +40,7 @@ __inline void clone_to_neighbour(struct __sk_buff *skb, struct pf_scratch *s,
 		   PF_GENERATED_COPY, PF_DEFAULT_PRIO);
 	bpf_clone_redirect(skb, params->ifindex, 0);
 	skb->mark = mark;
+	skb->tc_index = index;
 }
 
 /* The way to s->next_hop by the interface that the rule names: no routing table is asked. */
@@ -224,7 +226,7 @@ __inline int pass_on_copy(struct __sk_buff *skb)
 	next.ipv6_nh[1] = skb->cb[1];
 	next.ipv6_nh[2] = skb->cb[2];
 	next.ipv6_nh[3] = skb->cb[3];
-	skb->mark = (skb->mark & ~PF_MARK_TAG_MASK) | PF_GENERATED_ROUTED << PF_MARK_TAG_SHIFT;
+	sign_mark(skb, (skb->mark & ~PF_MARK_TAG_MASK) | PF_GENERATED_ROUTED << PF_MARK_TAG_SHIFT);
 	if (has_ethernet_header(skb))
 		address_to_one(skb);
 	forget_route(skb, &next);
@@ -261,15 +263,22 @@ __inline bool was_given_back(struct __sk_buff *skb)
 {
 	if (generated_for(skb) != PF_GENERATED_GIVEN_BACK)
 		return false;
-	skb->mark &= ~PF_MARK_MASK;
+	clear_mark(skb);
 	return true;
 }
 
-/* A packet of ours comes in. Returns the program's result. */
+/* A packet of ours comes in. One that a program had gets the stamp of a packet that pf has judged,
+ * because the program got it from pf. Returns the program's result. */
 __inline int let_in_generated(struct __sk_buff *skb)
 {
-	stamp_generated(skb);
-	was_given_back(skb);
+	__u32 tags = 0, ip;
+	__be16 type;
+
+	ip = has_ethernet_header(skb) ? skip_tags(skb, &type, &tags) : 0;
+	if (was_given_back(skb))
+		stamp(skb, ip);
+	else
+		stamp_generated(skb, ip);
 	return PF_TCX_NEXT;
 }
 

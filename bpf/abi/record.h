@@ -197,7 +197,7 @@ struct pf_delayed {
 /* skb->priority names a class of the interface's HTB qdisc, whose minor number is the queue's.
  * skb->tc_index carries the number through the forwarding code, which sets the priority. */
 #define PF_QUEUE_MAJOR		0x7066		/* "pf", of the qdisc's handle */
-#define PF_QUEUE_MAX		0x7fff
+#define PF_QUEUE_MAX		0x3fff
 
 /* ---- delays -------------------------------------------------------------------------------- */
 

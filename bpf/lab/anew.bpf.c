@@ -46,6 +46,7 @@ int lab_anew_tcx(struct __sk_buff *skb)
 	make_anew((void *)(long)skb->data, (void *)(long)skb->data_end);
 	/* as a packet has them that has just come in */
 	skb->mark = 0;
+	skb->tc_index = 0;
 	skb->priority = 0;
 	bpf_tail_call(skb, &anew_tcx, 0);
 	return NOT_REACHED;

@@ -191,7 +191,13 @@ for mode in iptables nftables; do
 	same "$mode: tagged, and a program that clears the bits 0x3ff0" "10.244.0.1, 192.0.2.1" "$(visits)"
 	on host nft "flush chain ip other c; add rule ip other c mark set mark or 0x80000000"
 	load "block out on cni0 proto tcp to port 80"
-	same "$mode: block out, and a program that sets bit 31" "10.244.0.1, 192.0.2.1" "$(visits)"
+	same "$mode: block out, and a program that sets bit 31" "no answer, no answer" "$(visits)"
+	on host nft "flush chain ip other c; add rule ip other c mark set mark or 0xffff0000"
+	load "pass in on eth0 proto tcp to port 30000:32767" \
+		"block out on cni0 proto tcp to port 80" \
+		"pass out on cni0 proto tcp to port 80 tagged NODEPORT" \
+		"match out on eth0 proto udp tag NODEPORT"
+	same "$mode: a program that sets bits of tags" "no answer, no answer" "$(visits)"
 	on host nft delete table ip other
 	same "$mode: block out, without it" "no answer, no answer" "$(visits)"
 

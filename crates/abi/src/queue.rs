@@ -5,7 +5,7 @@
 pub const MAJOR: u16 = 0x7066;
 
 /// The highest number of a queue (`PF_QUEUE_MAX`).
-pub const MAX: u32 = 0x7fff;
+pub const MAX: u32 = 0x3fff;
 
 /// Returns the `skb->priority` of a packet in `queue`, 0 for queue 0 (none).
 pub fn priority(queue: u16) -> u32 {

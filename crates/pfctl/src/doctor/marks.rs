@@ -88,7 +88,7 @@ fn written(table: &Table, write: &MarkWrite) -> Finding {
         ),
         bits => Finding::fail(
             SUBJECT,
-            format!("{place} sets bits {bits:#010x}, which skipstep reads as tags and priorities"),
+            format!("{place} sets bits {bits:#010x}: tags and priorities of rules become others"),
         ),
     };
     match table.owner() {
@@ -155,8 +155,8 @@ mod tests {
         assert_eq!(findings[1].level, Level::Fail);
         assert_eq!(
             findings[1].text,
-            "chain c of table inet t sets bits 0x00010000, which skipstep reads as tags and \
-             priorities"
+            "chain c of table inet t sets bits 0x00010000: tags and priorities of rules become \
+             others"
         );
         assert_eq!(findings[1].command.as_deref(), Some("nft delete rule inet t c handle 3"));
     }
