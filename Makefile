@@ -4,8 +4,8 @@
 PACKAGES_BUILD := gcc libc6-dev linux-libc-dev make pkg-config libelf-dev zlib1g-dev
 PACKAGES_LAB   := iproute2 iputils-ping util-linux procps curl busybox-static iperf3 tcpdump netcat-openbsd python3 iptables nftables lftp tnftp tmux
 PACKAGES_CHECK := shellcheck
-# For `make deb`.
-PACKAGES_DEB   := debhelper fakeroot python3
+# For `make deb` and `make tarball`.
+PACKAGES_DEB   := debhelper fakeroot python3 binutils xz-utils
 # For `make test-full`: another kernel, and a Debian, in an emulated machine, readers of files and of metrics, libFuzzer.
 PACKAGES_FULL  := tshark prometheus chromium chromium-driver python3-selenium g++ wireguard-tools $(PACKAGES_DEB) lintian debootstrap $(if $(filter x86_64,$(shell uname -m)),qemu-system-x86 xz-utils e2fsprogs kmod)
 PACKAGES_DOCS  := mandoc
@@ -59,7 +59,7 @@ SAY    := @printf '\n%s\n'
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help packages packages-check packages-lab packages-full packages-deb kernel root build demo check test test-full bench docs conformance regress fuzz install uninstall deb clean
+.PHONY: help packages packages-check packages-lab packages-full packages-deb kernel root build demo check test test-full bench docs conformance regress fuzz install uninstall deb tarball clean
 
 help: ## this text
 	@printf 'skipstep: OpenBSD'"'"'s packet filter for Linux\n\n'
@@ -76,7 +76,7 @@ packages-lab: packages # what the demonstration and the tests need besides
 packages-check: packages # what `make check` needs besides
 	@packaging/prepare packages '' $(PACKAGES_CHECK)
 
-packages-deb: packages # what `make deb` needs besides
+packages-deb: packages # what `make deb` and `make tarball` need besides
 	@packaging/prepare packages '' $(PACKAGES_DEB)
 
 packages-full: packages-lab # what `make test-full` needs besides
@@ -178,6 +178,9 @@ endif
 
 deb: packages-deb build ## build the Debian packages of packaging/programs in target/deb
 	@BIN=$(abspath $(BIN)) packaging/deb $(or $(CARGO_TARGET_DIR),target)/deb
+
+tarball: packages-deb ## build an archive of static programs in target/tarball, for other distributions
+	@packaging/tarball $(or $(CARGO_TARGET_DIR),target)/tarball
 
 clean: ## remove what was built
 	$(CARGO) clean
