@@ -11,6 +11,7 @@ use skipstep_abi as abi;
 use skipstep_abi::limits::SELF_TABLE;
 use skipstep_classifier::TableUse;
 use skipstep_ruleset::interface::{Host, Interface};
+use skipstep_ruleset::table::has_same_entries;
 use skipstep_ruleset::{Next, Ruleset, Table, TableEntry, TableName};
 
 use crate::commit::Earlier;
@@ -111,21 +112,35 @@ impl<'a> Slots<'a> {
         let before = self.earlier.in_force.tables.get(&wanted.name);
         self.complete_entries(&mut wanted, before)?;
         let mut table = match before {
-            Some(before) if keeps_contents(before, &wanted) => before.clone(),
+            Some(before) if self.keeps_contents(before, &wanted)? => before.clone(),
             _ => self.new_table(before, &wanted)?,
         };
         table.dynamic = wanted.dynamic;
-        if wanted.pooled && !table.pooled {
+        // changes of a table that a trial shares are for the kept rules, too
+        let shared = self.kept(&wanted.name).filter(|kept| kept.slot == table.slot);
+        let pooled = wanted.pooled || shared.is_some_and(|kept| kept.pooled);
+        if pooled && !table.pooled {
             list(self.maps, self.memory, &table)?;
         }
-        table.pooled = wanted.pooled;
-        table.filled = wanted.filled;
-        if wanted.filled {
+        table.pooled = pooled;
+        table.filled = wanted.filled || shared.is_some_and(|kept| kept.filled);
+        if table.filled {
             table.contents = None;
             begin_to_fill(self.maps, self.memory, table.slot)?;
         }
         self.set_properties(&wanted.name, &mut table)?;
         Ok((wanted.name, table))
+    }
+
+    /// True if a table keeps its slot, because the load does not change its contents. The kept rules
+    /// of a trial share such a table.
+    fn keeps_contents(&self, before: &TableRecord, wanted: &TableUse) -> Result<bool> {
+        let Some(entries) = &wanted.entries else { return Ok(true) };
+        if before.contents.as_ref() == Some(entries) {
+            return Ok(true);
+        }
+        let is_shared = self.kept(&wanted.name).is_some_and(|kept| kept.slot == before.slot);
+        Ok(is_shared && has_same_entries(&contents::current(self.maps, before)?, entries))
     }
 
     /// Removes the entries of a table that the load does not replace, and adds the weights of known
@@ -313,10 +328,6 @@ pub(crate) fn sizes<'a>(maps: &Maps, record: &'a Record) -> Result<BTreeMap<&'a 
         Ok(in_trie.get(&edition.version).copied().unwrap_or(0))
     };
     tables().map(|(name, table)| Ok((name, size(table)?))).collect()
-}
-
-fn keeps_contents(before: &TableRecord, wanted: &TableUse) -> bool {
-    wanted.entries.is_none() || before.contents == wanted.entries
 }
 
 /// Gives a table a version in the trie, even if it is empty, so that the data plane can add

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use skipstep_ruleset::table::has_same_entries;
 use skipstep_ruleset::{Next, Ruleset, Table, TableName};
 
 use crate::Firewall;
@@ -43,13 +44,17 @@ impl Firewall {
         if before.is_none() {
             self.counters.begin_trial(&self.ruleset);
         }
-        self.trial = Some(before.clone().unwrap_or_else(|| Trial {
-            until: 0,
-            keeps_states: false,
-            rulebook: Arc::clone(&self.rulebook),
-            ruleset: Arc::clone(&self.ruleset),
-            shared: self.ruleset.all_tables().map(|(path, table)| name_of(path, table)).collect(),
-        }));
+        self.trial = Some(match &before {
+            // commands may have changed shared tables since
+            Some(trial) => Trial { ruleset: Arc::new(self.before(trial)), ..trial.clone() },
+            None => Trial {
+                until: 0,
+                keeps_states: false,
+                rulebook: Arc::clone(&self.rulebook),
+                ruleset: Arc::clone(&self.ruleset),
+                shared: self.ruleset.all_tables().map(|(path, t)| name_of(path, t)).collect(),
+            },
+        });
         if let Err(reason) = self.replace_rules(next) {
             if before.is_none() {
                 self.counters.end_trial();
@@ -62,8 +67,8 @@ impl Firewall {
             (trial.until, trial.keeps_states) = (now + time.seconds, time.keeps_states);
             let kept = &trial.ruleset;
             trial.shared.retain(|name| {
-                let entries = |ruleset| table(ruleset, name).map(|table| table.entries.as_slice());
-                entries(rules).is_some() && entries(rules) == entries(kept)
+                let both = table(rules, name).zip(table(kept, name));
+                both.is_some_and(|(now, kept)| has_same_entries(&now.entries, &kept.entries))
             });
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Tables of addresses (pf-features section 11, pf-semantics section 17).
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use ipnet::IpNet;
@@ -66,6 +67,12 @@ pub struct TableEntry {
     pub net: IpNet,
     /// `weight`: share of the entry in a pool, relative to other entries; 0 without `weight`.
     pub weight: u16,
+}
+
+/// True if two lists have the same entries, in whatever order.
+pub fn has_same_entries(entries: &[TableEntry], others: &[TableEntry]) -> bool {
+    let set = |entries: &[TableEntry]| entries.iter().copied().collect::<BTreeSet<TableEntry>>();
+    entries == others || set(entries) == set(others)
 }
 
 /// An entry that is not negated and has no weight.
