@@ -267,18 +267,14 @@ __inline bool was_given_back(struct __sk_buff *skb)
 	return true;
 }
 
-/* A packet of ours comes in. One that a program had gets the stamp of a packet that pf has judged,
- * because the program got it from pf. Returns the program's result. */
+/* A packet of ours comes in: nobody has looked for its IP header. Returns the program's result. */
 __inline int let_in_generated(struct __sk_buff *skb)
 {
-	__u32 tags = 0, ip;
+	__u32 tags = 0;
 	__be16 type;
 
-	ip = has_ethernet_header(skb) ? skip_tags(skb, &type, &tags) : 0;
-	if (was_given_back(skb))
-		stamp(skb, ip);
-	else
-		stamp_generated(skb, ip);
+	was_given_back(skb);
+	stamp(skb, has_ethernet_header(skb) ? skip_tags(skb, &type, &tags) : 0);
 	return PF_TCX_NEXT;
 }
 

@@ -60,26 +60,19 @@ __inline bool is_generated_stamp(__u16 index)
 }
 
 /* Stamps a packet whose IP header stands `ip` bytes behind the beginning of the frame. One that the
- * firewall has made keeps its own stamp, and one with a queue that. */
+ * firewall has made keeps its own stamp, which gets the position, and one with a queue that. */
 __inline void stamp(struct __sk_buff *skb, __u32 ip)
 {
 	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);
 	const struct pf_status *status = pf_status();
+	__u32 position = kern->mac_header + ip;
 	__u16 index = skb->tc_index;
 
-	if (!status || index & (index & STAMP_BIT ? GENERATED_BIT : PF_QUEUE_MAX))
-		return;
-	skb->tc_index = stamp_at(status, skb->ingress_ifindex, kern->mac_header + ip) |
-			(index & MARKED_BIT);
-}
-
-/* Notes where the IP header of a packet that the firewall has made stands as it comes in. */
-__inline void stamp_generated(struct __sk_buff *skb, __u32 ip)
-{
-	struct sk_buff *kern = bpf_cast_to_kern_ctx(skb);
-	__u16 position = (kern->mac_header + ip) & POSITION_MASK;
-
-	skb->tc_index = (skb->tc_index & ~POSITION_MASK) | position;
+	if (is_generated_stamp(index))
+		skb->tc_index = (index & ~POSITION_MASK) | (position & POSITION_MASK);
+	else if (status && (index & STAMP_BIT || !(index & PF_QUEUE_MAX)))
+		skb->tc_index = stamp_at(status, skb->ingress_ifindex, position) |
+				(index & MARKED_BIT);
 }
 
 /* Takes the stamp off a packet that leaves, as it may come in again at the other end of a veth. The
