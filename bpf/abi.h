@@ -14,7 +14,7 @@
 #define SKIPSTEP_ABI_H
 
 /* Raised with each change of these files: pfctl refuses pins of another version. */
-#define PF_ABI_VERSION		74
+#define PF_ABI_VERSION		75
 
 /* ---- limits ------------------------------------------------------------------------------- */
 

@@ -28,12 +28,15 @@
 #include "synproxy.h"
 #include "table.h"
 
-/* Number of the rule that has this slot, -1 if its rule set was replaced. */
-__inline __s32 rule_number(__u32 slot)
+/* Number of the rule that has this slot, -1 if its rule set was replaced. Not inlined, because
+ * act() has no stack left. */
+__global int rule_number(const struct pf_scratch *s, __u32 slot)
 {
 	struct pf_rule_states *rule = bpf_map_lookup_elem(&rule_states, &slot);
 
-	return rule ? rule->number : -1;
+	if (!s || !rule)
+		return -1;
+	return has_trial_values(rule, s->generation) ? rule->trial_number : rule->number;
 }
 
 /* Names the rules that made the packet's state, as far as they are still there. */
@@ -46,11 +49,11 @@ __inline void recall_rule(struct pf_scratch *s)
 		return;
 	rule = bpf_map_lookup_elem(&rule_states, &s->rule.slot);
 	if (rule) {
-		s->rule.number = rule->number;
+		s->rule.number = rule_number(s, s->rule.slot);
 		s->rule.anchor = rule->anchor;
 	}
 	if (s->rule.anchor_slot != PF_IDLE_SLOT)
-		s->rule.anchor_number = rule_number(s->rule.anchor_slot);
+		s->rule.anchor_number = rule_number(s, s->rule.anchor_slot);
 	s->outcome.decision = s->rule.number < 0 ? PF_DECISION_ORPHAN : PF_DECISION_RULE;
 	/* the records name no rule set: OpenBSD does not remember it with the state */
 	log_place(s, s->rule.anchor_number, 0);
@@ -66,7 +69,7 @@ static int log_all_match_rule(__u32 i, void *arg)
 	if (i >= s->match_count || place >= PF_MATCH_RULES)
 		return 1;
 	if (s->match[place].log & PF_LOG_ALL)
-		pf_log(loop->skb, s, rule_number(s->match[place].slot),
+		pf_log(loop->skb, s, rule_number(s, s->match[place].slot),
 		       s->match[place].action,
 		       log_target(s->match[place].log_to, s->match[place].log));
 	return 0;
@@ -95,10 +98,10 @@ __inline void log_packet(struct __sk_buff *skb, struct pf_scratch *s)
 
 /* Counts a packet for the table that a rule compares one of its addresses with. The table may have
  * changed since a state was made: then it was passed all the same, but not by the table. */
-__inline void count_table(struct pf_scratch *s, const struct pf_rule_table *table,
+__inline void count_table(struct pf_scratch *s, const struct pf_rule_table *table, __u32 slot,
 			  const struct pf_addr *address, __u32 op)
 {
-	__u32 slot = table->slot, out = s->pd.direction == PF_OUT;
+	__u32 out = s->pd.direction == PF_OUT;
 	struct pf_table_stats *stats = find_table_stats(slot);
 	struct pf_table *of = bpf_map_lookup_elem(&tables, &slot);
 	struct pf_table_entry *entry;
@@ -127,6 +130,16 @@ __inline void count_slot(struct pf_scratch *s, __u32 slot, __u32 second)
 	stats->bytes[second & 1] += s->bytes;
 }
 
+/* Notes the slots of the tables that the rule counts for, in the generation of the packet. */
+__inline void find_counted_tables(struct pf_scratch *s, const struct pf_rule_states *rule)
+{
+	bool on_trial = has_trial_values(rule, s->generation);
+	const struct pf_rule_table *table = rule->tables;
+
+	s->counted_tables[0] = on_trial ? table[0].trial_slot : table[0].slot;
+	s->counted_tables[1] = on_trial ? table[1].trial_slot : table[1].slot;
+}
+
 /* Counts the packet for a rule and its tables. */
 __global int count_with_tables(struct pf_scratch *s, __u32 slot, __u32 second, __u32 op)
 {
@@ -139,6 +152,7 @@ __global int count_with_tables(struct pf_scratch *s, __u32 slot, __u32 second, _
 	if (!s || !rule)
 		return 0;
 	count_slot(s, slot, second);
+	find_counted_tables(s, rule);
 	/* without a state: the addresses that old rules gave the packet */
 	source = s->cross_to ? &s->pd.original_source : &s->pd.source;
 	destination = s->cross_to ? &s->pd.original_destination : &s->pd.destination;
@@ -157,8 +171,8 @@ __global int count_with_tables(struct pf_scratch *s, __u32 slot, __u32 second, _
 		source = (const struct pf_addr *)key->address[0];
 		destination = (const struct pf_addr *)key->address[1];
 	}
-	count_table(s, &rule->tables[0], swapped ? destination : source, op);
-	count_table(s, &rule->tables[1], swapped ? source : destination, op);
+	count_table(s, &rule->tables[0], s->counted_tables[0], swapped ? destination : source, op);
+	count_table(s, &rule->tables[1], s->counted_tables[1], swapped ? source : destination, op);
 	return 0;
 }
 

@@ -44,7 +44,7 @@ __global int exceeds_connections(struct pf_scratch *s)
 	struct pf_source_key source;
 	struct pf_config *config;
 	struct pf_state *state;
-	__u32 index, slot;
+	__u32 index, slot, table;
 	bool exceeded = false;
 
 	if (!s)
@@ -74,7 +74,9 @@ __global int exceeds_connections(struct pf_scratch *s)
 		return 0;
 	if (rule->source_flags & PF_SOURCE_OVERLOAD) {
 		count_limit(PF_LCOUNT_OVERLOAD_TABLE);
-		put_entry(rule->overload_table, source.family, source.address,
+		table = has_trial_values(rule, s->generation) ? rule->trial_overload :
+							   rule->overload_table;
+		put_entry(table, source.family, source.address,
 			  source.family == AF_INET ? 32 : 128, config->limit_table_entries, s->now);
 		if (rule->source_flags & (PF_SOURCE_FLUSH | PF_SOURCE_FLUSH_GLOBAL))
 			flush_source(rule, state, &source);

@@ -56,6 +56,12 @@ __inline struct pf_pool *pool_of(__u32 slot, __u32 purpose)
 	return bpf_map_lookup_elem(&pools, &key);
 }
 
+/* The slot of the pool's table for packets that a generation judges. */
+__inline __u32 pool_table(const struct pf_pool *pool, __u32 generation)
+{
+	return pool->trial && pool->trial == generation ? pool->trial_table : pool->table;
+}
+
 /* ---- addresses as numbers: bytes in network order, IPv4 in the first four -------------------- */
 
 __inline bool is_zero(const __u8 *address)
@@ -181,7 +187,7 @@ __global int step_pool(struct pf_scratch *s, struct pf_pool *pool)
 
 	if (!s || !pool)
 		return 0;
-	slot = pool->table;
+	slot = pool_table(pool, s->generation);
 	table = bpf_map_lookup_elem(&tables, &slot);
 	if (!table || !table->list)
 		return 0;
@@ -292,7 +298,7 @@ __global int choose_least_states(struct pf_scratch *s, struct pf_pool *pool)
 
 	if (!s || !pool)
 		return 0;
-	slot = pool->table;
+	slot = pool_table(pool, s->generation);
 	table = bpf_map_lookup_elem(&tables, &slot);
 	if (!table || !step_or_restart(s, pool))
 		return 0;
@@ -355,7 +361,7 @@ __global int choose_listed(struct pf_scratch *s, struct pf_pool *pool)
 
 	if (!s || !pool)
 		return 0;
-	slot = pool->table;
+	slot = pool_table(pool, s->generation);
 	table = bpf_map_lookup_elem(&tables, &slot);
 	if (!table || !table->list)
 		return 0;
@@ -468,6 +474,7 @@ __global int choose_address(struct pf_scratch *s, struct pf_pool *pool, __u32 be
 __inline bool count_load(const struct pf_pool *pool, __u8 family, const struct pf_addr *address,
 			 int change)
 {
+	/* a table of this name on trial has the same counters */
 	const struct pf_table *table = bpf_map_lookup_elem(&tables, &pool->table);
 	struct pf_pool_load_key key = { .family = family };
 	__u32 *load, first = change;

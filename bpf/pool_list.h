@@ -19,12 +19,18 @@ __inline struct pf_pool_member *find_member(__u32 slot, __u32 purpose, __u32 ind
 	return bpf_map_lookup_elem(&pool_members, &key);
 }
 
+/* The slot of a member's table in a generation, as pool_table(). */
+__inline __u32 member_table(const struct pf_pool_member *member, __u32 generation)
+{
+	return member->trial && member->trial == generation ? member->trial_table : member->table;
+}
+
 /* Moves the cursor to the next address of the member, to the first one if it comes anew. */
 __inline bool step_member(struct pf_scratch *s, struct pf_pool *pool,
 			  const struct pf_pool_member *member, bool anew)
 {
 	if (member->listed) {
-		pool->table = member->table;
+		pool->table = member_table(member, s->generation);
 		if (anew)
 			pool->index = ~0u;
 		return step_pool(s, pool);
@@ -144,6 +150,7 @@ __global int is_of_members(struct pf_scratch *s, const struct pf_pool *pool, __u
 {
 	const struct pf_pool_member *member;
 	const struct pf_addr *address;
+	__u32 table;
 	int i;
 
 	if (!s || !pool)
@@ -153,7 +160,8 @@ __global int is_of_members(struct pf_scratch *s, const struct pf_pool *pool, __u
 		member = find_member(slot, purpose, i);
 		if (!member)
 			return 0;
-		if (member->listed ? !!find_entry(member->table, s->pd.family, address) :
+		table = member_table(member, s->generation);
+		if (member->listed ? !!find_entry(table, s->pd.family, address) :
 				     (!member->family || member->family == s->pd.family) &&
 					     is_within(address->bytes, member->address,
 						       member->mask))

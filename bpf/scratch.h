@@ -466,6 +466,7 @@ struct pf_scratch {
 	__u32 match_count;		/* match rules that count with the packet's state */
 	struct pf_match_rule match[PF_MATCH_RULES];
 	__u32 generation;
+	__u32 counted_tables[2];	/* slots, source and destination */
 	__u32 now;
 	__u32 segments;			/* packets on the wire: 1, or those in a GSO packet */
 	__u32 length;			/* of the longest of them, from the IP header on */

@@ -33,7 +33,7 @@ __inline bool has_address(struct pf_scratch *s, const struct pf_pool *pool)
 		return is_of_members(s, pool, s->source_key.rule_slot,
 				     purpose_of(s->source_key.kind));
 	if (pool->listed)
-		return find_entry(pool->table, s->pd.family, address);
+		return find_entry(pool_table(pool, s->generation), s->pd.family, address);
 	return is_within(address->bytes, pool->address, pool->mask);
 }
 
@@ -42,7 +42,8 @@ __inline bool has_address(struct pf_scratch *s, const struct pf_pool *pool)
 __inline bool count_again(struct pf_scratch *s, const struct pf_pool *pool)
 {
 	const struct pf_addr *address = &s->choice.address;
-	const struct pf_table_entry *entry = find_entry(pool->table, s->pd.family, address);
+	__u32 slot = pool_table(pool, s->generation);
+	const struct pf_table_entry *entry = find_entry(slot, s->pd.family, address);
 
 	return entry && entry->prefix == (s->pd.family == AF_INET ? 32 : 128) &&
 	       count_load(pool, s->pd.family, address, 1);

@@ -16,6 +16,12 @@ struct {
 	__type(value, struct pf_rule_states);
 } rule_states SEC(".maps");
 
+/* True if the fields trial_... of a rule that a trial keeps are for this generation. */
+__inline bool has_trial_values(const struct pf_rule_states *rule, __u32 generation)
+{
+	return rule->trial_generation && rule->trial_generation == generation;
+}
+
 /*
  * Whether a state that was last used at `used` and waits for timeout `class` is over. The more
  * states there are, the shorter the timeouts: from adaptive.start on they shrink, at adaptive.end

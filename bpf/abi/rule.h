@@ -257,6 +257,7 @@ struct pf_rule_table {
 	__u8 used;
 	__u8 negated;
 	__u8 pad[2];
+	__u32 trial_slot;		/* in pf_rule_states.trial_generation */
 };
 
 enum pf_source_flags {			/* the options of source-track */
@@ -294,7 +295,11 @@ struct pf_rule_states {
 	__u32 flow_tos;			/* `tos` criterion of the rule, for the report */
 	__u32 old;			/* pf_action of a legacy rule, else 0 */
 	__u32 trial;			/* 1: only the load on trial has the rule */
-	__u32 pad;
+	/* Of a rule that a trial keeps: the generation on trial, and the values for it. The other
+	 * values are for the rule set before the trial, which comes back by a single store. */
+	__u32 trial_generation;
+	__s32 trial_number;
+	__u32 trial_overload;
 };
 
 enum pf_divert_kind {

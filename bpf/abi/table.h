@@ -128,6 +128,8 @@ struct pf_pool {
 	__u8 prefer_ipv6;		/* IPv4 packets may get an IPv6 next hop */
 	__u8 family;			/* of the network; 0 matches both */
 	__u8 pad[2];
+	__u32 trial;			/* the generation on trial that has another table, or 0 */
+	__u32 trial_table;		/* slot of that table */
 	/* The position of the choice. Two CPUs at once may choose the same address. */
 	__u8 counter[16];		/* the next or the last address; 0 at the beginning */
 	__u32 index;			/* index of the block that has counter */
@@ -152,6 +154,8 @@ struct pf_pool_member {
 	__u32 interface;
 	__u8 address[16];
 	__u8 mask[16];
+	__u32 trial;			/* as in pf_pool */
+	__u32 trial_table;
 };
 
 /* The entries of a table that pools use, in the order of a radix tree, without negated entries. An

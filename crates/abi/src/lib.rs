@@ -56,7 +56,7 @@ pub use table_index::{IndexCell, IndexEntry, IndexHead, IndexLine, IndexNode};
 pub use tree_set::Node;
 
 /// Version of the layout (`PF_ABI_VERSION`); pins of another version are refused.
-pub const VERSION: u32 = 74;
+pub const VERSION: u32 = 75;
 
 /// Family number of IPv4 in rules, keys and records (Linux's `AF_INET`).
 pub const INET: u8 = 2;

@@ -97,6 +97,10 @@ pub struct Pool {
     pub family: u8,
     /// Zero.
     pub pad: [u8; 2],
+    /// Generation on trial that has another table; 0: there is none.
+    pub trial: u32,
+    /// Slot of that table.
+    pub trial_table: u32,
     /// Next or last address. The data plane writes this field and the following ones.
     pub counter: [u8; 16],
     /// Index of the block that has `counter`.
@@ -143,6 +147,10 @@ pub struct PoolMember {
     pub address: [u8; 16],
     /// Mask of the network.
     pub mask: [u8; 16],
+    /// Generation on trial that has another table, as [`Pool::trial`].
+    pub trial: u32,
+    /// Slot of that table.
+    pub trial_table: u32,
 }
 
 /// `struct pf_pool_block_key`: key of the pool_blocks map.

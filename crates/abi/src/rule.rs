@@ -351,8 +351,13 @@ pub struct RuleStates {
     pub old: u32,
     /// 1: only the load on trial has the rule.
     pub trial: u32,
-    /// Zero.
-    pub pad: u32,
+    /// Of a rule that a trial keeps: the generation on trial. The other `trial_` fields, also those
+    /// of `tables`, are for this generation.
+    pub trial_generation: u32,
+    /// Number of the rule in the rule set on trial, -1 if it does not have the rule.
+    pub trial_number: i32,
+    /// `overload`: slot of the table in the rule set on trial.
+    pub trial_overload: u32,
 }
 
 /// `enum pf_divert_kind`: the rule's divert option.
@@ -378,4 +383,6 @@ pub struct RuleTable {
     pub negated: u8,
     /// Zero.
     pub pad: [u8; 2],
+    /// Slot of the table in the rule set on trial.
+    pub trial_slot: u32,
 }

@@ -283,9 +283,11 @@ fn leaves_packets_here(states: &abi::RuleStates) -> bool {
         flow_tos: _,
         // Only for legacy rules, which `may_evaluate` excludes.
         old: _,
-        // Only the end of a trial reads it.
+        // Only a trial and its end read these.
         trial: _,
-        pad: _,
+        trial_generation: _,
+        trial_number: _,
+        trial_overload: _,
     } = states;
     *divert == divert_kind::NO
 }
@@ -325,7 +327,9 @@ fn has_no_limits(states: &abi::RuleStates) -> bool {
         divert_address: _,
         old: _,
         trial: _,
-        pad: _,
+        trial_generation: _,
+        trial_number: _,
+        trial_overload: _,
     } = states;
     *max == 0 && *source_flags == 0 && *pflow == 0
 }

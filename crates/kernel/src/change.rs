@@ -7,9 +7,10 @@ use skipstep_abi as abi;
 
 use crate::commit::Earlier;
 use crate::error::{Error, Result};
+use crate::kept_rules::{KeptRules, NO_NUMBER};
 use crate::netns::{self, Netns};
 use crate::object::Maps;
-use crate::record::{InForce, Memory, Record, SlotSet, wall_clock};
+use crate::record::{InForce, Memory, Record, wall_clock};
 use crate::rundir::{Draft, Lock, RunDir};
 use crate::trial::{self, Trial};
 use crate::{contents, orphans, pool, rule_home};
@@ -175,17 +176,17 @@ impl Change {
         self.run.set_memory(&self.memory)?;
         let kept = self.kept.iter_mut().flat_map(|kept| kept.record.all_tables_mut());
         contents::remove_all_but(maps, self.record.all_tables_mut().chain(kept))?;
-        orphans::follow_tables(maps, &self.record);
-        pool::follow_tables(maps, &self.record)?;
+        let rules = self.kept.as_ref().map(|kept| KeptRules::new(maps, &kept.record, &self.record));
+        let rules = rules.as_ref();
+        orphans::follow_tables(maps, &self.record, rules);
+        pool::follow_tables(maps, &self.record, rules)?;
         pool::remove_unused(maps, || self.earlier().records().flat_map(|r| r.tables.values()))?;
-        let known: SlotSet = self.record.slots().collect();
+        let known = self.earlier().slots();
         for slot in (1..self.memory.slots_used).filter(|slot| !known.contains(*slot)) {
-            let no_number = -1i32;
-            maps.shared_rule_states.store(
-                slot,
-                offset_of!(abi::RuleStates, number),
-                no_number as u32,
-            );
+            maps.shared_rule_states.store(slot, offset_of!(abi::RuleStates, number), NO_NUMBER);
+        }
+        if let Some(rules) = rules {
+            rules.begin(maps, &self.record);
         }
         Ok(())
     }

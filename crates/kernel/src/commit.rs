@@ -19,6 +19,7 @@ use skipstep_ruleset::interface::Host;
 use skipstep_ruleset::{LegacyRule, Next, Rule, Ruleset, TableName};
 
 use crate::error::{Context, Error, Result};
+use crate::kept_rules::{KeptRules, NO_NUMBER};
 use crate::object::Maps;
 use crate::record::{
     InForce, Load, Memory, Record, RuleSetRecord, SlotSet, TableRecord, visible_slot,
@@ -236,22 +237,21 @@ pub fn settle(maps: &Maps, earlier: Earlier, new: &Record, prepared: &Prepared) 
         rule_home::wait_for_readers(maps, new.generation, rules)?;
     }
     limiter::finish(maps, earlier, new, prepared.main);
-    forget_numbers(maps, previous, new);
-    orphans::follow_tables(maps, new);
+    let kept = earlier.kept.map(|kept| KeptRules::new(maps, kept, new));
+    let kept = kept.as_ref();
+    forget_numbers(maps, previous, new, kept);
+    orphans::follow_tables(maps, new, kept);
     for (slot, states) in &prepared.staying {
-        let overload = offset_of!(abi::RuleStates, overload_table);
-        maps.shared_rule_states.store(*slot, overload, states.overload_table);
-        let tables = offset_of!(abi::RuleStates, tables);
-        for (table, place) in states.tables.iter().zip(0..) {
-            let offset = tables + place * size_of::<abi::RuleTable>();
-            let offset = offset + offset_of!(abi::RuleTable, slot);
-            maps.shared_rule_states.store(*slot, offset, table.slot);
+        for (place, table) in states.tables.iter().enumerate() {
+            KeptRules::set_table(kept, maps, *slot, place, table.slot);
         }
+        KeptRules::set_overload(kept, maps, *slot, states.overload_table);
     }
-    if places(&previous.tables) != places(&new.tables) {
-        pool::follow_tables(maps, new)?;
+    if kept.is_some() || places(&previous.tables) != places(&new.tables) {
+        pool::follow_tables(maps, new, kept)?;
     }
-    if earlier.kept.is_some() {
+    if let Some(kept) = kept {
+        kept.begin(maps, new);
         // the end of the trial releases what neither rule set uses
         return table_slots::count_entries(maps, new);
     }
@@ -260,12 +260,18 @@ pub fn settle(maps: &Maps, earlier: Earlier, new: &Record, prepared: &Prepared) 
     table_slots::count_entries(maps, new)
 }
 
-/// Takes the numbers from the rules that only the previous rule set has.
-pub(crate) fn forget_numbers(maps: &Maps, previous: &Record, new: &Record) {
+/// Takes the numbers from the rules that only the previous rule set has. The rules that a trial
+/// keeps have no number in the rule set on trial only.
+pub(crate) fn forget_numbers(
+    maps: &Maps,
+    previous: &Record,
+    new: &Record,
+    kept: Option<&KeptRules>,
+) {
     let in_force: SlotSet = new.slots().collect();
-    for slot in previous.slots().filter(|slot| !in_force.contains(*slot)) {
-        let no_number = -1i32;
-        maps.shared_rule_states.store(slot, offset_of!(abi::RuleStates, number), no_number as u32);
+    let is_gone = |slot: &u32| !in_force.contains(*slot) && !KeptRules::has(kept, *slot);
+    for slot in previous.slots().filter(is_gone) {
+        maps.shared_rule_states.store(slot, offset_of!(abi::RuleStates, number), NO_NUMBER);
     }
 }
 

@@ -30,6 +30,7 @@ pub mod host;
 mod indexing;
 pub mod instance;
 mod interfaces;
+mod kept_rules;
 pub mod lab;
 pub mod limiter;
 mod lists;

@@ -12,6 +12,7 @@ use skipstep_pfconf::identity::Identities;
 use skipstep_ruleset::{Address, PoolKind, Rule, TableName};
 
 use crate::error::Result;
+use crate::kept_rules::KeptRules;
 use crate::object::Maps;
 use crate::record::{Memory, NO_TABLE, OrphanedRule, Record, SlotSet, TableRecord, visible_slot};
 use crate::table_slots;
@@ -92,18 +93,16 @@ pub(crate) fn fill(
 }
 
 /// Writes the current slots of their tables to the entries of orphaned rules.
-pub(crate) fn follow_tables(maps: &Maps, record: &Record) {
-    let states = &maps.shared_rule_states;
+pub(crate) fn follow_tables(maps: &Maps, record: &Record, kept: Option<&KeptRules>) {
     for (slot, rule) in &record.orphans {
         for (place, name) in rule.tables.iter().enumerate() {
             let Some(name) = name else { continue };
             let table = visible_slot(&record.tables, name).unwrap_or(NO_TABLE);
-            let offset = offset_of!(abi::RuleStates, tables) + place * size_of::<abi::RuleTable>();
-            states.store(*slot, offset + offset_of!(abi::RuleTable, slot), table);
+            KeptRules::set_table(kept, maps, *slot, place, table);
         }
         if let Some(name) = &rule.overload {
             let table = record.tables.get(name).map_or(NO_TABLE, |table| table.slot);
-            states.store(*slot, offset_of!(abi::RuleStates, overload_table), table);
+            KeptRules::set_overload(kept, maps, *slot, table);
         }
     }
 }

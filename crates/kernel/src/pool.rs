@@ -15,6 +15,7 @@ use skipstep_ruleset::{Family, LegacyList, PoolAddress, Rule, TableEntry, TableN
 
 use crate::contents;
 use crate::error::Result;
+use crate::kept_rules::KeptRules;
 use crate::object::Maps;
 use crate::record::{Memory, NO_TABLE, Record, SlotSet, TableRecord, visible_slot};
 
@@ -79,66 +80,86 @@ pub(crate) fn write(maps: &Maps, known: &SlotSet, image: &Image) -> Result<()> {
 }
 
 /// Writes the current slots of tables to the pools of reused rules, and to those of orphaned rules
-/// that count states.
-pub(crate) fn follow_tables(maps: &Maps, record: &Record) -> Result<()> {
+/// that count states. Those of the rules that a trial keeps get them beside their own.
+pub(crate) fn follow_tables(maps: &Maps, record: &Record, kept: Option<&KeptRules>) -> Result<()> {
+    let followed = Followed { maps, record, kept };
     for (path, set) in &record.rule_sets {
         for (rule, slot) in record.ruleset.rules_of(path).iter().zip(&set.slots) {
-            follow_pools(maps, record, path, rule, *slot)?;
+            followed.write_pools(path, rule, *slot)?;
         }
         for (legacy, slot) in record.ruleset.legacy_rules_of(path).iter().zip(&set.legacy_slots) {
             // each of the two lists of `binat` has a pool of its own
             for list in LegacyList::ALL.into_iter().filter(|list| list.kind() == legacy.kind) {
-                follow_pools(maps, record, path, &legacy.seen_in(list), *slot)?;
+                followed.write_pools(path, &legacy.seen_in(list), *slot)?;
             }
         }
     }
     for (slot, rule) in &record.orphans {
         for (purpose, name) in &rule.pools {
-            follow_table(maps, record, PoolKey { slot: *slot, purpose: *purpose }, name)?;
+            followed.write_pool(PoolKey { slot: *slot, purpose: *purpose }, name)?;
         }
     }
     Ok(())
 }
 
-fn follow_pools(maps: &Maps, record: &Record, path: &str, rule: &Rule, slot: u32) -> Result<()> {
-    for (purpose, pool) in classifier::by_purpose(rule) {
-        let key = PoolKey { slot, purpose };
-        match &pool.address {
-            PoolAddress::List(members) => follow_members(maps, record, key, path, members)?,
-            single => {
-                if let Some(name) = classifier::table_of(single, path) {
-                    follow_table(maps, record, key, &name)?;
+/// The rule set whose tables the pools follow.
+struct Followed<'a> {
+    maps: &'a Maps,
+    record: &'a Record,
+    kept: Option<&'a KeptRules>,
+}
+
+impl Followed<'_> {
+    fn write_pools(&self, path: &str, rule: &Rule, slot: u32) -> Result<()> {
+        for (purpose, pool) in classifier::by_purpose(rule) {
+            let key = PoolKey { slot, purpose };
+            match &pool.address {
+                PoolAddress::List(members) => self.write_members(key, path, members)?,
+                single => {
+                    if let Some(name) = classifier::table_of(single, path) {
+                        self.write_pool(key, &name)?;
+                    }
                 }
             }
         }
+        Ok(())
     }
-    Ok(())
-}
 
-fn follow_table(maps: &Maps, record: &Record, key: PoolKey, name: &TableName) -> Result<()> {
-    let table = visible_slot(&record.tables, name).unwrap_or(NO_TABLE);
-    match maps.pools.get(&key)? {
-        Some(pool) if pool.table != table => maps.pools.set(&key, &abi::Pool { table, ..pool }),
-        _ => Ok(()),
+    fn write_pool(&self, key: PoolKey, name: &TableName) -> Result<()> {
+        let Some(before) = self.maps.pools.get(&key)? else { return Ok(()) };
+        let table = self.slot(name);
+        let pool = match KeptRules::generation(self.kept, key.slot) {
+            Some(trial) => abi::Pool { trial, trial_table: table, ..before },
+            None => abi::Pool { table, ..before },
+        };
+        if pool == before { Ok(()) } else { self.maps.pools.set(&key, &pool) }
     }
-}
 
-fn follow_members(
-    maps: &Maps,
-    record: &Record,
-    PoolKey { slot, purpose }: PoolKey,
-    path: &str,
-    members: &[PoolAddress],
-) -> Result<()> {
-    for (index, member) in (0..).zip(members) {
-        let key = PoolMemberKey { slot, purpose, index };
-        let name = classifier::table_of(member, path);
-        if let Some((name, member)) = name.zip(maps.pool_members.get(&key)?) {
-            let table = visible_slot(&record.tables, &name).unwrap_or(NO_TABLE);
-            maps.pool_members.set(&key, &PoolMember { table, ..member })?;
+    fn write_members(
+        &self,
+        PoolKey { slot, purpose }: PoolKey,
+        path: &str,
+        members: &[PoolAddress],
+    ) -> Result<()> {
+        for (index, member) in (0..).zip(members) {
+            let key = PoolMemberKey { slot, purpose, index };
+            let name = classifier::table_of(member, path);
+            let Some((name, before)) = name.zip(self.maps.pool_members.get(&key)?) else {
+                continue;
+            };
+            let table = self.slot(&name);
+            let member = match KeptRules::generation(self.kept, slot) {
+                Some(trial) => PoolMember { trial, trial_table: table, ..before },
+                None => PoolMember { table, ..before },
+            };
+            self.maps.pool_members.set(&key, &member)?;
         }
+        Ok(())
     }
-    Ok(())
+
+    fn slot(&self, name: &TableName) -> u32 {
+        visible_slot(&self.record.tables, name).unwrap_or(NO_TABLE)
+    }
 }
 
 /// Removes lists and counters of removed tables. Does nothing if no pool chose from a table before,

@@ -153,6 +153,11 @@ impl SlotSet {
     pub fn contains(&self, slot: u32) -> bool {
         self.0.get(slot as usize).is_some_and(|is_in| *is_in)
     }
+
+    /// Returns the slots of the set.
+    pub fn iter(&self) -> impl Iterator<Item = u32> {
+        (0..).zip(&self.0).filter_map(|(slot, is_in)| is_in.then_some(slot))
+    }
 }
 
 impl FromIterator<u32> for SlotSet {

@@ -11,6 +11,7 @@ use skipstep_ruleset::{LegacyKind, RuleId};
 use skipstep_views::{NodeKind, SourceView};
 
 use crate::error::Result;
+use crate::kept_rules;
 use crate::object::{Maps, Programs};
 
 /// A source node with its index and key.
@@ -81,7 +82,6 @@ fn view(maps: &Maps, names: &Names, node: &abi::SourceNode) -> SourceView {
 /// Returns the rule in a slot; `None` if the rule is orphaned.
 fn rule(maps: &Maps, names: &Names, slot: u32) -> Option<RuleId> {
     let word = |offset| maps.shared_rule_states.load(slot, offset);
-    let number = word(offset_of!(abi::RuleStates, number));
     let anchor = names.anchors.name(word(offset_of!(abi::RuleStates, anchor)));
     let anchor = anchor.unwrap_or_default().to_owned();
     let old = match maps.rule_states.at(slot).map_or(0, |states| states.old as u8) {
@@ -90,5 +90,5 @@ fn rule(maps: &Maps, names: &Names, slot: u32) -> Option<RuleId> {
         action::BINAT => Some(LegacyKind::Binat),
         _ => None,
     };
-    Some(RuleId { anchor, old, number: u32::try_from(number as i32).ok()? })
+    Some(RuleId { anchor, old, number: kept_rules::number(maps, slot)? })
 }

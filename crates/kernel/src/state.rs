@@ -1,7 +1,6 @@
 //! States as userland sees them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::mem::offset_of;
 
 use skipstep_abi as abi;
 use skipstep_abi::pool::route_kind;
@@ -12,6 +11,7 @@ use skipstep_ruleset::{Direction, Family, RouteKind, RuleId, Timeout};
 use skipstep_views::{NextHop, Peer, StateView, other_sides};
 
 use crate::error::Result;
+use crate::kept_rules;
 use crate::object::{Maps, Programs};
 use crate::record::OrphanedRule;
 
@@ -241,8 +241,7 @@ fn rule_number(maps: &Maps, slot: u32) -> Option<u32> {
     if slot == abi::limits::IDLE_SLOT {
         return None;
     }
-    let number = maps.shared_rule_states.load(slot, offset_of!(abi::RuleStates, number));
-    u32::try_from(number as i32).ok()
+    kept_rules::number(maps, slot)
 }
 
 fn sides(key: &abi::StateKey) -> [(std::net::IpAddr, u16); 2] {

@@ -132,8 +132,8 @@ impl<'a> Slots<'a> {
         Ok((wanted.name, table))
     }
 
-    /// True if a table keeps its slot, because the load does not change its contents. The kept rules
-    /// of a trial share such a table.
+    /// True if a table keeps its slot, because the load does not change its contents. The kept
+    /// rules of a trial share such a table.
     fn keeps_contents(&self, before: &TableRecord, wanted: &TableUse) -> Result<bool> {
         let Some(entries) = &wanted.entries else { return Ok(true) };
         if before.contents.as_ref() == Some(entries) {

@@ -379,15 +379,15 @@ pub fn release(
     contents::remove_all_but(maps, record.all_tables_mut())?;
     let slots: SlotSet = record.slots().collect();
     record.orphans.extend(orphans::rules(maps, loser, &slots));
-    commit::forget_numbers(maps, loser, record);
+    commit::forget_numbers(maps, loser, record, None);
     let states = &maps.shared_rule_states;
     for (rule, slot) in record.rules() {
         states.store(slot, offset_of!(abi::RuleStates, number), rule.number);
     }
     limiter::retire(maps, Earlier::in_force(loser), record);
     limiter::finish(maps, Earlier::in_force(loser), record, false);
-    orphans::follow_tables(maps, record);
-    pool::follow_tables(maps, record)
+    orphans::follow_tables(maps, record, None);
+    pool::follow_tables(maps, record, None)
 }
 
 /// Returns the second of the boot clock until which the rules in force are on trial; 0 if they are

@@ -87,12 +87,13 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_leaving => abi::Leaving { key, table, prefix, below }
         pf_limited => abi::Limited { serial, id, prefix, pad, source }
         pf_rule_stats => abi::RuleStats { evaluations, packets, bytes }
-        pf_rule_table => abi::RuleTable { slot, used, negated, pad }
+        pf_rule_table => abi::RuleTable { slot, used, negated, pad, trial_slot }
         pf_rule_states => abi::RuleStates {
             total, pkt_rate, current, max, number, timeouts, tables, anchor, expired, max_packets,
             max_packets_seconds, source_flags, source_nodes, max_src_nodes, max_src_states,
             max_src_conn, max_src_conn_rate, max_src_conn_seconds, overload_table, divert, pflow,
-            divert_port, divert_address, flow_tos, old, trial, pad,
+            divert_port, divert_address, flow_tos, old, trial, trial_generation, trial_number,
+            trial_overload,
         }
         pf_table_key => abi::TableKey { prefixlen, version, family, address }
         pf_table_entry => abi::TableEntry { cleared, interface, weight, prefix, negated }
@@ -109,7 +110,7 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_pool => abi::Pool {
             kind, listed, single, sticky, table, low, high, first, prefix, old, address, mask, key,
             port_set, set_offset, set_length, members, binat, endpoint_independent, interface,
-            prefer_ipv6, family, pad, counter, index, turn, member, turned,
+            prefer_ipv6, family, pad, trial, trial_table, counter, index, turn, member, turned,
         }
         pf_pool_block_key => abi::PoolBlockKey { list, family, part, index }
         pf_pool_block => abi::PoolBlock { base, mask, weight, parts, low, high }
@@ -117,7 +118,9 @@ fn rust_layouts() -> BTreeMap<&'static str, Layout> {
         pf_endpoint => abi::Endpoint { rdomain, family, outside, port, address }
         pf_mapping => abi::Mapping { other, uses }
         pf_pool_member_key => abi::PoolMemberKey { slot, purpose, index }
-        pf_pool_member => abi::PoolMember { listed, family, pad, table, interface, address, mask }
+        pf_pool_member => abi::PoolMember {
+            listed, family, pad, table, interface, address, mask, trial, trial_table,
+        }
         pf_table_stats => abi::TableStats { r#match, nomatch, packets, bytes }
         pf_config => abi::Config {
             rules, steps, evaluator, limit_states, reassemble, loginterface, hostid,
