@@ -1,4 +1,4 @@
-//! The rules that a trial keeps. Their tables and numbers in the rule set on trial stand beside those
+//! The rules that a trial keeps. Their tables and numbers in the rule set on trial are beside those
 //! of the rule set before it: the kernel goes back by one store, and no process may be there to
 //! write other values then.
 
