@@ -418,6 +418,7 @@ impl Engine for TestEngine {
         if self.kept.is_none() {
             return false;
         }
+        self.known = None;
         match confirm {
             true => self.maps.shared_status.store(0, offset_of!(abi::Status, confirm_by), 0),
             false => {
